@@ -1,0 +1,304 @@
+//! The one error type of the crate.
+
+use std::any::Any;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Any error, boxed. What tools return, and what [`Error::other`] takes.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in classes a program can act on.
+///
+/// The kinds are stable; more may be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The connection could not be made, or broke before the answer began.
+    Connect,
+    /// The host name could not be resolved.
+    Dns,
+    /// The TLS handshake failed. Never retried.
+    Tls,
+    /// A proxy refused the connection.
+    Proxy,
+    /// Nothing arrived for longer than the idle timeout, or the server said 408.
+    Timeout,
+    /// The key is missing or was refused (401).
+    Auth,
+    /// The key may not do this (403).
+    PermissionDenied,
+    /// The model or endpoint does not exist (404).
+    NotFound,
+    /// The provider refused the request as malformed (400, 422).
+    InvalidRequest,
+    /// The request is longer than the model's context window.
+    ContextTooLong,
+    /// The request body is larger than the server takes (413).
+    RequestTooLarge,
+    /// Too many requests (429); see [`Error::retry_after`].
+    RateLimited,
+    /// A spend limit or a quota is used up. Never retried.
+    QuotaExhausted,
+    /// The provider is overloaded (503, 529).
+    Overloaded,
+    /// The provider failed (other 5xx).
+    Server,
+    /// The peer sent something that is not its protocol.
+    Protocol,
+    /// The stream ended before its terminal event.
+    StreamTruncated,
+    /// The model refused to answer.
+    Refused,
+    /// The model answered with nothing at all, twice.
+    EmptyResponse,
+    /// Structured output did not match its schema within the allowed retries.
+    StructuredOutput,
+    /// Another run holds this session.
+    SessionBusy,
+    /// There is no such session.
+    SessionNotFound,
+    /// Stored data is damaged.
+    Corrupt,
+    /// Stored data was written by a newer version; it was left untouched.
+    VersionTooNew,
+    /// Somebody else changed the data in between.
+    Conflict,
+    /// A message list breaks a rule; see the text for the index.
+    InvalidMessages,
+    /// A hook failed; the text names it.
+    Hook,
+    /// A tool failed outside a call (a registration, a lookup).
+    Tool,
+    /// The configuration cannot work.
+    Config,
+    /// The work was cancelled before it ended.
+    Cancelled,
+    /// Reading or writing failed.
+    Io,
+    /// Anything else; see [`source`](StdError::source).
+    Other,
+}
+
+impl ErrorKind {
+    /// Whether the same request may succeed when it is sent again.
+    pub fn is_retryable(self) -> bool {
+        use ErrorKind::*;
+        matches!(
+            self,
+            Connect | Dns | Timeout | RateLimited | Overloaded | Server | StreamTruncated
+        )
+    }
+}
+
+/// An error: its kind, a text for people, and where it came from.
+///
+/// One pointer wide. No key, token or password is ever part of its `Debug` or `Display`.
+/// Which concrete type [`source`](StdError::source) has is not part of the API.
+///
+/// ```
+/// use agentcore::{Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::RateLimited, "slow down");
+/// assert!(error.is_retryable());
+/// assert_eq!(error.to_string(), "slow down");
+/// ```
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: ErrorKind,
+    text: String,
+    source: Option<BoxError>,
+    retryable: Option<bool>,
+    retry_after: Option<Duration>,
+    request_id: Option<String>,
+    status: Option<u16>,
+    attachment: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` with a text that says what was wrong, where, and what to do.
+    pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self {
+            inner: Box::new(Inner {
+                kind,
+                text: text.into(),
+                source: None,
+                retryable: None,
+                retry_after: None,
+                request_id: None,
+                status: None,
+                attachment: None,
+            }),
+        }
+    }
+
+    /// Wraps any error, kept as the source, like [`std::io::Error::other`].
+    ///
+    /// An [`Error`] that was boxed on its way comes back as itself.
+    pub fn other(error: impl Into<BoxError>) -> Self {
+        match error.into().downcast::<Error>() {
+            Ok(own) => *own,
+            Err(foreign) => Self::new(ErrorKind::Other, foreign.to_string()).with_source(foreign),
+        }
+    }
+
+    /// The same error with the error that caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.inner.source = Some(source.into());
+        self
+    }
+
+    /// The same error with the time the server asked to wait.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.inner.retry_after = Some(wait);
+        self
+    }
+
+    /// The same error with the provider's request id.
+    #[must_use]
+    pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
+        self.inner.request_id = Some(id.into());
+        self
+    }
+
+    /// The same error with the HTTP status it came with.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.inner.status = Some(status);
+        self
+    }
+
+    /// The same error with the server's own word on whether to retry (`x-should-retry`).
+    #[must_use]
+    pub fn with_retryable(mut self, retryable: bool) -> Self {
+        self.inner.retryable = Some(retryable);
+        self
+    }
+
+    /// The same error with `prefix: ` before its text: where it happened.
+    #[must_use]
+    pub fn context(mut self, prefix: impl fmt::Display) -> Self {
+        self.inner.text = format!("{prefix}: {}", self.inner.text);
+        self
+    }
+
+    /// The same error under another kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.inner.kind = kind;
+        self
+    }
+
+    /// The class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// The text, without the source's.
+    pub fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// Whether the same request may succeed when it is sent again.
+    pub fn is_retryable(&self) -> bool {
+        self.inner
+            .retryable
+            .unwrap_or_else(|| self.inner.kind.is_retryable())
+    }
+
+    /// How long the server asked to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.inner.retry_after
+    }
+
+    /// The provider's id of the failed request, for its support.
+    pub fn request_id(&self) -> Option<&str> {
+        self.inner.request_id.as_deref()
+    }
+
+    /// The HTTP status, when there was one.
+    pub fn status(&self) -> Option<u16> {
+        self.inner.status
+    }
+
+    pub(crate) fn attach(mut self, value: Arc<dyn Any + Send + Sync>) -> Self {
+        self.inner.attachment = Some(value);
+        self
+    }
+
+    pub(crate) fn attachment<T: Any>(&self) -> Option<&T> {
+        self.inner.attachment.as_deref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.text)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Error");
+        out.field("kind", &self.inner.kind)
+            .field("text", &self.inner.text);
+        if let Some(status) = self.inner.status {
+            out.field("status", &status);
+        }
+        if let Some(id) = &self.inner.request_id {
+            out.field("request_id", id);
+        }
+        if let Some(wait) = self.inner.retry_after {
+            out.field("retry_after", &wait);
+        }
+        if let Some(source) = &self.inner.source {
+            out.field("source", source);
+        }
+        out.finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.inner.source.as_deref().map(|e| e as _)
+    }
+}
+
+impl From<&str> for Error {
+    fn from(text: &str) -> Self {
+        Self::new(ErrorKind::Other, text)
+    }
+}
+
+impl From<String> for Error {
+    fn from(text: String) -> Self {
+        Self::new(ErrorKind::Other, text)
+    }
+}
+
+impl From<BoxError> for Error {
+    fn from(error: BoxError) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string()).with_source(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(ErrorKind::Other, error.to_string()).with_source(error)
+    }
+}

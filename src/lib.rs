@@ -1,0 +1,14 @@
+//! An embeddable LLM agent core.
+
+mod error;
+pub mod message;
+mod usage;
+mod util;
+
+pub use error::{BoxError, Error, ErrorKind, Result};
+pub use message::{
+    AssistantMessage, Content, Message, Messages, Part, Role, Todo, TodoStatus, ToolCall,
+    ToolResult,
+};
+pub use usage::Usage;
+pub use util::{Secret, Values};

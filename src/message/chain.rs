@@ -1,0 +1,241 @@
+//! A history of messages.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::content::Content;
+use super::message::Message;
+use super::part::ToolCall;
+use super::role::Role;
+
+/// A history: shared messages in order.
+///
+/// A clone is one pointer. A write copies the list of pointers if it is shared, and of the
+/// messages only the one that is written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Messages(Arc<Vec<Arc<Message>>>);
+
+/// Iterator over the messages of a [`Messages`].
+type Iter<'a> = std::iter::Map<std::slice::Iter<'a, Arc<Message>>, fn(&Arc<Message>) -> &Message>;
+
+impl Messages {
+    /// An empty history.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a system message.
+    #[must_use]
+    pub fn system(self, content: impl Into<Content>) -> Self {
+        self.with(Message::system(content))
+    }
+
+    /// Adds a user message.
+    #[must_use]
+    pub fn human(self, content: impl Into<Content>) -> Self {
+        self.with(Message::human(content))
+    }
+
+    /// Adds an assistant message.
+    #[must_use]
+    pub fn ai(self, content: impl Into<Content>) -> Self {
+        self.with(Message::ai(content))
+    }
+
+    /// Adds an assistant message that calls tools.
+    #[must_use]
+    pub fn ai_calling(
+        self,
+        text: impl Into<String>,
+        calls: impl IntoIterator<Item = ToolCall>,
+    ) -> Self {
+        self.with(Message::ai_calling(text, calls))
+    }
+
+    /// Adds the result of the call `id` of the tool `name`.
+    #[must_use]
+    pub fn tool(
+        self,
+        id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        content: impl Into<Content>,
+    ) -> Self {
+        self.with(Message::tool(id, name, content))
+    }
+
+    /// Adds any message.
+    #[must_use]
+    pub fn with(mut self, message: impl Into<Arc<Message>>) -> Self {
+        self.push(message);
+        self
+    }
+
+    /// Adds any message in place.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        Arc::make_mut(&mut self.0).push(message.into());
+    }
+
+    /// Puts a message at `index`, before what stands there.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is greater than the length, as [`Vec::insert`].
+    pub fn insert(&mut self, index: usize, message: impl Into<Arc<Message>>) {
+        Arc::make_mut(&mut self.0).insert(index, message.into());
+    }
+
+    /// The message at `index`, to change.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut Message> {
+        Arc::make_mut(&mut self.0).get_mut(index).map(Arc::make_mut)
+    }
+
+    /// The message at `index`.
+    pub fn get(&self, index: usize) -> Option<&Message> {
+        self.0.get(index).map(|message| &**message)
+    }
+
+    /// The shared messages.
+    pub fn as_slice(&self) -> &[Arc<Message>] {
+        &self.0
+    }
+
+    /// The shared messages, copied pointer by pointer.
+    pub fn to_vec(&self) -> Vec<Arc<Message>> {
+        self.0.to_vec()
+    }
+
+    /// The messages in order.
+    pub fn iter(&self) -> Iter<'_> {
+        self.0.iter().map(|message| &**message)
+    }
+
+    /// The last message.
+    pub fn last(&self) -> Option<&Message> {
+        self.0.last().map(|message| &**message)
+    }
+
+    /// The text of the last message; empty when there is none.
+    pub fn last_content(&self) -> Cow<'_, str> {
+        self.last().map(Message::text).unwrap_or_default()
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The messages of one role.
+    pub fn by_role(&self, role: Role) -> impl DoubleEndedIterator<Item = &Message> {
+        self.iter().filter(move |message| message.role() == role)
+    }
+
+    /// The user's messages.
+    pub fn user_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.by_role(Role::User)
+    }
+
+    /// The model's messages.
+    pub fn assistant_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.by_role(Role::Assistant)
+    }
+
+    /// The tool results.
+    pub fn tool_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.by_role(Role::Tool)
+    }
+
+    /// The system messages.
+    pub fn system_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.by_role(Role::System)
+    }
+
+    /// How many leading messages are the very same (by pointer) as in `other`.
+    pub fn shared_prefix(&self, other: &Self) -> usize {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return self.len();
+        }
+        self.0
+            .iter()
+            .zip(other.0.iter())
+            .take_while(|(a, b)| Arc::ptr_eq(a, b))
+            .count()
+    }
+
+    pub(crate) fn as_mut_vec(&mut self) -> &mut Vec<Arc<Message>> {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl FromIterator<Message> for Messages {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        messages.into_iter().map(Arc::new).collect()
+    }
+}
+
+impl FromIterator<Arc<Message>> for Messages {
+    fn from_iter<I: IntoIterator<Item = Arc<Message>>>(messages: I) -> Self {
+        Self(Arc::new(messages.into_iter().collect()))
+    }
+}
+
+impl Extend<Message> for Messages {
+    fn extend<I: IntoIterator<Item = Message>>(&mut self, messages: I) {
+        self.extend(messages.into_iter().map(Arc::new));
+    }
+}
+
+impl Extend<Arc<Message>> for Messages {
+    fn extend<I: IntoIterator<Item = Arc<Message>>>(&mut self, messages: I) {
+        self.as_mut_vec().extend(messages);
+    }
+}
+
+impl<'a> IntoIterator for &'a Messages {
+    type Item = &'a Message;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl From<&str> for Messages {
+    fn from(text: &str) -> Self {
+        Self::new().human(text)
+    }
+}
+
+impl From<&String> for Messages {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<String> for Messages {
+    fn from(text: String) -> Self {
+        Self::new().human(text)
+    }
+}
+
+impl From<Message> for Messages {
+    fn from(message: Message) -> Self {
+        Self::new().with(message)
+    }
+}
+
+impl From<Vec<Message>> for Messages {
+    fn from(messages: Vec<Message>) -> Self {
+        messages.into_iter().collect()
+    }
+}
+
+impl<const N: usize> From<[Message; N]> for Messages {
+    fn from(messages: [Message; N]) -> Self {
+        messages.into_iter().collect()
+    }
+}

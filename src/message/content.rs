@@ -1,0 +1,127 @@
+//! The ordered parts of a message.
+
+use std::borrow::Cow;
+
+use super::part::{Part, ToolCall};
+
+/// What a message holds: parts in order.
+///
+/// Most contents are one text; `"..".into()` makes such a one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Content(Vec<Part>);
+
+impl Content {
+    /// No parts at all.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The text parts, joined without a separator. Borrowed when there is one text part.
+    pub fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.0.iter().filter_map(Part::as_text);
+        match (texts.next(), texts.next()) {
+            (None, _) => Cow::Borrowed(""),
+            (Some(one), None) => Cow::Borrowed(one),
+            (Some(one), Some(two)) => {
+                let mut all = String::with_capacity(self.text_len());
+                all.push_str(one);
+                all.push_str(two);
+                all.extend(texts);
+                Cow::Owned(all)
+            }
+        }
+    }
+
+    /// How many bytes of text there are.
+    pub fn text_len(&self) -> usize {
+        self.0.iter().filter_map(Part::as_text).map(str::len).sum()
+    }
+
+    /// The calls among the parts.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.0.iter().filter_map(Part::as_tool_call)
+    }
+
+    /// Whether a provider would find nothing in it: no part but empty texts.
+    pub fn is_empty(&self) -> bool {
+        self.0
+            .iter()
+            .all(|part| matches!(part, Part::Text(text) if text.is_empty()))
+    }
+
+    /// The parts in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.0
+    }
+
+    /// The parts, to change.
+    pub fn parts_mut(&mut self) -> &mut Vec<Part> {
+        &mut self.0
+    }
+
+    /// Adds a part at the end.
+    pub fn push(&mut self, part: impl Into<Part>) {
+        self.0.push(part.into());
+    }
+
+    /// Adds text to the last part if that is text, else as a new part.
+    pub fn push_text(&mut self, text: &str) {
+        match self.0.last_mut() {
+            Some(Part::Text(last)) => last.push_str(text),
+            _ => self.0.push(Part::Text(text.to_owned())),
+        }
+    }
+
+    /// The parts themselves.
+    pub fn into_parts(self) -> Vec<Part> {
+        self.0
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self(vec![Part::Text(text)])
+    }
+}
+
+impl From<&String> for Content {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<Cow<'_, str>> for Content {
+    fn from(text: Cow<'_, str>) -> Self {
+        text.into_owned().into()
+    }
+}
+
+impl From<Part> for Content {
+    fn from(part: Part) -> Self {
+        Self(vec![part])
+    }
+}
+
+impl From<Vec<Part>> for Content {
+    fn from(parts: Vec<Part>) -> Self {
+        Self(parts)
+    }
+}
+
+impl<const N: usize> From<[Part; N]> for Content {
+    fn from(parts: [Part; N]) -> Self {
+        Self(parts.into())
+    }
+}
+
+impl FromIterator<Part> for Content {
+    fn from_iter<I: IntoIterator<Item = Part>>(parts: I) -> Self {
+        Self(parts.into_iter().collect())
+    }
+}

@@ -1,0 +1,176 @@
+//! One message.
+
+use std::sync::Arc;
+
+use super::content::Content;
+use super::part::{Part, ToolCall};
+use super::result::ToolResult;
+use super::role::Role;
+
+/// Instructions.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SystemMessage {
+    /// The instructions.
+    pub content: Content,
+}
+
+/// What the user says.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct UserMessage {
+    /// Text, images, documents.
+    pub content: Content,
+}
+
+/// What the model says and which tools it calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct AssistantMessage {
+    /// Text, thinking and calls, in the order the model gave them.
+    pub content: Content,
+}
+
+impl AssistantMessage {
+    /// A message with this content.
+    pub fn new(content: impl Into<Content>) -> Self {
+        Self {
+            content: content.into(),
+        }
+    }
+
+    /// The calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.tool_calls()
+    }
+}
+
+/// One entry of a history.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Message {
+    /// Instructions from the program.
+    System(SystemMessage),
+    /// The person, or the program speaking for one.
+    User(UserMessage),
+    /// The model.
+    Assistant(AssistantMessage),
+    /// The result of one tool call.
+    Tool(ToolResult),
+}
+
+impl Message {
+    /// A system message.
+    pub fn system(content: impl Into<Content>) -> Self {
+        Self::System(SystemMessage {
+            content: content.into(),
+        })
+    }
+
+    /// A user message.
+    pub fn human(content: impl Into<Content>) -> Self {
+        Self::User(UserMessage {
+            content: content.into(),
+        })
+    }
+
+    /// An assistant message.
+    pub fn ai(content: impl Into<Content>) -> Self {
+        Self::Assistant(AssistantMessage::new(content))
+    }
+
+    /// An assistant message with tool calls after its text. An empty text adds no part.
+    pub fn ai_calling(
+        text: impl Into<String>,
+        calls: impl IntoIterator<Item = ToolCall>,
+    ) -> Self {
+        let text = text.into();
+        let mut content = Content::new();
+        if !text.is_empty() {
+            content.push(text);
+        }
+        content.parts_mut().extend(calls.into_iter().map(Part::ToolCall));
+        Self::ai(content)
+    }
+
+    /// The result of the call `id` of the tool `name`.
+    pub fn tool(
+        id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        content: impl Into<Content>,
+    ) -> Self {
+        Self::Tool(ToolResult::new(id, name, content))
+    }
+
+    /// Who it is from.
+    pub fn role(&self) -> Role {
+        match self {
+            Self::System(_) => Role::System,
+            Self::User(_) => Role::User,
+            Self::Assistant(_) => Role::Assistant,
+            Self::Tool(_) => Role::Tool,
+        }
+    }
+
+    /// What it holds.
+    pub fn content(&self) -> &Content {
+        match self {
+            Self::System(message) => &message.content,
+            Self::User(message) => &message.content,
+            Self::Assistant(message) => &message.content,
+            Self::Tool(result) => &result.content,
+        }
+    }
+
+    /// What it holds, to change.
+    pub fn content_mut(&mut self) -> &mut Content {
+        match self {
+            Self::System(message) => &mut message.content,
+            Self::User(message) => &mut message.content,
+            Self::Assistant(message) => &mut message.content,
+            Self::Tool(result) => &mut result.content,
+        }
+    }
+
+    /// Its text parts, joined.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        self.content().text()
+    }
+
+    /// The calls of an assistant message; none for other roles.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content().tool_calls()
+    }
+
+    /// The result, when this is a tool message.
+    pub fn as_tool_result(&self) -> Option<&ToolResult> {
+        match self {
+            Self::Tool(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Self::human(text)
+    }
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Self::human(text)
+    }
+}
+
+impl From<AssistantMessage> for Message {
+    fn from(message: AssistantMessage) -> Self {
+        Self::Assistant(message)
+    }
+}
+
+impl From<ToolResult> for Message {
+    fn from(result: ToolResult) -> Self {
+        Self::Tool(result)
+    }
+}

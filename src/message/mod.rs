@@ -1,0 +1,50 @@
+//! What is said: messages, their parts, and the history they form.
+//!
+//! A [`Message`] has a role and a [`Content`], an ordered list of [`Part`]s. [`Messages`] is a
+//! history: a chain builder, filters, validation, repair and token estimation over shared
+//! messages, so that a clone costs one pointer.
+//!
+//! ```
+//! use agentcore::{Messages, ToolCall};
+//! use serde_json::json;
+//!
+//! let history = Messages::new()
+//!     .system("You are helpful.")
+//!     .human("What is 2+2?")
+//!     .ai_calling("", [ToolCall::new("call_1", "calculate", json!({"expr": "2+2"}))])
+//!     .tool("call_1", "calculate", "4")
+//!     .ai("2+2 = 4");
+//! history.validate()?;
+//! assert_eq!(history.last_content(), "2+2 = 4");
+//! # Ok::<(), agentcore::Error>(())
+//! ```
+//!
+//! # JSON
+//!
+//! One message is `{"role","content","tool_calls"?,"tool_call_id"?,"name"?}`. `content` is a
+//! string while the message is plain text, with its calls in `tool_calls`; otherwise it is an
+//! ordered array of parts, calls among them, and `tool_calls` is absent. Both forms are read.
+
+mod chain;
+mod content;
+mod message;
+mod part;
+mod pretty;
+mod repair;
+mod result;
+mod role;
+mod todo;
+mod tokens;
+mod validate;
+mod wire;
+
+pub use chain::Messages;
+pub use content::Content;
+pub use message::{AssistantMessage, Message, SystemMessage, UserMessage};
+pub use part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+pub use repair::{Repair, Repairs};
+pub use result::{ToolResult, ToolResultView};
+pub use role::Role;
+pub use todo::{Todo, TodoStatus};
+pub use tokens::{EstimateCounter, TokenCounter};
+pub use validate::{Problem, ValidationError};

@@ -1,0 +1,238 @@
+//! The pieces of a message.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// One ordered piece of a message's content.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Plain text.
+    Text(String),
+    /// A picture.
+    Image(Media),
+    /// A file, such as a PDF.
+    Document(Media),
+    /// The model's reasoning, kept verbatim: providers refuse it when a byte has changed.
+    Thinking(ProviderBlock),
+    /// A call the model asks for. Only in assistant messages.
+    ToolCall(ToolCall),
+    /// A block of a kind this crate does not interpret, kept verbatim.
+    Opaque(ProviderBlock),
+}
+
+impl Part {
+    /// A text part.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// The text, when this is a text part.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The call, when this is one.
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        match self {
+            Self::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Part {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<ToolCall> for Part {
+    fn from(call: ToolCall) -> Self {
+        Self::ToolCall(call)
+    }
+}
+
+/// An image or a document: a media type, where its bytes are, and a name if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Media {
+    /// The MIME type, such as `image/png`. Empty when only a URL is known.
+    pub media_type: Arc<str>,
+    /// The bytes or where to get them.
+    pub source: MediaSource,
+    /// A file name or title to show the model.
+    pub name: Option<Arc<str>>,
+}
+
+/// Where the bytes of a [`Media`] are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MediaSource {
+    /// The bytes themselves, in standard base64 with padding.
+    Base64(Arc<str>),
+    /// An address the provider fetches.
+    Url(Arc<str>),
+}
+
+impl Media {
+    /// Media from base64 text.
+    pub fn base64(media_type: impl Into<Arc<str>>, data: impl Into<Arc<str>>) -> Self {
+        Self {
+            media_type: media_type.into(),
+            source: MediaSource::Base64(data.into()),
+            name: None,
+        }
+    }
+
+    /// Media from bytes, which are encoded.
+    pub fn bytes(media_type: impl Into<Arc<str>>, data: &[u8]) -> Self {
+        use base64::Engine as _;
+        Self::base64(
+            media_type,
+            base64::engine::general_purpose::STANDARD.encode(data),
+        )
+    }
+
+    /// Media the provider fetches from `url`.
+    pub fn url(url: impl Into<Arc<str>>) -> Self {
+        Self {
+            media_type: Arc::from(""),
+            source: MediaSource::Url(url.into()),
+            name: None,
+        }
+    }
+
+    /// The same media with a name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
+/// A provider's own block, byte for byte, with the provider it came from.
+///
+/// It is sent back to that provider as it is and to no other.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ProviderBlock {
+    /// Which wire format it belongs to (`anthropic`, `openai`, `ollama`); `None` when unknown.
+    pub provider: Option<Arc<str>>,
+    /// The block's JSON.
+    pub raw: Arc<RawValue>,
+}
+
+impl ProviderBlock {
+    /// A block of `provider`.
+    pub fn new(provider: impl Into<Arc<str>>, raw: impl Into<Arc<RawValue>>) -> Self {
+        Self {
+            provider: Some(provider.into()),
+            raw: raw.into(),
+        }
+    }
+
+    /// Whether the block may be sent to `provider`.
+    pub fn is_for(&self, provider: &str) -> bool {
+        self.provider.as_deref().is_none_or(|own| own == provider)
+    }
+}
+
+impl PartialEq for ProviderBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.provider == other.provider && self.raw.get() == other.raw.get()
+    }
+}
+
+impl fmt::Debug for ProviderBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderBlock")
+            .field("provider", &self.provider)
+            .field("raw", &self.raw.get())
+            .finish()
+    }
+}
+
+/// A call the model asks for.
+///
+/// Two calls are equal when id, name and parsed arguments are; the spelling in
+/// [`raw_args`](ToolCall::raw_args) does not count.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    /// The call's id, assigned by the model's provider.
+    pub id: Arc<str>,
+    /// Which tool.
+    pub name: Arc<str>,
+    /// The parsed arguments. Anything but an object means that they could not be parsed, and
+    /// such a call is answered with an error instead of being run.
+    pub args: Arc<Value>,
+    /// The arguments as the model wrote them: never serialised, sent back verbatim.
+    pub raw_args: Option<Arc<str>>,
+}
+
+impl ToolCall {
+    /// A call built in code.
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        args: impl Into<Arc<Value>>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            args: args.into(),
+            raw_args: None,
+        }
+    }
+
+    /// A call whose arguments are the text a model wrote.
+    ///
+    /// An empty text counts as `{}`. Text that is not a JSON object leaves `args` as `null` and
+    /// is kept in `raw_args`.
+    pub fn from_raw(
+        id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        raw: impl Into<Arc<str>>,
+    ) -> Self {
+        let raw: Arc<str> = raw.into();
+        let args = match raw.trim() {
+            "" => Value::Object(serde_json::Map::new()),
+            text => match serde_json::from_str(text) {
+                Ok(value @ Value::Object(_)) => value,
+                _ => Value::Null,
+            },
+        };
+        Self {
+            id: id.into(),
+            name: name.into(),
+            args: Arc::new(args),
+            raw_args: Some(raw),
+        }
+    }
+
+    /// The same call with other arguments; the raw text no longer applies and is dropped.
+    #[must_use]
+    pub fn with_args(mut self, args: impl Into<Arc<Value>>) -> Self {
+        self.args = args.into();
+        self.raw_args = None;
+        self
+    }
+}
+
+impl PartialEq for ToolCall {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && self.name == other.name && self.args == other.args
+    }
+}

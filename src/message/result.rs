@@ -1,0 +1,123 @@
+//! What a tool call came to.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::content::Content;
+use super::part::ToolCall;
+
+/// The result of one tool call: what the model reads, and what is meant for others.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// Which call it answers.
+    pub tool_call_id: Arc<str>,
+    /// Which tool produced it.
+    pub name: Arc<str>,
+    /// What the model reads.
+    pub content: Content,
+    /// Whether the call failed.
+    pub is_error: bool,
+    /// Structured data for programs; the model does not see it.
+    pub details: Option<Value>,
+    /// Text for the user instead of `content`.
+    pub display: Option<String>,
+    /// Whether nothing of it should be shown to the user.
+    pub silent: bool,
+    /// Whether the work goes on and its outcome will arrive later.
+    pub is_async: bool,
+}
+
+impl ToolResult {
+    /// A successful result.
+    pub fn new(
+        tool_call_id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        content: impl Into<Content>,
+    ) -> Self {
+        Self {
+            tool_call_id: tool_call_id.into(),
+            name: name.into(),
+            content: content.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A successful result of `call`.
+    pub fn ok(call: &ToolCall, content: impl Into<Content>) -> Self {
+        Self::new(call.id.clone(), call.name.clone(), content)
+    }
+
+    /// A failed result of `call`. The text is given `Error: ` in front, once.
+    pub fn failed(call: &ToolCall, text: impl AsRef<str>) -> Self {
+        let text = text.as_ref();
+        let text = if text.starts_with("Error: ") {
+            text.to_owned()
+        } else {
+            format!("Error: {text}")
+        };
+        Self {
+            is_error: true,
+            ..Self::ok(call, text)
+        }
+    }
+
+    /// The text of a successful result; empty for a failed one.
+    pub fn output(&self) -> String {
+        if self.is_error {
+            String::new()
+        } else {
+            self.content.text().into_owned()
+        }
+    }
+
+    /// The text of a failed result without its `Error: `; `None` for a successful one.
+    pub fn error(&self) -> Option<String> {
+        if !self.is_error {
+            return None;
+        }
+        let text = self.content.text();
+        Some(text.strip_prefix("Error: ").unwrap_or(&text).to_owned())
+    }
+
+    /// The four-field form, for peers that speak it.
+    pub fn view(&self) -> ToolResultView {
+        ToolResultView {
+            tool_call_id: self.tool_call_id.clone(),
+            name: self.name.clone(),
+            output: self.output(),
+            error: self.error().unwrap_or_default(),
+        }
+    }
+}
+
+/// A result as `{"tool_call_id","name","output","error"?}`: `error` is absent on success, and
+/// `output` is empty on failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResultView {
+    /// Which call it answers.
+    #[serde(default)]
+    pub tool_call_id: Arc<str>,
+    /// Which tool produced it.
+    #[serde(default)]
+    pub name: Arc<str>,
+    /// What the tool said.
+    #[serde(default)]
+    pub output: String,
+    /// What went wrong; empty on success.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
+impl From<ToolResultView> for ToolResult {
+    fn from(view: ToolResultView) -> Self {
+        let call = ToolCall::new(view.tool_call_id, view.name, Value::Null);
+        if view.error.is_empty() {
+            Self::ok(&call, view.output)
+        } else {
+            Self::failed(&call, view.error)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The agent's task list.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    /// The task's id.
+    pub id: Arc<str>,
+    /// What to do.
+    pub title: String,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+impl Todo {
+    /// A pending task.
+    pub fn new(id: impl Into<Arc<str>>, title: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            status: TodoStatus::Pending,
+        }
+    }
+}
+
+/// How far a task is: `pending`, `in_progress` or `done` (`completed` is read too).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Finished.
+    #[serde(alias = "completed")]
+    Done,
+}
+
+impl fmt::Display for TodoStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+        })
+    }
+}

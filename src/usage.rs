@@ -1,0 +1,81 @@
+//! Token counts.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one or more model calls, in the wire names of the Messages API.
+///
+/// `input_tokens` counts what was neither read from nor written to a prompt cache, so the four
+/// numbers never overlap; [`context_tokens`](Usage::context_tokens) is what the prompt held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Prompt tokens outside the cache.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Generated tokens, thinking included.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Prompt tokens read from the provider's cache.
+    #[serde(default, rename = "cache_read_input_tokens")]
+    pub cache_read_tokens: u64,
+    /// Prompt tokens written to the provider's cache.
+    #[serde(default, rename = "cache_creation_input_tokens")]
+    pub cache_write_tokens: u64,
+}
+
+impl Usage {
+    /// Usage of `input` and `output` tokens without a cache.
+    pub fn new(input: u64, output: u64) -> Self {
+        Self {
+            input_tokens: input,
+            output_tokens: output,
+            ..Self::default()
+        }
+    }
+
+    /// The same usage with cache reads and writes.
+    #[must_use]
+    pub fn with_cache(mut self, read: u64, write: u64) -> Self {
+        self.cache_read_tokens = read;
+        self.cache_write_tokens = write;
+        self
+    }
+
+    /// What the prompt held: input, cache reads and cache writes, without the output.
+    pub fn context_tokens(&self) -> u64 {
+        self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+    }
+
+    /// Everything, output included.
+    pub fn total_tokens(&self) -> u64 {
+        self.context_tokens() + self.output_tokens
+    }
+
+    /// Whether the provider reported nothing.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_add(other.cache_write_tokens),
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}

@@ -1,0 +1,55 @@
+//! Values keyed by their type.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Typed values that hooks, tools and the caller of a run share: at most one of each type.
+///
+/// Clones are cheap and share the values, not the map.
+///
+/// ```
+/// let mut values = agentcore::Values::default();
+/// values.insert(42_u32);
+/// assert_eq!(values.get::<u32>().as_deref(), Some(&42));
+/// assert!(values.get::<String>().is_none());
+/// ```
+#[derive(Clone, Default)]
+pub struct Values(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl Values {
+    /// Puts a value in and returns the one of the same type it replaced.
+    pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<Arc<T>> {
+        let old = self.0.insert(TypeId::of::<T>(), Arc::new(value))?;
+        old.downcast().ok()
+    }
+
+    /// The value of type `T`.
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.0.get(&TypeId::of::<T>())?.clone().downcast().ok()
+    }
+
+    /// Takes the value of type `T` out.
+    pub fn remove<T: Send + Sync + 'static>(&mut self) -> Option<Arc<T>> {
+        self.0.remove(&TypeId::of::<T>())?.downcast().ok()
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Values")
+            .field("len", &self.0.len())
+            .finish_non_exhaustive()
+    }
+}
