@@ -1,0 +1,1 @@
+//! Behaviour of the crate through its public API, one module a subject.
