@@ -47,4 +47,5 @@ pub use result::{ToolResult, ToolResultView};
 pub use role::Role;
 pub use todo::{Todo, TodoStatus};
 pub use tokens::{EstimateCounter, TokenCounter};
+pub(crate) use validate::ModelCheck;
 pub use validate::{Problem, ValidationError};

@@ -1,1 +1,1 @@
-//! pretty
+//! stub

@@ -1,0 +1,91 @@
+//! What a model says while it speaks.
+
+use std::sync::Arc;
+
+use crate::message::{Part, ToolCall};
+use crate::usage::Usage;
+
+use super::stop::StopReason;
+
+/// One event of a model's stream.
+///
+/// A well-formed stream is `Start`, then any of the others, then `Stop` as the last event; one
+/// that ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and
+/// the two `ToolCall` deltas are only shown; what is kept of them comes as one whole `Part` or
+/// `ToolCall` when the piece is complete, so a half-streamed call never reaches the history.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ModelEvent {
+    /// The response begins.
+    Start(Box<ResponseHead>),
+    /// A piece of text; neighbouring pieces form one part.
+    Text(String),
+    /// A piece of the model's reasoning, to show.
+    Thinking(String),
+    /// A tool call begins, to show.
+    ToolCallStart {
+        /// Tells the calls of one response apart while they stream.
+        index: u32,
+        /// The call's id.
+        id: Arc<str>,
+        /// The tool's name.
+        name: Arc<str>,
+    },
+    /// A piece of a call's arguments, to show.
+    ToolCallDelta {
+        /// Which call.
+        index: u32,
+        /// The next piece of JSON text.
+        json: String,
+    },
+    /// A whole call, to keep.
+    ToolCall(ToolCall),
+    /// A whole part, to keep: thinking with its signature, a provider's own block.
+    Part(Part),
+    /// The part before is complete; the next text starts a part of its own.
+    PartEnd,
+    /// Usage so far. Each event replaces the one before.
+    Usage(Usage),
+    /// What came so far is void and the response begins anew: a fallback took over.
+    Restart,
+    /// The response is complete.
+    Stop {
+        /// Why, if the provider said so.
+        reason: Option<StopReason>,
+        /// The stop sequence that was generated.
+        sequence: Option<Arc<str>>,
+    },
+}
+
+impl ModelEvent {
+    /// A `Stop` with this reason.
+    pub fn stop(reason: StopReason) -> Self {
+        Self::Stop {
+            reason: Some(reason),
+            sequence: None,
+        }
+    }
+}
+
+/// How a response introduces itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ResponseHead {
+    /// The provider's id of the response; empty when it gives none.
+    pub id: Arc<str>,
+    /// The model that answers, as the provider names it; empty when it does not say.
+    pub model: Arc<str>,
+    /// The provider's id of the request, from its headers.
+    pub request_id: Option<Arc<str>>,
+}
+
+impl ResponseHead {
+    /// A head with an id and a model.
+    pub fn new(id: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Self {
+        Self {
+            id: id.into(),
+            model: model.into(),
+            request_id: None,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Events into a response.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Part;
+
+use super::event::ModelEvent;
+use super::response::ModelResponse;
+
+/// Folds the events of one stream into a [`ModelResponse`].
+///
+/// ```
+/// use agentcore::model::{ModelEvent, ResponseFold, StopReason};
+///
+/// let mut fold = ResponseFold::new();
+/// fold.push(ModelEvent::Text("Hel".into()));
+/// fold.push(ModelEvent::Text("lo".into()));
+/// fold.push(ModelEvent::stop(StopReason::EndTurn));
+/// assert_eq!(fold.finish()?.text(), "Hello");
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct ResponseFold {
+    response: ModelResponse,
+    text_open: bool,
+    stopped: bool,
+}
+
+impl ResponseFold {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event in.
+    pub fn push(&mut self, event: ModelEvent) {
+        match event {
+            ModelEvent::Text(text) => self.push_text(text),
+            ModelEvent::ToolCall(call) => self.push_part(Part::ToolCall(call)),
+            ModelEvent::Part(part) => self.push_part(part),
+            ModelEvent::PartEnd => self.text_open = false,
+            ModelEvent::Start(head) => {
+                self.response.id = head.id;
+                self.response.model = head.model;
+                self.response.request_id = head.request_id;
+            }
+            ModelEvent::Usage(usage) => self.response.usage = usage,
+            ModelEvent::Stop { reason, sequence } => {
+                self.response.stop_reason = reason;
+                self.response.stop_sequence = sequence;
+                self.stopped = true;
+            }
+            ModelEvent::Restart => *self = Self::new(),
+            ModelEvent::Thinking(_)
+            | ModelEvent::ToolCallStart { .. }
+            | ModelEvent::ToolCallDelta { .. } => {}
+        }
+    }
+
+    /// What has been folded so far: the partial answer of a stream that broke.
+    pub fn partial(&self) -> &ModelResponse {
+        &self.response
+    }
+
+    /// Whether `Stop` has come.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// The whole response.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StreamTruncated`] when `Stop` never came.
+    pub fn finish(self) -> Result<ModelResponse> {
+        if self.stopped {
+            return Ok(self.response);
+        }
+        Err(Error::new(
+            ErrorKind::StreamTruncated,
+            "the model's stream ended before its last event; the answer is incomplete",
+        ))
+    }
+
+    fn push_text(&mut self, text: String) {
+        let parts = self.response.content.parts_mut();
+        match parts.last_mut() {
+            Some(Part::Text(last)) if self.text_open => last.push_str(&text),
+            _ if text.is_empty() => {}
+            _ => {
+                parts.push(Part::Text(text));
+                self.text_open = true;
+            }
+        }
+    }
+
+    fn push_part(&mut self, part: Part) {
+        self.text_open = false;
+        self.response.content.parts_mut().push(part);
+    }
+}

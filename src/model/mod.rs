@@ -1,0 +1,50 @@
+//! Who answers: the [`Model`] trait, what is asked of it and what comes back.
+//!
+//! * A [`ModelRequest`] goes in, a [`ModelStream`] of [`ModelEvent`]s comes out, and
+//!   [`ModelResponse`] is those events folded.
+//! * A provider implements [`Model::stream`] alone. Retries, budgets and hooks are the loop's.
+//!
+//! ```
+//! use agentcore::testing::FunctionModel;
+//! use agentcore::{Model, ModelRequest};
+//!
+//! # tokio_test(async {
+//! let model = FunctionModel::text(|request| format!("{} message(s)", request.messages.len()));
+//! let response = model.call(ModelRequest::new("hello")).await?;
+//! assert_eq!(response.text(), "1 message(s)");
+//! # Ok::<(), agentcore::Error>(())
+//! # });
+//! # fn tokio_test<F: Future<Output = Result<(), agentcore::Error>>>(f: F) {
+//! #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f).unwrap();
+//! # }
+//! ```
+
+mod compactor;
+mod event;
+mod fold;
+mod memo;
+mod model;
+mod profile;
+mod prompter;
+mod request;
+mod response;
+mod settings;
+mod stop;
+mod system;
+mod taps;
+
+pub use compactor::{Compaction, CompactionTrigger, Compactor, NoCompaction};
+pub use event::{ModelEvent, ResponseHead};
+pub use fold::ResponseFold;
+pub use memo::RequestMemo;
+pub(crate) use model::erase;
+pub use model::{Model, ModelStream};
+pub use profile::{ModelProfile, Prices};
+pub use prompter::{PromptContext, Prompter, StaticPrompt};
+pub use request::{ModelRequest, ToolDefinition};
+pub use response::ModelResponse;
+pub use settings::{ModelSettings, ResponseFormat, ThinkingMode, ToolChoice};
+pub use stop::StopReason;
+pub use system::{Section, Stability, SystemPrompt};
+pub use taps::EventSink;
+pub(crate) use taps::Taps;

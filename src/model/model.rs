@@ -1,0 +1,108 @@
+//! The trait a provider implements.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+
+use crate::error::Result;
+
+use super::event::ModelEvent;
+use super::fold::ResponseFold;
+use super::profile::ModelProfile;
+use super::request::ModelRequest;
+use super::response::ModelResponse;
+
+/// The events of one response. Dropping it cancels the request.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent>>;
+
+/// A language model.
+///
+/// Implementations send one request and decode one stream. They do not retry: the loop does,
+/// because only it knows what has been shown and what has run.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `Model`",
+    label = "expected a model, e.g. `Anthropic::from_env(\"claude-sonnet-4-5\")?`",
+    note = "models, `Arc<M>`, `Box<M>` and `Arc<dyn Model>` are accepted; `providers::resolve(\"ollama:llama3.1:8b\")?` makes one from a string"
+)]
+pub trait Model: Send + Sync + 'static {
+    /// Provider and name, such as `anthropic:claude-sonnet-4-5`.
+    fn id(&self) -> &str;
+
+    /// Limits, prices and abilities.
+    fn profile(&self) -> &ModelProfile;
+
+    /// Sends `request` and returns the answer's events as they come.
+    ///
+    /// The stream ends with [`ModelEvent::Stop`] or an error. Cancel safe: dropping the future or
+    /// the stream closes the connection.
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream>;
+
+    /// Sends `request` and waits for the whole answer: [`stream`](Model::stream), folded.
+    async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
+        let mut stream = self.stream(request).await?;
+        let mut fold = ResponseFold::new();
+        while let Some(event) = stream.next().await {
+            fold.push(event?);
+            if fold.is_stopped() {
+                break;
+            }
+        }
+        fold.finish()
+    }
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn id(&self) -> &str {
+        (**self).id()
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        (**self).profile()
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        (**self).stream(request).await
+    }
+
+    async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
+        (**self).call(request).await
+    }
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Box<M> {
+    fn id(&self) -> &str {
+        (**self).id()
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        (**self).profile()
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        (**self).stream(request).await
+    }
+
+    async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
+        (**self).call(request).await
+    }
+}
+
+/// Any model as an `Arc<dyn Model>`, without a second `Arc` when it is one already.
+pub(crate) fn erase<M: Model>(model: M) -> Arc<dyn Model> {
+    let mut slot = Some(model);
+    if let Some(shared) = (&mut slot as &mut dyn Any).downcast_mut::<Option<Arc<dyn Model>>>()
+        && let Some(shared) = shared.take()
+    {
+        return shared;
+    }
+    match slot {
+        Some(model) => Arc::new(model),
+        None => unreachable!("the slot is emptied only on the path that returned"),
+    }
+}

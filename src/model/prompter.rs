@@ -1,0 +1,66 @@
+//! Where the system prompt comes from.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+
+use super::system::SystemPrompt;
+
+/// What a [`Prompter`] may look at.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PromptContext<'a> {
+    /// The session the run belongs to.
+    pub session_id: &'a str,
+    /// The agent's name.
+    pub agent: &'a str,
+    /// The working directory, if the agent has one.
+    pub cwd: Option<&'a str>,
+    /// The model's id.
+    pub model: &'a str,
+    /// The names of the tools the model will see, sorted.
+    pub tools: &'a [String],
+}
+
+impl<'a> PromptContext<'a> {
+    pub(crate) fn new(
+        session_id: &'a str,
+        agent: &'a str,
+        cwd: Option<&'a str>,
+        model: &'a str,
+        tools: &'a [String],
+    ) -> Self {
+        Self {
+            session_id,
+            agent,
+            cwd,
+            model,
+            tools,
+        }
+    }
+}
+
+/// Assembles the system prompt, once at the start of every run.
+#[async_trait]
+pub trait Prompter: Send + Sync + 'static {
+    /// The system prompt for this run. An error ends the run before any model call.
+    async fn assemble(&self, cx: PromptContext<'_>) -> Result<SystemPrompt>;
+}
+
+/// The same text for every run: what [`system_prompt`](crate::AgentBuilder::system_prompt) uses.
+#[derive(Clone, Debug, Default)]
+pub struct StaticPrompt(SystemPrompt);
+
+impl StaticPrompt {
+    /// A fixed prompt.
+    pub fn new(prompt: impl Into<SystemPrompt>) -> Self {
+        Self(prompt.into())
+    }
+}
+
+#[async_trait]
+impl Prompter for StaticPrompt {
+    async fn assemble(&self, _cx: PromptContext<'_>) -> Result<SystemPrompt> {
+        Ok(self.0.clone())
+    }
+}

@@ -1,0 +1,199 @@
+//! What is asked of a model.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::message::Messages;
+
+use super::event::ModelEvent;
+use super::memo::RequestMemo;
+use super::settings::{ModelSettings, ResponseFormat, ToolChoice};
+use super::system::SystemPrompt;
+use super::taps::{self, EventSink, Tap, Taps};
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolDefinition {
+    /// The name the model calls.
+    pub name: Arc<str>,
+    /// What it does and when to use it.
+    pub description: Arc<str>,
+    /// The JSON Schema of its arguments, an object schema.
+    pub parameters: Arc<Value>,
+}
+
+impl ToolDefinition {
+    /// A definition.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        parameters: impl Into<Arc<Value>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            parameters: parameters.into(),
+        }
+    }
+}
+
+/// One request to a model.
+///
+/// A clone is cheap: messages, tools and system prompt are shared.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ModelRequest {
+    /// A model of the same provider to use instead of the one it was made for.
+    pub model: Option<Arc<str>>,
+    /// Instructions, outside the history.
+    pub system: SystemPrompt,
+    /// The history. Must pass [`Messages::validate_for_model`].
+    pub messages: Messages,
+    /// The tools the model may call.
+    pub tools: Arc<[ToolDefinition]>,
+    /// The most tokens to generate; `None` means the profile's limit.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Sequences that end the generation.
+    pub stop: Arc<[String]>,
+    /// Which tools the model may or must call.
+    pub tool_choice: ToolChoice,
+    /// What form the answer has.
+    pub response_format: Option<ResponseFormat>,
+    /// Knobs that not every model has.
+    pub settings: ModelSettings,
+    /// Further fields for the provider's body, merged in last.
+    pub extra: Map<String, Value>,
+    taps: Vec<Tap>,
+    visible: bool,
+    held: bool,
+    memo: RequestMemo,
+}
+
+impl ModelRequest {
+    /// A request of one's own (a summary, a judge): its events are shown to nobody.
+    pub fn new(messages: impl Into<Messages>) -> Self {
+        Self {
+            messages: messages.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same request with a system prompt.
+    #[must_use]
+    pub fn with_system(mut self, system: impl Into<SystemPrompt>) -> Self {
+        self.system = system.into();
+        self
+    }
+
+    /// The same request with tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
+        self.tools = tools.into_iter().collect();
+        self
+    }
+
+    /// The same request with an output limit.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
+        self.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// Wraps the token stream: `f` sees every event and returns what passes on: an `Option`, an
+    /// array or a `Vec` of events.
+    ///
+    /// `f` is kept as a prototype and cloned for every attempt, so its captured state starts over
+    /// on a retry. `Stop` is the moment to flush what was held back; an attempt that fails gets
+    /// none. What is kept in the history is folded from the events before any `f`: a redactor
+    /// edits the [`ModelResponse`](super::ModelResponse) too.
+    #[must_use]
+    pub fn map_events<F, I>(mut self, f: F) -> Self
+    where
+        F: FnMut(ModelEvent) -> I + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = ModelEvent> + 'static,
+    {
+        self.taps.push(taps::mapping(f));
+        self
+    }
+
+    /// As [`map_events`](Self::map_events), for branches of different shape: push none, one or
+    /// many events into the sink.
+    #[must_use]
+    pub fn pipe_events<F>(mut self, f: F) -> Self
+    where
+        F: FnMut(ModelEvent, &mut EventSink<'_>) + Clone + Send + Sync + 'static,
+    {
+        self.taps.push(taps::piping(f));
+        self
+    }
+
+    /// Shows nothing until the attempt has succeeded, then everything at once.
+    #[must_use]
+    pub fn hold_events(mut self) -> Self {
+        self.held = true;
+        self
+    }
+
+    /// Shows nothing.
+    #[must_use]
+    pub fn mute_events(mut self) -> Self {
+        self.visible = false;
+        self
+    }
+
+    /// Whether somebody sees the single events. When not, a provider may join neighbouring text
+    /// events that arrived together.
+    pub fn wants_events(&self) -> bool {
+        self.visible || !self.taps.is_empty()
+    }
+
+    /// The provider's slot for what it encoded in this run.
+    pub fn memo(&self) -> &RequestMemo {
+        &self.memo
+    }
+
+    pub(crate) fn show_events(mut self) -> Self {
+        self.visible = true;
+        self
+    }
+
+    pub(crate) fn with_memo(mut self, memo: RequestMemo) -> Self {
+        self.memo = memo;
+        self
+    }
+
+    pub(crate) fn is_visible(&self) -> bool {
+        self.visible
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    pub(crate) fn start_taps(&self) -> Taps {
+        Taps::start(&self.taps)
+    }
+}
+
+impl From<Messages> for ModelRequest {
+    fn from(messages: Messages) -> Self {
+        Self::new(messages)
+    }
+}
+
+impl fmt::Debug for ModelRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelRequest")
+            .field("model", &self.model)
+            .field("messages", &self.messages.len())
+            .field("tools", &self.tools.len())
+            .field("max_tokens", &self.max_tokens)
+            .field("taps", &self.taps.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! A whole answer.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::message::{AssistantMessage, Content, ToolCall};
+use crate::usage::Usage;
+
+use super::stop::StopReason;
+
+/// What a model answered: its events, folded.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ModelResponse {
+    /// Text, thinking and calls, in the model's order.
+    pub content: Content,
+    /// Why the model stopped; `None` when the provider did not say.
+    pub stop_reason: Option<StopReason>,
+    /// The stop sequence that was generated.
+    pub stop_sequence: Option<Arc<str>>,
+    /// Tokens, as the provider counted them; zero when it did not.
+    pub usage: Usage,
+    /// The provider's id of the response; may be empty.
+    pub id: Arc<str>,
+    /// The model that answered, as the provider names it; may be empty.
+    pub model: Arc<str>,
+    /// The provider's id of the request.
+    pub request_id: Option<Arc<str>>,
+}
+
+impl ModelResponse {
+    /// A response of this content that ends the turn: what a hook returns instead of asking the
+    /// model.
+    pub fn new(content: impl Into<Content>) -> Self {
+        Self {
+            content: content.into(),
+            stop_reason: Some(StopReason::EndTurn),
+            ..Self::default()
+        }
+    }
+
+    /// The text parts, joined.
+    pub fn text(&self) -> Cow<'_, str> {
+        self.content.text()
+    }
+
+    /// The calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.tool_calls()
+    }
+
+    /// The message to keep in the history.
+    pub fn message(&self) -> AssistantMessage {
+        AssistantMessage::new(self.content.clone())
+    }
+}

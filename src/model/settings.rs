@@ -1,0 +1,116 @@
+//! Knobs of a request.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Knobs that not every model has. A provider leaves out what its API does not know.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ModelSettings {
+    /// How much the model may think before it answers.
+    pub thinking: Option<ThinkingMode>,
+    /// Nucleus sampling, 0 to 1.
+    pub top_p: Option<f64>,
+    /// Sample among the k likeliest tokens.
+    pub top_k: Option<u32>,
+    /// A seed for repeatable sampling.
+    pub seed: Option<u64>,
+    /// Whether one turn may hold several tool calls.
+    pub parallel_tool_calls: Option<bool>,
+    /// Whether prompt-cache breakpoints are set where the provider has them. `None` means yes.
+    pub prompt_cache: Option<bool>,
+}
+
+impl ModelSettings {
+    /// Nothing set: the provider's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how much the model may think.
+    #[must_use]
+    pub fn thinking(mut self, mode: ThinkingMode) -> Self {
+        self.thinking = Some(mode);
+        self
+    }
+
+    /// Sets nucleus sampling.
+    #[must_use]
+    pub fn top_p(mut self, top_p: f64) -> Self {
+        self.top_p = Some(top_p);
+        self
+    }
+
+    /// Sets top-k sampling.
+    #[must_use]
+    pub fn top_k(mut self, top_k: u32) -> Self {
+        self.top_k = Some(top_k);
+        self
+    }
+
+    /// Sets the sampling seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Allows or forbids several calls in one turn.
+    #[must_use]
+    pub fn parallel_tool_calls(mut self, allowed: bool) -> Self {
+        self.parallel_tool_calls = Some(allowed);
+        self
+    }
+
+    /// Sets prompt-cache breakpoints or leaves them out.
+    #[must_use]
+    pub fn prompt_cache(mut self, enabled: bool) -> Self {
+        self.prompt_cache = Some(enabled);
+        self
+    }
+}
+
+/// How much a model may think.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ThinkingMode {
+    /// Not at all.
+    Disabled,
+    /// At most this many tokens.
+    Budget(u32),
+    /// As much as the model finds right.
+    Adaptive,
+    /// A named effort, such as `low` or `high`.
+    Effort(Arc<str>),
+}
+
+/// Which tools the model may or must call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Tool(Arc<str>),
+}
+
+/// What form the answer has.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ResponseFormat {
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that matches a schema.
+    JsonSchema {
+        /// A name for the schema, `[A-Za-z0-9_-]{1,64}`.
+        name: Arc<str>,
+        /// The JSON Schema.
+        schema: Arc<Value>,
+    },
+}

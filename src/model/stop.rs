@@ -1,0 +1,75 @@
+//! Why a model stopped.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Why the model stopped generating. A label only: whether there are tool calls decides what
+/// the loop does next.
+///
+/// | here | Anthropic | OpenAI and compatible | Ollama |
+/// |---|---|---|---|
+/// | `EndTurn` | `end_turn` | `stop` | `stop` |
+/// | `ToolUse` | `tool_use` | `tool_calls`, `function_call` | |
+/// | `MaxTokens` | `max_tokens` | `length` | `length` |
+/// | `StopSequence` | `stop_sequence` | | |
+/// | `Refusal` | `refusal` | `content_filter` | |
+/// | `PauseTurn` | `pause_turn` | | |
+/// | `ContextWindow` | `model_context_window_exceeded` | | |
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The answer is complete.
+    EndTurn,
+    /// The model waits for tool results.
+    ToolUse,
+    /// The output limit was reached.
+    MaxTokens,
+    /// A stop sequence was generated.
+    StopSequence,
+    /// The model, or a filter before it, refused.
+    Refusal,
+    /// A long turn was paused; sending the history back continues it.
+    PauseTurn,
+    /// The context window is full.
+    ContextWindow,
+    /// A reason this crate does not know, as the provider spelled it.
+    Other(Arc<str>),
+}
+
+impl StopReason {
+    /// The reason in the Messages API's spelling.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::ToolUse => "tool_use",
+            Self::MaxTokens => "max_tokens",
+            Self::StopSequence => "stop_sequence",
+            Self::Refusal => "refusal",
+            Self::PauseTurn => "pause_turn",
+            Self::ContextWindow => "model_context_window_exceeded",
+            Self::Other(other) => other,
+        }
+    }
+}
+
+impl From<&str> for StopReason {
+    /// Reads any of the spellings in the table above.
+    fn from(label: &str) -> Self {
+        match label {
+            "end_turn" | "stop" => Self::EndTurn,
+            "tool_use" | "tool_calls" | "function_call" => Self::ToolUse,
+            "max_tokens" | "length" => Self::MaxTokens,
+            "stop_sequence" => Self::StopSequence,
+            "refusal" | "content_filter" => Self::Refusal,
+            "pause_turn" => Self::PauseTurn,
+            "model_context_window_exceeded" => Self::ContextWindow,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,142 @@
+//! The system prompt, in sections.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Whether a section of the system prompt changes from turn to turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stability {
+    /// The same in every request: stands before the prompt-cache breakpoint.
+    Stable,
+    /// May change: stands after everything stable.
+    Volatile,
+}
+
+/// One section of a [`SystemPrompt`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Section {
+    /// Its id: setting the same id again replaces it.
+    pub id: Arc<str>,
+    /// Its text.
+    pub text: Arc<str>,
+    /// Whether it changes from turn to turn.
+    pub stability: Stability,
+}
+
+/// A system prompt made of sections, outside the history.
+///
+/// Sections keep the order in which their ids were first set; volatile ones come after all
+/// stable ones, so that what a prompt cache covers never depends on them. A clone is one pointer.
+///
+/// ```
+/// use agentcore::model::{Stability, SystemPrompt};
+///
+/// let mut system = SystemPrompt::from("Be brief.");
+/// system.set("clock", "It is noon.", Stability::Volatile);
+/// system.set("skills", "You can sing.", Stability::Stable);
+/// assert_eq!(system.to_string(), "Be brief.\n\nYou can sing.\n\nIt is noon.");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SystemPrompt(Arc<Vec<Section>>);
+
+impl SystemPrompt {
+    /// No sections.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the section `id`, in its place if it exists. An empty text removes it.
+    pub fn set(
+        &mut self,
+        id: impl Into<Arc<str>>,
+        text: impl Into<Arc<str>>,
+        stability: Stability,
+    ) {
+        let (id, text) = (id.into(), text.into());
+        if text.is_empty() {
+            self.remove(&id);
+            return;
+        }
+        let section = Section {
+            id,
+            text,
+            stability,
+        };
+        match self.0.iter().position(|old| old.id == section.id) {
+            Some(at) if self.0[at] == section => {}
+            Some(at) => Arc::make_mut(&mut self.0)[at] = section,
+            None => Arc::make_mut(&mut self.0).push(section),
+        }
+    }
+
+    /// Removes the section `id`; false when there was none.
+    pub fn remove(&mut self, id: &str) -> bool {
+        match self.0.iter().position(|old| &*old.id == id) {
+            Some(at) => {
+                Arc::make_mut(&mut self.0).remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The section `id`.
+    pub fn get(&self, id: &str) -> Option<&Section> {
+        self.0.iter().find(|section| &*section.id == id)
+    }
+
+    /// All sections in the order they are sent.
+    pub fn sections(&self) -> impl Iterator<Item = &Section> {
+        self.of(Stability::Stable)
+            .chain(self.of(Stability::Volatile))
+    }
+
+    /// The sections of one kind, in order.
+    pub fn of(&self, stability: Stability) -> impl Iterator<Item = &Section> {
+        self.0
+            .iter()
+            .filter(move |section| section.stability == stability)
+    }
+
+    /// The text of one kind: its sections joined by an empty line.
+    pub fn text_of(&self, stability: Stability) -> String {
+        join(self.of(stability))
+    }
+
+    /// Whether there is no section.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether both are the same object, so that nothing needs to be compared.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+fn join<'a>(sections: impl Iterator<Item = &'a Section>) -> String {
+    let mut out = String::new();
+    for section in sections {
+        if !out.is_empty() {
+            out.push_str("\n\n");
+        }
+        out.push_str(&section.text);
+    }
+    out
+}
+
+impl fmt::Display for SystemPrompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&join(self.sections()))
+    }
+}
+
+impl<T: AsRef<str>> From<T> for SystemPrompt {
+    /// One stable section with the id `system`.
+    fn from(text: T) -> Self {
+        let mut prompt = Self::new();
+        prompt.set("system", text.as_ref(), Stability::Stable);
+        prompt
+    }
+}
