@@ -1,10 +1,12 @@
 //! Small things every layer needs.
 
+mod cancel;
 pub(crate) mod panic;
-pub(crate) mod secret;
+mod secret;
 pub(crate) mod sync;
 pub(crate) mod text;
-pub(crate) mod values;
+mod values;
 
+pub use cancel::Cancellation;
 pub use secret::Secret;
 pub use values::Values;

@@ -1,0 +1,62 @@
+//! What a tool touches.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What kind of effect a tool has on the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SideEffect {
+    /// None: a pure computation.
+    None,
+    /// It reads.
+    ReadOnly,
+    /// It changes something.
+    Mutating,
+    /// It talks to the network.
+    Network,
+    /// It waits for somebody, such as the user.
+    Blocking,
+}
+
+impl SideEffect {
+    /// Whether nothing is changed by it, as plan mode asks.
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Self::None | Self::ReadOnly)
+    }
+}
+
+/// Whether a call may run beside others of the same turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Concurrency {
+    /// Side by side with its neighbours.
+    #[default]
+    Parallel,
+    /// Alone, in its place.
+    Exclusive,
+}
+
+/// One thing a call would do: what permission rules look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Access {
+    /// Runs a shell command.
+    Command(Arc<str>),
+    /// Reads a path.
+    Read(Arc<str>),
+    /// Writes a path.
+    Write(Arc<str>),
+    /// Fetches an address.
+    Url(Arc<str>),
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "run `{command}`"),
+            Self::Read(path) => write!(f, "read {path}"),
+            Self::Write(path) => write!(f, "write {path}"),
+            Self::Url(url) => write!(f, "fetch {url}"),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a tool call knows about the run it is part of.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::backend::Backend;
+use crate::message::ToolCall;
+use crate::sdk::SdkMessage;
+use crate::util::{Cancellation, Values};
+
+use super::detached::Detached;
+use super::gate::Answer;
+use super::view::StateView;
+
+/// The run as seen from a tool call; the engine implements it.
+pub(crate) trait ToolHost: Send + Sync {
+    fn session_id(&self) -> &Arc<str>;
+    fn run_id(&self) -> &str;
+    fn progress(&self, call: &ToolCall, data: Value);
+    fn forward(&self, call: &ToolCall, message: SdkMessage);
+    /// Ready when the reader has taken everything emitted so far.
+    fn drained(&self) -> BoxFuture<'_, ()>;
+    fn ask<'a>(&'a self, call: &'a ToolCall, question: String) -> BoxFuture<'a, Answer>;
+    /// Calls `f` on the state, or on a copy of it that is thrown away when not `live`.
+    fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
+    fn values(&self) -> Values;
+    fn backend(&self) -> Option<Arc<dyn Backend>>;
+    /// Something of this call is still moving: resets its timeout.
+    fn touch(&self, call: &ToolCall);
+}
+
+/// What a tool call knows about its run, and how it speaks to the outside.
+///
+/// Cheap to clone and `'static`: a tool may move one into tasks of its own. After the call has
+/// ended such a clone still works, but changes nothing any more.
+#[derive(Clone)]
+pub struct ToolContext {
+    host: Arc<dyn ToolHost>,
+    call: Arc<ToolCall>,
+    live: Arc<AtomicBool>,
+    cancellation: Cancellation,
+}
+
+impl ToolContext {
+    pub(crate) fn new(
+        host: Arc<dyn ToolHost>,
+        call: Arc<ToolCall>,
+        cancellation: Cancellation,
+    ) -> (Self, LiveGuard) {
+        let live = Arc::new(AtomicBool::new(true));
+        let guard = LiveGuard(live.clone());
+        let context = Self {
+            host,
+            call,
+            live,
+            cancellation,
+        };
+        (context, guard)
+    }
+
+    /// A context outside any run, to execute a tool by hand.
+    ///
+    /// Progress goes nowhere, nobody answers questions, and the state is one of its own.
+    ///
+    /// ```
+    /// use agentcore::{FuncTool, Tool, ToolContext};
+    /// use serde_json::json;
+    ///
+    /// # async fn example() -> Result<(), agentcore::BoxError> {
+    /// let echo = FuncTool::new("echo", "Says it again", json!({"type": "object"}), |_cx, args| async move {
+    ///     Ok(args["text"].clone())
+    /// });
+    /// let output = echo.execute(ToolContext::detached(), json!({"text": "hi"})).await?;
+    /// assert_eq!(output.content.text(), "hi");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn detached() -> Self {
+        let call = Arc::new(ToolCall::new("detached", "detached", Value::Null));
+        Self {
+            host: Arc::new(Detached::default()),
+            call,
+            live: Arc::new(AtomicBool::new(true)),
+            cancellation: Cancellation::default(),
+        }
+    }
+
+    /// The call's id.
+    pub fn call_id(&self) -> &str {
+        &self.call.id
+    }
+
+    /// The name the tool was called by.
+    pub fn tool_name(&self) -> &str {
+        &self.call.name
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &str {
+        self.host.session_id()
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> &str {
+        self.host.run_id()
+    }
+
+    /// Reports progress: a `tool_progress` message with this `data`, and the call's timeout
+    /// starts over. Waits until the reader has taken what was sent, so that a tool cannot run
+    /// ahead of it.
+    pub async fn progress(&self, data: impl Into<Value> + Send) {
+        if self.is_live() {
+            self.host.touch(&self.call);
+            self.host.progress(&self.call, data.into());
+            self.host.drained().await;
+        }
+    }
+
+    /// Passes on a message of a run inside this call, such as a subagent's, with
+    /// `parent_tool_use_id` set, and waits until the reader has taken it.
+    pub async fn forward(&self, message: SdkMessage) {
+        if self.is_live() {
+            self.host.touch(&self.call);
+            self.host.forward(&self.call, message);
+            self.host.drained().await;
+        }
+    }
+
+    /// Asks whoever may answer. The time it takes counts against no timeout.
+    pub async fn ask(&self, question: impl Into<String>) -> Answer {
+        if !self.is_live() {
+            return Answer::Unanswered;
+        }
+        self.host.ask(&self.call, question.into()).await
+    }
+
+    /// Runs `f` on the run's state. Not async, so the lock is never held across an await.
+    ///
+    /// After the call has ended `f` gets a copy that is thrown away.
+    ///
+    /// # Panics
+    ///
+    /// When called inside another `with_state` on the same thread, which would wait for itself.
+    pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
+        let mut f = Some(f);
+        let mut out = None;
+        self.host.with_state(self.is_live(), &mut |view| {
+            if let Some(f) = f.take() {
+                out = Some(f(view));
+            }
+        });
+        out.expect("the host calls the closure once")
+    }
+
+    /// The value of type `T` that the caller gave to the run, or a hook put there.
+    pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.host.values().get()
+    }
+
+    /// Where files live and commands run, if the agent has such a place.
+    pub fn backend(&self) -> Option<Arc<dyn Backend>> {
+        self.host.backend()
+    }
+
+    /// Tells work on the side when this call is over.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+
+    fn is_live(&self) -> bool {
+        self.live.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("call_id", &self.call.id)
+            .field("tool_name", &self.call.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ends a call's say in the run when it is dropped.
+pub(crate) struct LiveGuard(Arc<AtomicBool>);
+
+impl Drop for LiveGuard {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,75 @@
+//! A tool call outside any run.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use serde_json::Value;
+
+use crate::backend::Backend;
+use crate::message::{Messages, Todo, ToolCall};
+use crate::sdk::SdkMessage;
+use crate::util::Values;
+use crate::util::sync::lock;
+
+use super::context::ToolHost;
+use super::gate::Answer;
+use super::view::StateView;
+
+static NO_SESSION: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+
+#[derive(Clone, Default)]
+struct State {
+    messages: Messages,
+    todos: Vec<Todo>,
+    files: BTreeMap<Arc<str>, Arc<str>>,
+    values: Values,
+}
+
+/// The host of [`ToolContext::detached`](super::ToolContext::detached).
+#[derive(Default)]
+pub(super) struct Detached(Mutex<State>);
+
+impl ToolHost for Detached {
+    fn session_id(&self) -> &Arc<str> {
+        &NO_SESSION
+    }
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn progress(&self, _call: &ToolCall, _data: Value) {}
+
+    fn forward(&self, _call: &ToolCall, _message: SdkMessage) {}
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+
+    fn ask<'a>(&'a self, _call: &'a ToolCall, _question: String) -> BoxFuture<'a, Answer> {
+        ready(Answer::Unanswered).boxed()
+    }
+
+    fn with_state(&self, _live: bool, f: &mut dyn FnMut(StateView<'_>)) {
+        let mut state = lock(&self.0);
+        let State {
+            messages,
+            todos,
+            files,
+            values,
+        } = &mut *state;
+        f(StateView::new(messages, todos, files, values));
+    }
+
+    fn values(&self) -> Values {
+        lock(&self.0).values.clone()
+    }
+
+    fn backend(&self) -> Option<Arc<dyn Backend>> {
+        None
+    }
+
+    fn touch(&self, _call: &ToolCall) {}
+}

@@ -1,0 +1,209 @@
+//! Who may call what.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::ToolCall;
+use crate::sdk::PermissionRequest;
+
+use super::tool::Tool;
+
+/// How much is allowed without asking, in the wire names of the message stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum PermissionMode {
+    /// Ask for what no rule allows.
+    #[default]
+    Default,
+    /// Only tools that read.
+    Plan,
+    /// Edits inside the workspace need no question.
+    AcceptEdits,
+    /// Nothing needs a question. Deny rules still hold.
+    BypassPermissions,
+    /// What would need a question is denied.
+    DontAsk,
+}
+
+impl PermissionMode {
+    /// The mode's name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Plan => "plan",
+            Self::AcceptEdits => "acceptEdits",
+            Self::BypassPermissions => "bypassPermissions",
+            Self::DontAsk => "dontAsk",
+        }
+    }
+}
+
+impl fmt::Display for PermissionMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for PermissionMode {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Ok(match name {
+            "default" | "manual" => Self::Default,
+            "plan" => Self::Plan,
+            "acceptEdits" => Self::AcceptEdits,
+            "bypassPermissions" => Self::BypassPermissions,
+            "dontAsk" => Self::DontAsk,
+            other => {
+                return Err(Error::new(
+                    ErrorKind::Config,
+                    format!(
+                        "unknown permission mode {other:?}; use default, plan, acceptEdits, bypassPermissions or dontAsk"
+                    ),
+                ));
+            }
+        })
+    }
+}
+
+/// What a gate decides about.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct GateRequest {
+    /// The call with its final arguments.
+    pub call: ToolCall,
+    /// The tool it would run.
+    pub tool: Arc<dyn Tool>,
+    /// The mode in force.
+    pub mode: PermissionMode,
+    /// The session, for grants that last as long as it.
+    pub session_id: Arc<str>,
+}
+
+impl GateRequest {
+    pub(crate) fn new(
+        call: ToolCall,
+        tool: Arc<dyn Tool>,
+        mode: PermissionMode,
+        session_id: Arc<str>,
+    ) -> Self {
+        Self {
+            call,
+            tool,
+            mode,
+            session_id,
+        }
+    }
+}
+
+impl fmt::Debug for GateRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateRequest")
+            .field("call", &self.call)
+            .field("mode", &self.mode)
+            .field("session_id", &self.session_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a gate says.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum GateDecision {
+    /// The call may run; with `args` it runs with those, after they are checked again.
+    Allow {
+        /// Arguments instead of the model's.
+        args: Option<Value>,
+    },
+    /// The call does not run, and the model reads why.
+    Deny {
+        /// Why.
+        message: String,
+    },
+    /// Somebody has to answer first.
+    Ask {
+        /// What they are asked.
+        question: String,
+        /// Whether a rule says so. A hook's allow answers a question of the mode, never one of a
+        /// rule.
+        by_rule: bool,
+    },
+    /// The call does not run and the run ends as interrupted.
+    Interrupt {
+        /// Why.
+        message: String,
+    },
+}
+
+impl GateDecision {
+    /// The call may run as it is.
+    pub fn allow() -> Self {
+        Self::Allow { args: None }
+    }
+
+    /// The call does not run.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny {
+            message: message.into(),
+        }
+    }
+
+    /// Somebody has to answer, because nothing allows the call.
+    pub fn ask(question: impl Into<String>) -> Self {
+        Self::Ask {
+            question: question.into(),
+            by_rule: false,
+        }
+    }
+}
+
+/// Decides whether a call may run: the last thing before it does, on its final arguments.
+#[async_trait]
+pub trait PermissionGate: Send + Sync + 'static {
+    /// Decides. An error denies the call.
+    async fn check(&self, request: &GateRequest) -> Result<GateDecision>;
+
+    /// Somebody answered [`Answer::AllowForSession`] to a question about this call: remember it.
+    async fn grant(&self, _request: &GateRequest) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Allows every call: the default of an agent whose tools are all its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllowAll;
+
+#[async_trait]
+impl PermissionGate for AllowAll {
+    async fn check(&self, _request: &GateRequest) -> Result<GateDecision> {
+        Ok(GateDecision::allow())
+    }
+}
+
+/// What somebody says to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// Yes, this once.
+    Allow,
+    /// Yes, and the same again in this session.
+    AllowForSession,
+    /// No, and the model reads why.
+    Deny(String),
+    /// Nobody can answer.
+    Unanswered,
+}
+
+/// Answers questions by a callback: a dialog, a chat, a policy service.
+#[async_trait]
+pub trait Confirmer: Send + Sync + 'static {
+    /// The answer. [`Answer::Unanswered`] passes the question on to a responder, if there is one.
+    async fn confirm(&self, request: &PermissionRequest) -> Answer;
+}

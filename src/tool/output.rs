@@ -1,0 +1,231 @@
+//! What a tool returns.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::BoxError;
+use crate::message::{Content, ToolCall, ToolResult};
+
+/// What a call produced, before the loop stamps the call's id on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Content,
+    /// Whether the call failed although the tool returned.
+    pub is_error: bool,
+    /// Structured data for programs; the model does not see it.
+    pub details: Option<Value>,
+    /// Text for the user instead of `content`.
+    pub display: Option<String>,
+    /// Whether nothing of it should be shown to the user.
+    pub silent: bool,
+    /// Whether the work goes on and its outcome will arrive later.
+    pub is_async: bool,
+}
+
+impl ToolOutput {
+    /// A successful output.
+    pub fn new(content: impl Into<Content>) -> Self {
+        Self {
+            content: content.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A failed one, for tools whose failure has details; otherwise just return an `Err`.
+    pub fn error(content: impl Into<Content>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::new(content)
+        }
+    }
+
+    /// The same output with structured data for programs.
+    #[must_use]
+    pub fn with_details(mut self, details: impl Into<Value>) -> Self {
+        self.details = Some(details.into());
+        self
+    }
+
+    /// The same output with a text for the user.
+    #[must_use]
+    pub fn with_display(mut self, display: impl Into<String>) -> Self {
+        self.display = Some(display.into());
+        self
+    }
+
+    /// The same output, not shown to the user.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    /// The same output, of work that goes on.
+    #[must_use]
+    pub fn pending(mut self) -> Self {
+        self.is_async = true;
+        self
+    }
+
+    pub(crate) fn into_result(self, call: &ToolCall) -> ToolResult {
+        let mut result = if self.is_error {
+            failed(call, self.content)
+        } else {
+            ToolResult::ok(call, self.content)
+        };
+        result.details = self.details;
+        result.display = self.display;
+        result.silent = self.silent;
+        result.is_async = self.is_async;
+        result
+    }
+}
+
+/// An error result keeps content that is more than text as it is; text begins with `Error: `.
+fn failed(call: &ToolCall, content: Content) -> ToolResult {
+    if content.parts().iter().all(|part| part.as_text().is_some()) {
+        return ToolResult::failed(call, content.text());
+    }
+    let mut result = ToolResult::ok(call, content);
+    result.is_error = true;
+    result
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<Cow<'_, str>> for ToolOutput {
+    fn from(text: Cow<'_, str>) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<Content> for ToolOutput {
+    fn from(content: Content) -> Self {
+        Self::new(content)
+    }
+}
+
+impl From<Value> for ToolOutput {
+    /// A string as itself, anything else as JSON text.
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::new(text),
+            other => Self::new(other.to_string()),
+        }
+    }
+}
+
+/// Any value that serialises, as a tool's answer in JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+/// What a tool closure may return: an output, or a `Result` of one.
+#[diagnostic::on_unimplemented(
+    message = "a tool closure cannot return `{Self}`",
+    label = "return `String`, `&str`, `serde_json::Value`, `Json(value)`, `ToolOutput`, or `Result<_, BoxError>` of one",
+    note = "the error type is always `agentcore::BoxError`: use `?`, `.into()` or `.map_err(BoxError::from)`"
+)]
+pub trait IntoToolResult {
+    /// The output or the error.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the tool failed with.
+    fn into_tool_result(self) -> Result<ToolOutput, BoxError>;
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => {
+        $(impl IntoToolResult for $type {
+            fn into_tool_result(self) -> Result<ToolOutput, BoxError> {
+                Ok(self.into())
+            }
+        })*
+    };
+}
+
+plain!(String, &str, Cow<'_, str>, Content, Value, ToolOutput);
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> Result<ToolOutput, BoxError> {
+        Ok("done".into())
+    }
+}
+
+impl<T: Serialize> IntoToolResult for Json<T> {
+    fn into_tool_result(self) -> Result<ToolOutput, BoxError> {
+        Ok(ToolOutput::new(serde_json::to_string(&self.0)?))
+    }
+}
+
+impl<T: IntoToolResult> IntoToolResult for Result<T, BoxError> {
+    fn into_tool_result(self) -> Result<ToolOutput, BoxError> {
+        self?.into_tool_result()
+    }
+}
+
+/// A tool's failure with a text for the model and details for programs.
+///
+/// Any error will do as a tool's error; this is one to construct, and to downcast to.
+///
+/// ```
+/// use agentcore::{BoxError, ToolError};
+///
+/// let error: BoxError = ToolError::new("no such city").with_details(serde_json::json!({"code": 404})).into();
+/// assert_eq!(error.downcast_ref::<ToolError>().map(ToolError::text), Some("no such city"));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolError {
+    text: String,
+    details: Option<Value>,
+}
+
+impl ToolError {
+    /// A failure with a text the model reads.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            details: None,
+        }
+    }
+
+    /// The same failure with data for programs; it becomes the result's `details`.
+    #[must_use]
+    pub fn with_details(mut self, details: impl Into<Value>) -> Self {
+        self.details = Some(details.into());
+        self
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The data.
+    pub fn details(&self) -> Option<&Value> {
+        self.details.as_ref()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for ToolError {}

@@ -1,0 +1,119 @@
+//! The trait a tool implements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::error::BoxError;
+
+use super::access::{Access, Concurrency, SideEffect};
+use super::context::ToolContext;
+use super::output::ToolOutput;
+
+/// Something the model can call.
+///
+/// One instance serves many calls and many runs at once. What it needs, it is given when it is
+/// made; what belongs to one run lives in the [`ToolContext`].
+///
+/// # Cancel safety
+///
+/// The future of [`execute`](Tool::execute) is dropped when the run is dropped or interrupted and
+/// when the timeout passes. Code after an `.await` may therefore never run: guard what must be
+/// undone with a value's `Drop`.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `Tool`",
+    note = "make one from a closure: `FuncTool::typed(\"name\", \"what it does\", |args: Args| async move {{ .. }})`",
+    note = "a hand-written `impl Tool for ..` needs `#[agentcore::async_trait]` above it"
+)]
+pub trait Tool: Send + Sync + 'static {
+    /// The name the model calls: `[A-Za-z0-9_-]{1,64}`.
+    fn name(&self) -> &str;
+
+    /// What it does and when to use it, for the model.
+    fn description(&self) -> &str;
+
+    /// The JSON Schema of its arguments: an object schema.
+    fn parameters(&self) -> &Value;
+
+    /// What kind of effect it has.
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    /// Whether it may run beside other calls of the same turn.
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Parallel
+    }
+
+    /// How long a call may go without progress; `None` means the agent's default.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether running the same call twice does no harm: only then may a hook repeat it or a
+    /// resumed run execute it again.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
+    /// What a call with these arguments would do, for permission rules.
+    fn accesses(&self, _args: &Value) -> Vec<Access> {
+        Vec::new()
+    }
+
+    /// Runs the call. `args` has been checked against [`parameters`](Tool::parameters).
+    ///
+    /// # Errors
+    ///
+    /// Any error becomes an error result that the model reads; it never ends the run.
+    async fn execute(&self, cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError>;
+}
+
+macro_rules! forward {
+    ($pointer:ident) => {
+        #[async_trait]
+        impl<T: Tool + ?Sized> Tool for $pointer<T> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn description(&self) -> &str {
+                (**self).description()
+            }
+
+            fn parameters(&self) -> &Value {
+                (**self).parameters()
+            }
+
+            fn side_effect(&self) -> SideEffect {
+                (**self).side_effect()
+            }
+
+            fn concurrency(&self) -> Concurrency {
+                (**self).concurrency()
+            }
+
+            fn timeout(&self) -> Option<Duration> {
+                (**self).timeout()
+            }
+
+            fn is_idempotent(&self) -> bool {
+                (**self).is_idempotent()
+            }
+
+            fn accesses(&self, args: &Value) -> Vec<Access> {
+                (**self).accesses(args)
+            }
+
+            async fn execute(&self, cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+                (**self).execute(cx, args).await
+            }
+        }
+    };
+}
+
+forward!(Arc);
+forward!(Box);

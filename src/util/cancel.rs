@@ -1,0 +1,63 @@
+//! Telling detached work that nobody waits for it any more.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// Says when the call or run it belongs to is over: finished, timed out, interrupted or dropped.
+///
+/// Work inside the future needs none of this, for dropping the future ends it. It is for threads
+/// and tasks a tool started on the side. Clones watch the same thing.
+#[derive(Clone, Default)]
+pub struct Cancellation(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    cancelled: AtomicBool,
+    notify: Notify,
+}
+
+impl Cancellation {
+    /// Whether it is over.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is over. Cancel safe.
+    pub async fn cancelled(&self) {
+        let mut notified = std::pin::pin!(self.0.notify.notified());
+        // Registered before the flag is read, so that a cancel in between is not missed.
+        notified.as_mut().enable();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::Release);
+        self.0.notify.notify_waiters();
+    }
+
+    /// Cancels when the guard is dropped.
+    pub(crate) fn guard(&self) -> CancelGuard {
+        CancelGuard(self.clone())
+    }
+}
+
+impl fmt::Debug for Cancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancellation")
+            .field("cancelled", &self.is_cancelled())
+            .finish()
+    }
+}
+
+pub(crate) struct CancelGuard(Cancellation);
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
