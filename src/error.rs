@@ -56,6 +56,8 @@ pub enum ErrorKind {
     Refused,
     /// The model answered with nothing at all, twice.
     EmptyResponse,
+    /// The run's budget of money or tokens does not cover the call.
+    BudgetExhausted,
     /// Structured output did not match its schema within the allowed retries.
     StructuredOutput,
     /// Another run holds this session.
@@ -120,6 +122,7 @@ struct Inner {
     request_id: Option<String>,
     status: Option<u16>,
     attachment: Option<Arc<dyn Any + Send + Sync>>,
+    attributed: bool,
 }
 
 impl Error {
@@ -135,6 +138,7 @@ impl Error {
                 request_id: None,
                 status: None,
                 attachment: None,
+                attributed: false,
             }),
         }
     }
@@ -228,6 +232,16 @@ impl Error {
     /// The HTTP status, when there was one.
     pub fn status(&self) -> Option<u16> {
         self.inner.status
+    }
+
+    /// Marks that the text says where it happened, so that no hook it passes is blamed for it.
+    pub(crate) fn attributed(mut self) -> Self {
+        self.inner.attributed = true;
+        self
+    }
+
+    pub(crate) fn is_attributed(&self) -> bool {
+        self.inner.attributed
     }
 
     pub(crate) fn attach(mut self, value: Arc<dyn Any + Send + Sync>) -> Self {

@@ -1,0 +1,156 @@
+//! The agent itself.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+use uuid::Uuid;
+
+use crate::hook::{Hook, Phases};
+use crate::message::Messages;
+use crate::model::Model;
+use crate::run::{Run, RunHandle, Shared};
+use crate::state::SessionStore;
+use crate::tool::Tool;
+use crate::util::sync::lock;
+
+use super::config::Config;
+use super::introspect::{AgentInfo, HookInfo};
+use super::session::Session;
+
+/// A model with tools, hooks and limits. Cheap to clone; clones are the same agent. Serves any
+/// number of runs at once.
+#[derive(Clone)]
+pub struct Agent(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) config: Config,
+    /// Runs that are going on, by session.
+    live: Mutex<HashMap<Arc<str>, Weak<Shared>>>,
+}
+
+impl Agent {
+    pub(super) fn new(config: Config) -> Self {
+        Self(Arc::new(Inner {
+            config,
+            live: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Runs the agent on `input` in a new session: text, a message, or several.
+    ///
+    /// Nothing happens until the run is polled or awaited. The session's id is random;
+    /// [`RunOutput::session_id`](crate::RunOutput::session_id) has it.
+    ///
+    /// ```
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::AgentBuilder;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let agent = AgentBuilder::new(ScriptedModel::new().say("4")).build()?;
+    /// let output = agent.run("2+2?").await?;
+    /// assert_eq!((output.text.as_str(), output.turns), ("4", 1));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn run(&self, input: impl Into<Messages>) -> Run {
+        self.session(Uuid::now_v7().to_string()).run(input)
+    }
+
+    /// A session by its id: to go on with it, or to start it.
+    pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
+        Session::new(self.clone(), id.into())
+    }
+
+    /// The handle of the run that is going on in a session.
+    pub fn handle(&self, session_id: &str) -> Option<RunHandle> {
+        let shared = lock(&self.0.live).get(session_id)?.upgrade()?;
+        (!shared.is_ended()).then(|| RunHandle::new(shared))
+    }
+
+    /// The agent's name.
+    pub fn name(&self) -> &str {
+        &self.config().name
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<dyn Model> {
+        &self.config().model
+    }
+
+    /// Where its sessions are kept.
+    pub fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.config().store
+    }
+
+    /// Its own tools; hooks and sources may bring more.
+    pub fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.config().tools
+    }
+
+    /// Its hooks, outermost first.
+    pub fn hooks(&self) -> &[Arc<dyn Hook>] {
+        &self.config().hooks.all
+    }
+
+    /// Whether any hook takes part in `phases`.
+    pub fn uses(&self, phases: Phases) -> bool {
+        self.hooks().iter().any(|hook| hook.phases().contains(phases))
+    }
+
+    /// What it is made of.
+    pub fn info(&self) -> AgentInfo {
+        let mut tools: Vec<_> = self.tools().iter().map(|tool| tool.name().to_owned()).collect();
+        tools.sort_unstable();
+        AgentInfo::new(
+            self.name().to_owned(),
+            self.model().id().to_owned(),
+            tools,
+            self.hooks().iter().map(|hook| HookInfo::of(&**hook)).collect(),
+            self.config().limits.max_turns,
+        )
+    }
+
+    /// Notes that a run has begun, so that its handle can be found.
+    pub(super) fn register(&self, shared: &Arc<Shared>) -> Registration {
+        let id = shared.session_id().clone();
+        lock(&self.0.live).insert(id.clone(), Arc::downgrade(shared));
+        Registration {
+            agent: Arc::downgrade(&self.0),
+            id,
+            shared: Arc::downgrade(shared),
+        }
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.name())
+            .field("model", &self.model().id())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Forgets a run when it is dropped.
+pub(super) struct Registration {
+    agent: Weak<Inner>,
+    id: Arc<str>,
+    shared: Weak<Shared>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if let Some(agent) = self.agent.upgrade() {
+            let mut live = lock(&agent.live);
+            if live.get(&self.id).is_some_and(|shared| shared.ptr_eq(&self.shared)) {
+                live.remove(&self.id);
+            }
+        }
+    }
+}

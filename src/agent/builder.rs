@@ -1,0 +1,419 @@
+//! Making an agent.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::backend::Backend;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::Hook;
+use crate::message::{EstimateCounter, TokenCounter};
+use crate::model::{
+    self, Compactor, Model, ModelSettings, NoCompaction, Prompter, StaticPrompt, SystemPrompt,
+};
+use crate::state::{SessionStore, ThreadStore};
+use crate::tool::{
+    AllowAll, Confirmer, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
+};
+use crate::trace::TraceRecorder;
+
+use super::agent::Agent;
+use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
+use super::retry::RetryPolicy;
+
+/// How many model calls a tree of runs has going on at once, unless told otherwise.
+const PARALLEL_MODEL_CALLS: usize = 16;
+
+/// Makes an [`Agent`].
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, FuncTool};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_cx, _args| async {
+///     "noon"
+/// });
+/// let model = ScriptedModel::new().call("clock", json!({})).say("It is noon.");
+/// let agent = AgentBuilder::new(model).system_prompt("Be brief.").tool(clock).build()?;
+/// assert_eq!(agent.run("What time is it?").await?.text, "It is noon.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[must_use = "a builder does nothing until `build()`"]
+pub struct AgentBuilder {
+    name: Arc<str>,
+    model: Arc<dyn Model>,
+    prompter: Arc<dyn Prompter>,
+    tools: Vec<Arc<dyn Tool>>,
+    disabled_tools: BTreeSet<Arc<str>>,
+    sources: Vec<Arc<dyn ToolSource>>,
+    hooks: Vec<Arc<dyn Hook>>,
+    backend: Option<Arc<dyn Backend>>,
+    cwd: Option<Arc<str>>,
+    store: Option<Arc<dyn SessionStore>>,
+    gate: Arc<dyn PermissionGate>,
+    confirmer: Option<Arc<dyn Confirmer>>,
+    mode: PermissionMode,
+    trace: Option<Arc<dyn TraceRecorder>>,
+    counter: Arc<dyn TokenCounter>,
+    compactor: Arc<dyn Compactor>,
+    parallel_model_calls: usize,
+    limits: Limits,
+    request: RequestOptions,
+}
+
+impl AgentBuilder {
+    /// An agent that asks `model`: a model, an `Arc` or `Box` of one.
+    pub fn new(model: impl Model) -> Self {
+        Self {
+            name: "agent".into(),
+            model: model::erase(model),
+            prompter: Arc::new(StaticPrompt::default()),
+            tools: Vec::new(),
+            disabled_tools: BTreeSet::new(),
+            sources: Vec::new(),
+            hooks: Vec::new(),
+            backend: None,
+            cwd: None,
+            store: None,
+            gate: Arc::new(AllowAll),
+            confirmer: None,
+            mode: PermissionMode::Default,
+            trace: None,
+            counter: Arc::new(EstimateCounter::default()),
+            compactor: Arc::new(NoCompaction),
+            parallel_model_calls: PARALLEL_MODEL_CALLS,
+            limits: Limits::default(),
+            request: RequestOptions::default(),
+        }
+    }
+
+    /// A name, for messages and traces. `agent` unless set.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Fixed instructions.
+    pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
+        self.prompter(StaticPrompt::new(prompt))
+    }
+
+    /// Instructions assembled at the start of every run.
+    pub fn prompter(mut self, prompter: impl Prompter) -> Self {
+        self.prompter = Arc::new(prompter);
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools.
+    pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        let tools = tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Adds the tools of a registry; those it has disabled are refused when they are called.
+    pub fn registry(mut self, registry: &ToolRegistry) -> Self {
+        self.tools.extend(registry.tools());
+        self.disabled_tools.extend(registry.disabled().map(Arc::from));
+        self
+    }
+
+    /// Adds a source of tools that may change while runs go on.
+    pub fn tool_source(mut self, source: impl ToolSource) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Adds a hook, inside the ones added before.
+    pub fn hook(mut self, hook: impl Hook) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds hooks, in order.
+    pub fn hooks<H: Hook>(mut self, hooks: impl IntoIterator<Item = H>) -> Self {
+        let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>);
+        self.hooks.extend(hooks);
+        self
+    }
+
+    /// Where files live and commands run.
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// The working directory, as messages and prompts name it.
+    pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Where sessions are kept. In memory, for an hour after the last use, unless set.
+    pub fn store(mut self, store: impl SessionStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Who decides whether a call may run. Every call may, unless set.
+    pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
+        self.gate = Arc::new(gate);
+        self
+    }
+
+    /// Who answers questions, before any responder is asked.
+    pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
+        self.confirmer = Some(Arc::new(confirmer));
+        self
+    }
+
+    /// How much is allowed without asking.
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// What becomes of a question nobody can answer. The call is denied unless set.
+    pub fn unanswered(mut self, unanswered: Unanswered) -> Self {
+        self.limits.unanswered = unanswered;
+        self
+    }
+
+    /// How long a question waits for its answer. For ever unless set.
+    pub fn ask_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.ask_timeout = Some(timeout);
+        self
+    }
+
+    /// How many times the model is asked in a run. 100 unless set; 0 is no limit.
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.limits.max_turns = turns;
+        self
+    }
+
+    /// The most a run may cost, subagents included, in USD.
+    pub fn max_budget_usd(mut self, usd: f64) -> Self {
+        self.limits.budget.usd = Some(usd);
+        self
+    }
+
+    /// The most tokens a run may use, subagents included.
+    pub fn max_total_tokens(mut self, tokens: u64) -> Self {
+        self.limits.budget.tokens = Some(tokens);
+        self
+    }
+
+    /// The longest a run may take.
+    pub fn max_duration(mut self, duration: Duration) -> Self {
+        self.limits.budget.duration = Some(duration);
+        self
+    }
+
+    /// Allows a money budget with a model whose price is not known: such a model costs nothing
+    /// in the budget's eyes.
+    pub fn allow_unpriced(mut self) -> Self {
+        self.limits.allow_unpriced = true;
+        self
+    }
+
+    /// The most tokens of one answer. The model's limit unless set.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.request.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sampling temperature.
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.request.temperature = Some(temperature);
+        self
+    }
+
+    /// Sequences that end an answer.
+    pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
+        self.request.stop = stop.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Knobs that not every model has.
+    pub fn model_settings(mut self, settings: ModelSettings) -> Self {
+        self.request.settings = settings;
+        self
+    }
+
+    /// Whether the stream has `stream_event` messages: every piece of an answer as it comes.
+    pub fn include_partial_messages(mut self, include: bool) -> Self {
+        self.request.partial_messages = include;
+        self
+    }
+
+    /// Whether the model is told to wrap up when the turns run out. Off unless set.
+    pub fn wrap_up(mut self, enabled: bool) -> Self {
+        self.request.wrap_up = enabled;
+        self
+    }
+
+    /// Whether an answer the model refused stays in the history. Off unless set: sent again, it
+    /// would be refused again.
+    pub fn keep_refused(mut self, keep: bool) -> Self {
+        self.request.keep_refused = keep;
+        self
+    }
+
+    /// Whether the text of an interrupted answer is kept. On unless set.
+    pub fn keep_interrupted(mut self, keep: bool) -> Self {
+        self.request.discard_interrupted = !keep;
+        self
+    }
+
+    /// How failed model calls are repeated.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.limits.retry = policy;
+        self
+    }
+
+    /// How many tool calls of a turn run side by side. 8 unless set.
+    pub fn parallel_tools(mut self, calls: usize) -> Self {
+        self.limits.parallel_tools = calls.max(1);
+        self
+    }
+
+    /// How long a tool call may go without progress. 120 seconds unless set; a tool may have a
+    /// limit of its own.
+    pub fn tool_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.tool_timeout = timeout;
+        self
+    }
+
+    /// How long a phase of a hook may take, not counting what it wraps. 60 seconds unless set;
+    /// `None` is no limit.
+    pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.limits.hook_timeout = timeout.into();
+        self
+    }
+
+    /// How many times an answer that does not match the asked-for schema is sent back. 2 unless
+    /// set.
+    pub fn output_retries(mut self, retries: u32) -> Self {
+        self.limits.output_retries = retries;
+        self
+    }
+
+    /// How deep subagents may nest. 2 unless set.
+    pub fn max_subagent_depth(mut self, depth: u32) -> Self {
+        self.limits.max_depth = depth;
+        self
+    }
+
+    /// How many model calls a run and its subagents may have going on at once. 16 unless set.
+    pub fn parallel_model_calls(mut self, calls: usize) -> Self {
+        self.parallel_model_calls = calls.max(1);
+        self
+    }
+
+    /// Where spans go.
+    pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
+        self.trace = Some(Arc::new(recorder));
+        self
+    }
+
+    /// How tokens are counted where the provider has not said.
+    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
+        self.counter = Arc::new(counter);
+        self
+    }
+
+    /// How a long history is made short. Not at all unless set.
+    pub fn compactor(mut self, compactor: impl Compactor) -> Self {
+        self.compactor = Arc::new(compactor);
+        self
+    }
+
+    /// The agent.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when two tools have one name, a tool's name is not
+    /// `[A-Za-z0-9_-]{1,64}`, a limit is not a number, or there is a money budget and no price
+    /// for the model.
+    pub fn build(self) -> Result<Agent> {
+        self.check()?;
+        Ok(Agent::new(Config {
+            name: self.name,
+            model: self.model,
+            prompter: self.prompter,
+            tools: self.tools,
+            disabled_tools: self.disabled_tools,
+            sources: self.sources,
+            hooks: Hooks::new(self.hooks),
+            backend: self.backend,
+            cwd: self.cwd,
+            store: self.store.unwrap_or_else(|| Arc::new(ThreadStore::new())),
+            gate: self.gate,
+            confirmer: self.confirmer,
+            mode: self.mode,
+            trace: self.trace,
+            counter: self.counter,
+            compactor: self.compactor,
+            permits: Arc::new(Semaphore::new(self.parallel_model_calls)),
+            limits: self.limits,
+            request: self.request,
+        }))
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut names = BTreeSet::new();
+        for tool in &self.tools {
+            check_tool(tool)?;
+            if !names.insert(tool.name()) {
+                return Err(config(format!(
+                    "two tools are named {:?}; give one of them another name",
+                    tool.name()
+                )));
+            }
+        }
+        let Some(usd) = self.limits.budget.usd else {
+            return Ok(());
+        };
+        if !usd.is_finite() || usd < 0.0 {
+            return Err(config(format!(
+                "max_budget_usd is {usd}; it must be a number of dollars from 0"
+            )));
+        }
+        if !self.limits.allow_unpriced && self.model.profile().prices.is_none() {
+            return Err(config(format!(
+                "max_budget_usd is set but the price of {:?} is not known; give its profile \
+                 prices, or accept that it counts as free with allow_unpriced()",
+                self.model.id()
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn config(text: String) -> Error {
+    Error::new(ErrorKind::Config, text)
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("name", &self.name)
+            .field("model", &self.model.id())
+            .field("tools", &self.tools.len())
+            .field("hooks", &self.hooks.len())
+            .finish_non_exhaustive()
+    }
+}

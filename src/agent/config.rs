@@ -1,0 +1,134 @@
+//! What an agent is made of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::backend::Backend;
+use crate::hook::{Hook, Phases};
+use crate::message::TokenCounter;
+use crate::model::{Compactor, Model, ModelSettings, Prompter};
+use crate::run::BudgetLimits;
+use crate::state::SessionStore;
+use crate::tool::{Confirmer, PermissionGate, PermissionMode, Tool, ToolSource};
+use crate::trace::TraceRecorder;
+
+use super::retry::RetryPolicy;
+
+/// What becomes of a question that nobody can answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unanswered {
+    /// The call is denied, and the model reads why.
+    #[default]
+    Deny,
+    /// The run ends with `AwaitingApproval`; [`Session::resume`](super::Session::resume) goes on.
+    Park,
+}
+
+/// The parts of an agent, shared by its clones and runs.
+pub(super) struct Config {
+    pub(super) name: Arc<str>,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) prompter: Arc<dyn Prompter>,
+    pub(super) tools: Vec<Arc<dyn Tool>>,
+    pub(super) disabled_tools: BTreeSet<Arc<str>>,
+    pub(super) sources: Vec<Arc<dyn ToolSource>>,
+    pub(super) hooks: Hooks,
+    pub(super) backend: Option<Arc<dyn Backend>>,
+    pub(super) cwd: Option<Arc<str>>,
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) gate: Arc<dyn PermissionGate>,
+    pub(super) confirmer: Option<Arc<dyn Confirmer>>,
+    pub(super) mode: PermissionMode,
+    pub(super) trace: Option<Arc<dyn TraceRecorder>>,
+    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) compactor: Arc<dyn Compactor>,
+    pub(super) permits: Arc<Semaphore>,
+    pub(super) limits: Limits,
+    pub(super) request: RequestOptions,
+}
+
+/// Numbers that bound a run.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    /// 0 is no limit.
+    pub(super) max_turns: u32,
+    pub(super) budget: BudgetLimits,
+    pub(super) allow_unpriced: bool,
+    pub(super) parallel_tools: usize,
+    pub(super) tool_timeout: Duration,
+    pub(super) hook_timeout: Option<Duration>,
+    pub(super) ask_timeout: Option<Duration>,
+    pub(super) unanswered: Unanswered,
+    pub(super) max_depth: u32,
+    pub(super) heartbeat: Duration,
+    pub(super) output_retries: u32,
+    pub(super) retry: RetryPolicy,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: 100,
+            budget: BudgetLimits::default(),
+            allow_unpriced: false,
+            parallel_tools: 8,
+            tool_timeout: Duration::from_secs(120),
+            hook_timeout: Some(Duration::from_secs(60)),
+            ask_timeout: None,
+            unanswered: Unanswered::Deny,
+            max_depth: 2,
+            heartbeat: Duration::from_secs(5),
+            output_retries: 2,
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+/// What every request of the agent says, and how its answers are treated.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RequestOptions {
+    pub(super) max_tokens: Option<u32>,
+    pub(super) temperature: Option<f64>,
+    pub(super) stop: Arc<[String]>,
+    pub(super) settings: ModelSettings,
+    pub(super) partial_messages: bool,
+    pub(super) wrap_up: bool,
+    pub(super) keep_refused: bool,
+    pub(super) discard_interrupted: bool,
+}
+
+/// The hooks, sorted out by phase once, so that a phase nobody uses costs nothing.
+pub(super) struct Hooks {
+    pub(super) all: Vec<Arc<dyn Hook>>,
+    pub(super) before_agent: Vec<Arc<dyn Hook>>,
+    pub(super) modify_request: Vec<Arc<dyn Hook>>,
+    pub(super) wrap_model_call: Arc<[Arc<dyn Hook>]>,
+    pub(super) pre_tool_use: Vec<Arc<dyn Hook>>,
+    pub(super) wrap_tool_call: Arc<[Arc<dyn Hook>]>,
+    pub(super) post_tool_use: Vec<Arc<dyn Hook>>,
+    pub(super) before_stop: Vec<Arc<dyn Hook>>,
+    pub(super) after_agent: Vec<Arc<dyn Hook>>,
+}
+
+impl Hooks {
+    pub(super) fn new(all: Vec<Arc<dyn Hook>>) -> Self {
+        let of = |phase: Phases| -> Vec<Arc<dyn Hook>> {
+            let takes_part = |hook: &&Arc<dyn Hook>| hook.phases().contains(phase);
+            all.iter().filter(takes_part).cloned().collect()
+        };
+        Self {
+            before_agent: of(Phases::BEFORE_AGENT),
+            modify_request: of(Phases::MODIFY_REQUEST),
+            wrap_model_call: of(Phases::WRAP_MODEL_CALL).into(),
+            pre_tool_use: of(Phases::PRE_TOOL_USE),
+            wrap_tool_call: of(Phases::WRAP_TOOL_CALL).into(),
+            post_tool_use: of(Phases::POST_TOOL_USE),
+            before_stop: of(Phases::BEFORE_STOP),
+            after_agent: of(Phases::AFTER_AGENT),
+            all,
+        }
+    }
+}

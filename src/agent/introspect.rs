@@ -1,0 +1,62 @@
+//! What an agent says about itself.
+
+use serde::Serialize;
+
+/// What an agent is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgentInfo {
+    /// Its name.
+    pub name: String,
+    /// Its model's id.
+    pub model: String,
+    /// The names of its own tools, sorted; hooks and sources may bring more.
+    pub tools: Vec<String>,
+    /// Its hooks, outermost first.
+    pub hooks: Vec<HookInfo>,
+    /// The most turns of a run; 0 is no limit.
+    pub max_turns: u32,
+}
+
+/// What a hook says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HookInfo {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The phases it takes part in, by name.
+    pub phases: Vec<&'static str>,
+    /// The names of the tools it registers.
+    pub tools: Vec<String>,
+}
+
+impl AgentInfo {
+    pub(super) fn new(
+        name: String,
+        model: String,
+        tools: Vec<String>,
+        hooks: Vec<HookInfo>,
+        max_turns: u32,
+    ) -> Self {
+        Self {
+            name,
+            model,
+            tools,
+            hooks,
+            max_turns,
+        }
+    }
+}
+
+impl HookInfo {
+    pub(super) fn of(hook: &dyn crate::hook::Hook) -> Self {
+        Self {
+            name: hook.name().to_owned(),
+            description: hook.description().to_owned(),
+            phases: hook.phases().names().collect(),
+            tools: hook.tools(),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The agent: what it is made of, and the loop.
+//!
+//! [`AgentBuilder`] makes an [`Agent`], which is cheap to clone and serves any number of runs at
+//! once. [`Agent::run`] starts a new session; [`Agent::session`] goes on with one.
+//!
+//! # One run
+//!
+//! 1. The session is leased, loaded and repaired; `before_agent` of every hook.
+//! 2. The input is appended.
+//! 3. Each turn: the limits are checked, the request is built and passed through
+//!    `modify_request`, the model is called inside the `wrap_model_call` onion, its answer is
+//!    stored, its tool calls run, their results are stored in the order of the calls.
+//! 4. `after_agent` of every hook, the state is saved, the result message is sent, the lease is
+//!    released.
+//!
+//! Whatever happens in between, the history that is kept can be sent to a provider next.
+
+#[expect(clippy::module_inception, reason = "the type has the module's name")]
+mod agent;
+mod answer;
+mod attempt;
+mod builder;
+mod call_host;
+mod call_model;
+mod compaction;
+mod config;
+mod decide;
+mod drive;
+mod ending;
+mod execute;
+mod introspect;
+mod opening;
+mod partials;
+mod repeats;
+mod request;
+mod resume;
+mod retry;
+mod session;
+mod tool_call;
+mod tools;
+mod turn;
+
+pub use agent::Agent;
+pub use builder::AgentBuilder;
+pub use config::Unanswered;
+pub use introspect::{AgentInfo, HookInfo};
+pub use resume::{Decision, Decisions};
+pub use retry::RetryPolicy;
+pub use session::Session;

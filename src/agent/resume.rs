@@ -1,0 +1,121 @@
+//! Answers to calls that waited for approval.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::PendingCall;
+
+/// What somebody decided about a [`PendingCall`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Decision {
+    /// The call may run, once.
+    Allow {
+        /// Which pending call.
+        id: Arc<str>,
+        /// The hash of the arguments that were looked at.
+        args_hash: Arc<str>,
+    },
+    /// The call does not run, and the model reads why.
+    Deny {
+        /// Which pending call.
+        id: Arc<str>,
+        /// Why.
+        message: String,
+    },
+}
+
+impl Decision {
+    /// Allows the call as it is shown in `pending`.
+    pub fn allow(pending: &PendingCall) -> Self {
+        Self::Allow {
+            id: pending.id.clone(),
+            args_hash: pending.args_hash.clone(),
+        }
+    }
+
+    /// Denies the call.
+    pub fn deny(pending: &PendingCall, message: impl Into<String>) -> Self {
+        Self::Deny {
+            id: pending.id.clone(),
+            message: message.into(),
+        }
+    }
+
+    /// Which pending call it is about.
+    pub fn id(&self) -> &Arc<str> {
+        match self {
+            Self::Allow { id, .. } | Self::Deny { id, .. } => id,
+        }
+    }
+}
+
+/// Decisions about pending calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Decisions(Vec<Decision>);
+
+impl Decisions {
+    /// Checks that every decision is about a call that is pending now, with the arguments it
+    /// has, and that none has expired or been made twice.
+    pub(super) fn check(&self, pending: &[PendingCall], now_ms: u64) -> Result<()> {
+        for (index, decision) in self.0.iter().enumerate() {
+            let id = decision.id();
+            if self.0[..index].iter().any(|earlier| earlier.id() == id) {
+                return Err(refuse(id, "it is decided twice"));
+            }
+            let Some(call) = pending.iter().find(|call| call.id == *id) else {
+                return Err(refuse(id, "no such call is pending; it may have been answered already"));
+            };
+            if !call.is_intact() {
+                return Err(refuse(id, "the stored call is not the one that was asked about"));
+            }
+            if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
+                return Err(refuse(id, "the question has expired"));
+            }
+            if let Decision::Allow { args_hash, .. } = decision
+                && *args_hash != call.args_hash
+            {
+                return Err(refuse(id, "it was made about other arguments"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The decision about a pending call.
+    pub(super) fn about(&self, pending: &PendingCall) -> Option<&Decision> {
+        self.0.iter().find(|decision| *decision.id() == pending.id)
+    }
+}
+
+fn refuse(id: &str, why: &str) -> Error {
+    let text = format!("the decision about call {id:?} was refused: {why}; nothing was run");
+    Error::new(ErrorKind::Conflict, text)
+}
+
+impl From<Vec<Decision>> for Decisions {
+    fn from(decisions: Vec<Decision>) -> Self {
+        Self(decisions)
+    }
+}
+
+impl<const N: usize> From<[Decision; N]> for Decisions {
+    fn from(decisions: [Decision; N]) -> Self {
+        Self(decisions.into())
+    }
+}
+
+impl From<Decision> for Decisions {
+    fn from(decision: Decision) -> Self {
+        Self(vec![decision])
+    }
+}
+
+impl FromIterator<Decision> for Decisions {
+    fn from_iter<I: IntoIterator<Item = Decision>>(decisions: I) -> Self {
+        Self(decisions.into_iter().collect())
+    }
+}

@@ -1,0 +1,93 @@
+//! When a failed model call is sent again.
+
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// How failed model calls are repeated: exponential backoff with full jitter, as the server's
+/// `retry-after` asks when it does.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RetryPolicy {
+    /// How many times a call is repeated at most.
+    pub max_retries: u32,
+    /// The longest wait before the first retry; it doubles each time.
+    pub base: Duration,
+    /// The longest wait between two tries. A server that asks for more is not waited for: its
+    /// error is returned at once.
+    pub max_wait: Duration,
+}
+
+impl Default for RetryPolicy {
+    /// Three retries, from half a second up to a minute.
+    fn default() -> Self {
+        Self {
+            max_retries: 3,
+            base: Duration::from_millis(500),
+            max_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// No retries.
+    pub fn never() -> Self {
+        Self {
+            max_retries: 0,
+            ..Self::default()
+        }
+    }
+
+    /// The same policy with another number of retries.
+    #[must_use]
+    pub fn max_retries(mut self, max_retries: u32) -> Self {
+        self.max_retries = max_retries;
+        self
+    }
+
+    /// How long to wait before retry number `retry` (from 1); `None` when there is none.
+    pub(super) fn wait(&self, error: &Error, retry: u32) -> Option<Duration> {
+        if retry > self.max_retries || !error.is_retryable() {
+            return None;
+        }
+        if let Some(asked) = error.retry_after() {
+            return (asked <= self.max_wait).then_some(asked);
+        }
+        let doubled = self.base.saturating_mul(1 << (retry - 1).min(20));
+        Some(doubled.min(self.max_wait).mul_f64(fastrand::f64()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn waits_grow_and_stay_bounded() {
+        let policy = RetryPolicy::default();
+        let error = Error::new(ErrorKind::Overloaded, "busy");
+        for retry in 1..=3 {
+            let wait = policy.wait(&error, retry).expect("retryable");
+            assert!(wait <= policy.base * (1 << (retry - 1)));
+        }
+        assert_eq!(policy.wait(&error, 4), None);
+    }
+
+    #[test]
+    fn a_server_that_asks_too_much_is_not_waited_for() {
+        let policy = RetryPolicy::default();
+        let soon = Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(2));
+        let days = Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(259_200));
+        assert_eq!(policy.wait(&soon, 1), Some(Duration::from_secs(2)));
+        assert_eq!(policy.wait(&days, 1), None);
+    }
+
+    #[test]
+    fn what_cannot_succeed_is_not_repeated() {
+        let policy = RetryPolicy::default();
+        for kind in [ErrorKind::Auth, ErrorKind::QuotaExhausted, ErrorKind::InvalidRequest] {
+            assert_eq!(policy.wait(&Error::new(kind, ""), 1), None);
+        }
+    }
+}

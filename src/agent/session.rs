@@ -1,0 +1,181 @@
+//! One session of an agent.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+
+use crate::error::Result;
+use crate::message::Messages;
+use crate::run::{Options, ParentCall, Run, RunContext, RunOutput, Shared, TaskScope};
+use crate::state::AgentState;
+use crate::tool::ToolContext;
+use crate::util::Values;
+
+use super::agent::Agent;
+use super::drive::{Start, drive};
+use super::resume::Decisions;
+
+/// A session of an agent: a conversation that lasts longer than one run.
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::AgentBuilder;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello!").say("Still here.")).build()?;
+/// agent.session("th_1").run("Hi").await?;
+/// let output = agent.session("th_1").run("Are you there?").await?;
+/// assert_eq!(output.messages.len(), 4);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use = "a session does nothing until it is run"]
+pub struct Session {
+    agent: Agent,
+    id: Arc<str>,
+    values: Values,
+    input_id: Option<Arc<str>>,
+    user_id: Option<Arc<str>>,
+    parent: Option<(RunContext, Arc<str>)>,
+}
+
+impl Session {
+    pub(super) fn new(agent: Agent, id: Arc<str>) -> Self {
+        Self {
+            agent,
+            id,
+            values: Values::default(),
+            input_id: None,
+            user_id: None,
+            parent: None,
+        }
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Gives the next run a value that hooks and tools can read by its type.
+    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.values.insert(value);
+        self
+    }
+
+    /// Names the next input, so that it is stored once even when it is sent twice.
+    pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.input_id = Some(id.into());
+        self
+    }
+
+    /// Whose session it is.
+    pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.user_id = Some(id.into());
+        self
+    }
+
+    /// Makes the next run a child of the run that `cx` belongs to: its messages carry the call's
+    /// id as `parent_tool_use_id`, it spends the parent's budget, counts in its limits, and ends
+    /// with it. Outside a run (a detached context) it changes nothing.
+    pub fn child_of(mut self, cx: &ToolContext) -> Self {
+        self.parent = super::call_host::run_of(cx);
+        self
+    }
+
+    /// Goes on with the conversation. Nothing happens until the run is polled or awaited.
+    ///
+    /// An empty input lets the model go on with the history as it is.
+    pub fn run(self, input: impl Into<Messages>) -> Run {
+        self.start(input.into(), None)
+    }
+
+    /// Goes on after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
+    /// approved calls run, once, and the denied ones are answered.
+    ///
+    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
+    /// A decision about a call that is not pending, or about other arguments, ends the run with
+    /// an error and runs nothing.
+    pub fn resume(self, decisions: impl Into<Decisions>) -> Run {
+        self.start(Messages::new(), Some(decisions.into()))
+    }
+
+    /// Runs as a child of `cx`'s run to the end, passing every message on.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting a [`Run`].
+    pub async fn run_in(self, cx: &ToolContext, input: impl Into<Messages>) -> Result<RunOutput> {
+        use futures::StreamExt as _;
+        let mut run = self.child_of(cx).run(input);
+        while let Some(message) = run.next().await {
+            cx.forward(message).await;
+        }
+        run.into_output()
+    }
+
+    /// The state, or `None` when the session does not exist.
+    ///
+    /// # Errors
+    ///
+    /// What the store failed with.
+    pub async fn state(&self) -> Result<Option<AgentState>> {
+        let stored = self.agent.store().load(&self.id).await?;
+        Ok(stored.map(|session| session.state))
+    }
+
+    /// Copies the conversation to the new id; this one stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) when there is nothing to copy,
+    /// [`Conflict`](crate::ErrorKind::Conflict) when the new id is taken.
+    pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
+        let id = new_id.into();
+        self.agent.store().fork(&self.id, &id).await?;
+        Ok(Self::new(self.agent.clone(), id))
+    }
+
+    /// Removes the conversation; false when there was none.
+    ///
+    /// # Errors
+    ///
+    /// What the store failed with.
+    pub async fn delete(&self) -> Result<bool> {
+        self.agent.store().delete(&self.id).await
+    }
+
+    fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
+        let parent = self.parent.as_ref();
+        let call = parent.map(|(cx, id)| ParentCall::new(cx, id.clone()));
+        let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
+        let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
+        let options = Arc::<Mutex<Options>>::default();
+        let tasks = TaskScope::default();
+        let start = Start {
+            agent: self.agent,
+            shared: shared.clone(),
+            options: options.clone(),
+            tasks: tasks.clone(),
+            input,
+            input_id: self.input_id,
+            user_id: self.user_id,
+            values: self.values,
+            decisions,
+            parent_call: call,
+            parent: self.parent.map(|(cx, _)| cx),
+        };
+        Run::new(shared, tasks, options, drive(start).boxed())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id)
+            .field("agent", &self.agent.name())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,228 @@
+//! Hooks from closures.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::error::Result;
+use crate::message::{Messages, ToolCall, ToolResult};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::run::RunContext;
+use crate::state::AgentState;
+
+use super::decision::{StopDecision, ToolDecision};
+use super::hook::Hook;
+use super::next::Next;
+use super::phases::Phases;
+
+type One<A, R> = Box<dyn Fn(RunContext, A) -> BoxFuture<'static, Result<R>> + Send + Sync>;
+type Two<A, B, R> = Box<dyn Fn(RunContext, A, B) -> BoxFuture<'static, Result<R>> + Send + Sync>;
+type Wrap<A, R> = Box<dyn Fn(A, Next<A>) -> BoxFuture<'static, Result<R>> + Send + Sync>;
+
+enum Phase {
+    BeforeAgent(One<AgentState, AgentState>),
+    ModifyRequest(One<Messages, Messages>),
+    WrapModelCall(Wrap<ModelRequest, ModelResponse>),
+    PreToolUse(One<ToolCall, ToolDecision>),
+    WrapToolCall(Wrap<ToolCall, ToolResult>),
+    PostToolUse(Two<ToolCall, ToolResult, ToolResult>),
+    BeforeStop(One<Arc<ModelResponse>, StopDecision>),
+    AfterAgent(One<AgentState, AgentState>),
+}
+
+/// A hook made from a closure. One type for all phases, so that hooks of different phases fit in
+/// one array.
+pub struct FnHook {
+    name: String,
+    phase: Phase,
+}
+
+impl FnHook {
+    fn new(name: impl Into<String>, phase: Phase) -> Self {
+        Self {
+            name: name.into(),
+            phase,
+        }
+    }
+}
+
+impl fmt::Debug for FnHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnHook")
+            .field("name", &self.name)
+            .field("phases", &self.phases())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Once, before the loop: `|cx, state| async move { Ok(state) }`.
+pub fn before_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<AgentState>> + Send + 'static,
+{
+    let f = move |cx, state| f(cx, state).boxed();
+    FnHook::new(name, Phase::BeforeAgent(Box::new(f)))
+}
+
+/// Before each model call, on a copy of the history: `|cx, messages| async move { Ok(messages) }`.
+pub fn modify_request<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, Messages) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Messages>> + Send + 'static,
+{
+    let f = move |cx, messages| f(cx, messages).boxed();
+    FnHook::new(name, Phase::ModifyRequest(Box::new(f)))
+}
+
+/// Around each model call: `|request, next| async move { next.run(request).await }`.
+pub fn wrap_model_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(ModelRequest, Next<ModelRequest>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<ModelResponse>> + Send + 'static,
+{
+    let f = move |request, next| f(request, next).boxed();
+    FnHook::new(name, Phase::WrapModelCall(Box::new(f)))
+}
+
+/// Before each tool call: `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
+pub fn pre_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<ToolDecision>> + Send + 'static,
+{
+    let f = move |cx, call| f(cx, call).boxed();
+    FnHook::new(name, Phase::PreToolUse(Box::new(f)))
+}
+
+/// Around each tool call: `|call, next| async move { next.run(call).await }`.
+pub fn wrap_tool_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(ToolCall, Next<ToolCall>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<ToolResult>> + Send + 'static,
+{
+    let f = move |call, next| f(call, next).boxed();
+    FnHook::new(name, Phase::WrapToolCall(Box::new(f)))
+}
+
+/// After each tool call: `|cx, call, result| async move { Ok(result) }`.
+pub fn post_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, ToolCall, ToolResult) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<ToolResult>> + Send + 'static,
+{
+    let f = move |cx, call, result| f(cx, call, result).boxed();
+    FnHook::new(name, Phase::PostToolUse(Box::new(f)))
+}
+
+/// When the model has no more calls: `|cx, response| async move { Ok(StopDecision::Stop) }`.
+pub fn before_stop<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<StopDecision>> + Send + 'static,
+{
+    let f = move |cx, response| f(cx, response).boxed();
+    FnHook::new(name, Phase::BeforeStop(Box::new(f)))
+}
+
+/// Once, after the loop: `|cx, state| async move { Ok(state) }`.
+pub fn after_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<AgentState>> + Send + 'static,
+{
+    let f = move |cx, state| f(cx, state).boxed();
+    FnHook::new(name, Phase::AfterAgent(Box::new(f)))
+}
+
+#[async_trait]
+impl Hook for FnHook {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn phases(&self) -> Phases {
+        match self.phase {
+            Phase::BeforeAgent(_) => Phases::BEFORE_AGENT,
+            Phase::ModifyRequest(_) => Phases::MODIFY_REQUEST,
+            Phase::WrapModelCall(_) => Phases::WRAP_MODEL_CALL,
+            Phase::PreToolUse(_) => Phases::PRE_TOOL_USE,
+            Phase::WrapToolCall(_) => Phases::WRAP_TOOL_CALL,
+            Phase::PostToolUse(_) => Phases::POST_TOOL_USE,
+            Phase::BeforeStop(_) => Phases::BEFORE_STOP,
+            Phase::AfterAgent(_) => Phases::AFTER_AGENT,
+        }
+    }
+
+    async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        match &self.phase {
+            Phase::BeforeAgent(f) => f(cx.clone(), state).await,
+            _ => Ok(state),
+        }
+    }
+
+    async fn modify_request(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
+        match &self.phase {
+            Phase::ModifyRequest(f) => f(cx.clone(), messages).await,
+            _ => Ok(messages),
+        }
+    }
+
+    async fn wrap_model_call(
+        &self,
+        request: ModelRequest,
+        next: Next<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        match &self.phase {
+            Phase::WrapModelCall(f) => f(request, next).await,
+            _ => next.run(request).await,
+        }
+    }
+
+    async fn pre_tool_use(&self, cx: &RunContext, call: &ToolCall) -> Result<ToolDecision> {
+        match &self.phase {
+            Phase::PreToolUse(f) => f(cx.clone(), call.clone()).await,
+            _ => Ok(ToolDecision::proceed()),
+        }
+    }
+
+    async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
+        match &self.phase {
+            Phase::WrapToolCall(f) => f(call, next).await,
+            _ => next.run(call).await,
+        }
+    }
+
+    async fn post_tool_use(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        result: ToolResult,
+    ) -> Result<ToolResult> {
+        match &self.phase {
+            Phase::PostToolUse(f) => f(cx.clone(), call.clone(), result).await,
+            _ => Ok(result),
+        }
+    }
+
+    async fn before_stop(
+        &self,
+        cx: &RunContext,
+        response: &Arc<ModelResponse>,
+    ) -> Result<StopDecision> {
+        match &self.phase {
+            Phase::BeforeStop(f) => f(cx.clone(), response.clone()).await,
+            _ => Ok(StopDecision::Stop),
+        }
+    }
+
+    async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        match &self.phase {
+            Phase::AfterAgent(f) => f(cx.clone(), state).await,
+            _ => Ok(state),
+        }
+    }
+}

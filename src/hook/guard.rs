@@ -1,0 +1,91 @@
+//! Running one phase of one hook: its panics, its time, its name in errors.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::CatchUnwind;
+use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::panic;
+
+pin_project! {
+    /// A hook's future that fails when the hook itself, not what it wraps, takes too long.
+    struct Guarded<'a, F> {
+        #[pin]
+        future: CatchUnwind<AssertUnwindSafe<F>>,
+        // How many calls of `Next::run` are going on: time in there is not the hook's.
+        inside: Option<&'a AtomicUsize>,
+        timeout: Option<Duration>,
+        // Armed only while the hook is waiting for something of its own.
+        sleep: Option<Pin<Box<Sleep>>>,
+    }
+}
+
+enum Failure {
+    Panic(String),
+    Timeout(Duration),
+}
+
+impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
+    type Output = std::result::Result<Result<T>, Failure>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        match this.future.poll(cx) {
+            Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
+            Poll::Ready(Err(payload)) => {
+                let text = panic::message(&*payload).to_owned();
+                return Poll::Ready(Err(Failure::Panic(text)));
+            }
+            Poll::Pending => {}
+        }
+        let inside = this.inside.is_some_and(|inside| inside.load(Ordering::Relaxed) > 0);
+        let Some(timeout) = this.timeout.filter(|_| !inside) else {
+            *this.sleep = None;
+            return Poll::Pending;
+        };
+        let sleep = this.sleep.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        match sleep.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(Failure::Timeout(timeout))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// Awaits one phase of the hook `name`; whatever goes wrong in it names the hook.
+///
+/// An error that came out of [`Next::run`](super::Next::run) and merely passes through keeps its
+/// own name.
+pub(crate) async fn guard<T>(
+    name: &str,
+    phase: &str,
+    timeout: Option<Duration>,
+    inside: Option<&AtomicUsize>,
+    future: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let guarded = Guarded {
+        future: AssertUnwindSafe(future).catch_unwind(),
+        inside,
+        timeout,
+        sleep: None,
+    };
+    let text = match guarded.await {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) if error.is_attributed() => return Err(error),
+        Ok(Err(error)) => {
+            let text = format!("hook `{name}` failed in {phase}: {error}");
+            return Err(Error::new(ErrorKind::Hook, text).with_source(error).attributed());
+        }
+        Err(Failure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
+        Err(Failure::Timeout(timeout)) => {
+            format!("hook `{name}` took longer than {timeout:?} in {phase}")
+        }
+    };
+    Err(Error::new(ErrorKind::Hook, text).attributed())
+}

@@ -1,0 +1,100 @@
+//! The trait a hook implements.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::message::{Messages, ToolCall, ToolResult};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::run::RunContext;
+use crate::state::AgentState;
+
+use super::decision::{StopDecision, ToolDecision};
+use super::next::Next;
+use super::phases::Phases;
+
+/// Behaviour around a run.
+///
+/// Values go in owned and come back owned, so an error rolls its step back: the state and the
+/// messages share their contents, and a copy costs pointers. One instance serves many runs at
+/// once; what belongs to one run lives in [`RunContext::values`], never in `self`.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `Hook`",
+    note = "make one from a closure: `hook::wrap_tool_call(\"name\", |call, next| async move {{ next.run(call).await }})`",
+    note = "a hand-written `impl Hook for ..` needs `#[agentcore::async_trait]` above it"
+)]
+pub trait Hook: Send + Sync + 'static {
+    /// A name for errors and introspection.
+    fn name(&self) -> &str;
+
+    /// What it does, for introspection.
+    fn description(&self) -> &str {
+        ""
+    }
+
+    /// The phases it takes part in. The others are never called.
+    fn phases(&self) -> Phases {
+        Phases::ALL
+    }
+
+    /// The names of the tools it registers, for introspection.
+    fn tools(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Once, before the loop: set up, register tools with
+    /// [`AgentState::register_tool`], load things.
+    async fn before_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        Ok(state)
+    }
+
+    /// Before each model call, on a copy of the history; the stored history never changes here.
+    async fn modify_request(&self, _cx: &RunContext, messages: Messages) -> Result<Messages> {
+        Ok(messages)
+    }
+
+    /// Around each model call. [`Next::run`] may be called any number of times.
+    async fn wrap_model_call(
+        &self,
+        request: ModelRequest,
+        next: Next<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        next.run(request).await
+    }
+
+    /// Before each tool call: decide, or change its arguments.
+    async fn pre_tool_use(&self, _cx: &RunContext, _call: &ToolCall) -> Result<ToolDecision> {
+        Ok(ToolDecision::proceed())
+    }
+
+    /// Around each tool call. [`Next::run`] a second time needs an idempotent tool.
+    async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
+        next.run(call).await
+    }
+
+    /// After each tool call: see or change its result.
+    async fn post_tool_use(
+        &self,
+        _cx: &RunContext,
+        _call: &ToolCall,
+        result: ToolResult,
+    ) -> Result<ToolResult> {
+        Ok(result)
+    }
+
+    /// When the model has no more calls: end, or go on with a message.
+    async fn before_stop(
+        &self,
+        _cx: &RunContext,
+        _response: &Arc<ModelResponse>,
+    ) -> Result<StopDecision> {
+        Ok(StopDecision::Stop)
+    }
+
+    /// Once, after the loop, however it ended.
+    async fn after_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        Ok(state)
+    }
+}

@@ -1,0 +1,65 @@
+//! Hooks: what wraps the run, the request, the model call, its token stream and every tool call.
+//!
+//! A hook is a closure with a name, or a type that implements [`Hook`]:
+//!
+//! ```
+//! use agentcore::hook;
+//!
+//! let log = hook::wrap_tool_call("log", |call, next| async move {
+//!     println!("> {}", call.name);
+//!     next.run(call).await
+//! });
+//! # let _ = log;
+//! ```
+//!
+//! # Order
+//!
+//! The first hook added is the outermost. With `[A, B]` a wrapping phase runs
+//!
+//! ```text
+//! A in, B in, the call itself, B out, A out
+//! ```
+//!
+//! and the other phases run A, then B.
+//!
+//! # Errors
+//!
+//! * `before_agent`, `modify_request`, `wrap_model_call`: the run ends with an error that names
+//!   the hook, and nothing of that step is kept.
+//! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
+//!   the hook; the run goes on.
+//! * `before_stop`, `after_agent`: a warning message; the answer stands.
+//!
+//! A hook that panics counts as one that errs, and so does one that takes longer than the
+//! agent's hook timeout by itself, not counting the time inside [`Next::run`].
+//!
+//! # Cancellation
+//!
+//! When a run is dropped, so are the futures of its hooks: code after `next.run(..).await` may
+//! never run.
+
+mod decision;
+mod fn_hook;
+mod forward;
+mod guard;
+#[expect(clippy::module_inception, reason = "the trait has the module's name")]
+mod hook;
+mod next;
+mod phases;
+mod with_state;
+
+pub use decision::{StopDecision, ToolDecision, Verdict};
+pub use fn_hook::{
+    FnHook, after_agent, after_agent as post_generation, before_agent,
+    before_agent as pre_generation, before_stop, modify_request, post_tool_use, pre_tool_use,
+    wrap_model_call, wrap_tool_call,
+};
+pub(crate) use guard::guard;
+pub use hook::Hook;
+pub use next::{Next, Step};
+pub(crate) use next::{Core, Onion};
+pub use phases::Phases;
+pub use with_state::{
+    after_agent_with, before_agent_with, before_stop_with, modify_request_with,
+    post_tool_use_with, pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
+};

@@ -1,0 +1,196 @@
+//! The onion: what a wrapping hook calls to go on.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{ToolCall, ToolResult};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::run::RunContext;
+
+use super::guard::guard;
+use super::hook::Hook;
+use super::phases::Phases;
+
+/// What a wrapping phase wraps: a [`ModelRequest`] or a [`ToolCall`].
+pub trait Step: sealed::Sealed + Sized + Send + 'static {
+    /// What comes out.
+    type Output: Send + 'static;
+    /// The phase that wraps it.
+    const PHASE: Phases;
+
+    #[doc(hidden)]
+    fn enter(self, hook: &dyn Hook, next: Next<Self>) -> BoxFuture<'_, Result<Self::Output>>;
+}
+
+impl Step for ModelRequest {
+    type Output = ModelResponse;
+    const PHASE: Phases = Phases::WRAP_MODEL_CALL;
+
+    fn enter(self, hook: &dyn Hook, next: Next<Self>) -> BoxFuture<'_, Result<ModelResponse>> {
+        hook.wrap_model_call(self, next)
+    }
+}
+
+impl Step for ToolCall {
+    type Output = ToolResult;
+    const PHASE: Phases = Phases::WRAP_TOOL_CALL;
+
+    fn enter(self, hook: &dyn Hook, next: Next<Self>) -> BoxFuture<'_, Result<ToolResult>> {
+        hook.wrap_tool_call(self, next)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::ModelRequest {}
+    impl Sealed for super::ToolCall {}
+}
+
+/// The centre of an onion.
+pub(crate) type Core<T> =
+    Arc<dyn Fn(RunContext, T) -> BoxFuture<'static, Result<<T as Step>::Output>> + Send + Sync>;
+
+/// Hooks around a centre, for one run.
+pub(crate) struct Onion<T: Step> {
+    /// Only hooks that take part in the phase, outermost first.
+    pub(crate) hooks: Arc<[Arc<dyn Hook>]>,
+    pub(crate) context: RunContext,
+    pub(crate) core: Core<T>,
+    pub(crate) timeout: Option<Duration>,
+    /// Whether a hook may run the rest twice.
+    pub(crate) repeatable: bool,
+}
+
+impl<T: Step> Onion<T> {
+    /// Runs the whole onion once.
+    pub(crate) async fn run(self, step: T) -> Result<T::Output> {
+        if self.hooks.is_empty() {
+            return (self.core)(self.context, step).await;
+        }
+        let next = Next {
+            onion: Arc::new(self),
+            level: Arc::default(),
+            depth: 0,
+        };
+        next.run(step).await
+    }
+}
+
+/// The rest of the onion, owned: move it into tasks, time it out, race it, call it again.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agentcore::{Error, hook};
+///
+/// let impatient = hook::wrap_model_call("impatient", |request, next| async move {
+///     match tokio::time::timeout(Duration::from_secs(60), next.run(request.clone())).await {
+///         Ok(response) => response,
+///         Err(_) => next.run(request.with_max_tokens(200)).await,
+///     }
+/// });
+/// # let _ = impatient;
+/// ```
+pub struct Next<T: Step> {
+    onion: Arc<Onion<T>>,
+    level: Arc<Level>,
+    depth: usize,
+}
+
+/// What is known about one hook's use of its `Next`.
+#[derive(Default)]
+struct Level {
+    runs: AtomicU32,
+    inside: AtomicUsize,
+}
+
+struct Inside<'a>(&'a AtomicUsize);
+
+impl<'a> Inside<'a> {
+    fn enter(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<T: Step> Next<T> {
+    /// Goes on with `step`: the inner hooks, then the call itself.
+    ///
+    /// # Errors
+    ///
+    /// What the inner hooks or the call failed with; and a second run of a tool call whose tool
+    /// is not idempotent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels what it runs.
+    pub async fn run(&self, step: T) -> Result<T::Output> {
+        let repeated = self.level.runs.fetch_add(1, Ordering::Relaxed) > 0;
+        if repeated && !self.onion.repeatable {
+            return Err(self.refuse_repeat());
+        }
+        let _inside = Inside::enter(&self.level.inside);
+        let Some(hook) = self.onion.hooks.get(self.depth) else {
+            let output = (self.onion.core)(self.onion.context.clone(), step).await;
+            return output.map_err(Error::attributed);
+        };
+        let level = Arc::<Level>::default();
+        let next = Self {
+            onion: self.onion.clone(),
+            level: level.clone(),
+            depth: self.depth + 1,
+        };
+        let phase = T::PHASE.names().next().unwrap_or_default();
+        let future = step.enter(&**hook, next);
+        guard(hook.name(), phase, self.onion.timeout, Some(&level.inside), future).await
+    }
+
+    /// The run this is part of; usable before and after [`run`](Self::run).
+    pub fn context(&self) -> &RunContext {
+        &self.onion.context
+    }
+
+    fn refuse_repeat(&self) -> Error {
+        let name = match self.depth.checked_sub(1) {
+            Some(index) => self.onion.hooks[index].name(),
+            None => "",
+        };
+        Error::new(
+            ErrorKind::Hook,
+            format!(
+                "hook `{name}` ran a tool call twice, but the tool is not idempotent; \
+                 let `Tool::is_idempotent` return true if repeating it does no harm"
+            ),
+        )
+        .attributed()
+    }
+}
+
+impl<T: Step> Clone for Next<T> {
+    fn clone(&self) -> Self {
+        Self {
+            onion: self.onion.clone(),
+            level: self.level.clone(),
+            depth: self.depth,
+        }
+    }
+}
+
+impl<T: Step> fmt::Debug for Next<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next")
+            .field("hooks_left", &(self.onion.hooks.len().saturating_sub(self.depth)))
+            .finish_non_exhaustive()
+    }
+}

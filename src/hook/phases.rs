@@ -1,0 +1,81 @@
+//! Which moments a hook takes part in.
+
+use std::fmt;
+use std::ops::BitOr;
+
+/// A set of phases. The loop skips the phases a hook leaves out, at no cost.
+///
+/// ```
+/// use agentcore::hook::Phases;
+///
+/// let phases = Phases::BEFORE_AGENT | Phases::WRAP_TOOL_CALL;
+/// assert!(phases.contains(Phases::BEFORE_AGENT));
+/// assert_eq!(phases.to_string(), "before_agent, wrap_tool_call");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Phases(u8);
+
+impl Phases {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// Once, before the loop.
+    pub const BEFORE_AGENT: Self = Self(1);
+    /// Before each model call, on a copy of the history.
+    pub const MODIFY_REQUEST: Self = Self(1 << 1);
+    /// Around each model call.
+    pub const WRAP_MODEL_CALL: Self = Self(1 << 2);
+    /// Before each tool call.
+    pub const PRE_TOOL_USE: Self = Self(1 << 3);
+    /// Around each tool call.
+    pub const WRAP_TOOL_CALL: Self = Self(1 << 4);
+    /// After each tool call.
+    pub const POST_TOOL_USE: Self = Self(1 << 5);
+    /// When the model has no more calls.
+    pub const BEFORE_STOP: Self = Self(1 << 6);
+    /// Once, after the loop.
+    pub const AFTER_AGENT: Self = Self(1 << 7);
+    /// All of them.
+    pub const ALL: Self = Self(u8::MAX);
+
+    const NAMES: [(Self, &'static str); 8] = [
+        (Self::BEFORE_AGENT, "before_agent"),
+        (Self::MODIFY_REQUEST, "modify_request"),
+        (Self::WRAP_MODEL_CALL, "wrap_model_call"),
+        (Self::PRE_TOOL_USE, "pre_tool_use"),
+        (Self::WRAP_TOOL_CALL, "wrap_tool_call"),
+        (Self::POST_TOOL_USE, "post_tool_use"),
+        (Self::BEFORE_STOP, "before_stop"),
+        (Self::AFTER_AGENT, "after_agent"),
+    ];
+
+    /// Whether all of `other` is in it.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The names of its phases, in the order they run.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .into_iter()
+            .filter(move |(phase, _)| self.contains(*phase))
+            .map(|(_, name)| name)
+    }
+}
+
+impl BitOr for Phases {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Phases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.names().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}")?;
+        }
+        Ok(())
+    }
+}

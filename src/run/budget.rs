@@ -1,0 +1,286 @@
+//! Money, tokens and time, for a run and everything below it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::Prices;
+use crate::usage::Usage;
+use crate::util::sync::lock;
+
+/// Limits of a run; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct BudgetLimits {
+    /// The most it may cost, in USD.
+    pub usd: Option<f64>,
+    /// The most tokens it may use, prompts and answers together.
+    pub tokens: Option<u64>,
+    /// The longest it may take.
+    pub duration: Option<Duration>,
+}
+
+/// A run's budget. A child run's is carved from its parent's: what the child spends, the parent
+/// spends, and the child can never spend more than the parent has left. Clones share it.
+#[derive(Clone)]
+pub struct Budget(Arc<Node>);
+
+struct Node {
+    parent: Option<Budget>,
+    limits: BudgetLimits,
+    deadline: Option<Instant>,
+    amounts: Mutex<Amounts>,
+    /// One for the whole tree: told when a reservation is settled anywhere in it.
+    settled: Arc<Notify>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Amounts {
+    usd: f64,
+    tokens: u64,
+    reserved_usd: f64,
+    reserved_tokens: u64,
+    /// Whether something was used whose price is not known.
+    unpriced: bool,
+}
+
+/// The worst case of one model call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Estimate {
+    pub(crate) input_tokens: u64,
+    pub(crate) max_output_tokens: u32,
+    pub(crate) prices: Option<Prices>,
+}
+
+impl Estimate {
+    fn usd(&self, output: u64) -> f64 {
+        // Input is counted at the dearer of fresh and cache-written tokens.
+        self.prices.map_or(0.0, |prices| {
+            let input = prices.input.max(prices.cache_write);
+            (self.input_tokens as f64 * input + output as f64 * prices.output) / 1e6
+        })
+    }
+
+    fn tokens(&self, output: u64) -> u64 {
+        self.input_tokens.saturating_add(output)
+    }
+}
+
+impl Budget {
+    pub(crate) fn new(limits: BudgetLimits, parent: Option<&Self>) -> Self {
+        Self(Arc::new(Node {
+            parent: parent.cloned(),
+            limits,
+            deadline: limits.duration.map(|duration| Instant::now() + duration),
+            amounts: Mutex::default(),
+            settled: parent.map_or_else(Arc::default, |parent| parent.0.settled.clone()),
+        }))
+    }
+
+    /// What has been spent, in USD, children included; `None` when a price was not known.
+    pub fn spent_usd(&self) -> Option<f64> {
+        let amounts = lock(&self.0.amounts);
+        (!amounts.unpriced).then_some(amounts.usd)
+    }
+
+    /// The tokens used, children included.
+    pub fn spent_tokens(&self) -> u64 {
+        lock(&self.0.amounts).tokens
+    }
+
+    /// What is left in USD, here and in every budget above; `None` without a limit.
+    pub fn remaining_usd(&self) -> Option<f64> {
+        self.chain()
+            .filter_map(|node| {
+                let amounts = lock(&node.amounts);
+                Some((node.limits.usd? - amounts.usd).max(0.0))
+            })
+            .reduce(f64::min)
+    }
+
+    /// What is left in tokens, here and in every budget above; `None` without a limit.
+    pub fn remaining_tokens(&self) -> Option<u64> {
+        self.chain()
+            .filter_map(|node| {
+                let amounts = lock(&node.amounts);
+                Some(node.limits.tokens?.saturating_sub(amounts.tokens))
+            })
+            .min()
+    }
+
+    /// When the time is up, here or in any budget above.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.chain().filter_map(|node| node.deadline).min()
+    }
+
+    /// Why nothing more may be spent, if so.
+    pub(crate) fn exhausted(&self) -> Option<String> {
+        if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+            return Some("the time limit of the run is reached".into());
+        }
+        if self.remaining_usd().is_some_and(|left| left <= 0.0) {
+            let spent = self.spent_usd().unwrap_or_default();
+            return Some(format!("the budget is used up: {spent:.6} USD spent"));
+        }
+        if self.remaining_tokens() == Some(0) {
+            return Some(format!(
+                "the token budget is used up: {} tokens spent",
+                self.spent_tokens()
+            ));
+        }
+        None
+    }
+
+    /// Sets the worst case of a call aside.
+    ///
+    /// When it does not fit although something is left, it waits for other calls of the tree to
+    /// settle; when there are none, the answer's length is cut to what fits.
+    pub(crate) async fn reserve(&self, estimate: Estimate) -> Result<Reservation> {
+        if !self.is_limited() {
+            return Ok(self.reservation(0.0, 0, None));
+        }
+        loop {
+            let mut settled = std::pin::pin!(self.0.settled.notified());
+            settled.as_mut().enable();
+            match self.try_reserve(estimate) {
+                Fit::Granted(reservation) => return Ok(reservation),
+                Fit::Wait => settled.await,
+                Fit::Never => {
+                    let why = self.exhausted().unwrap_or_else(|| {
+                        "what is left of the budget does not cover the next model call".into()
+                    });
+                    return Err(Error::new(ErrorKind::BudgetExhausted, why).attributed());
+                }
+            }
+        }
+    }
+
+    fn try_reserve(&self, estimate: Estimate) -> Fit {
+        let full = u64::from(estimate.max_output_tokens);
+        // The tree's budgets are locked from the leaf to the root, always in this order.
+        let nodes: Vec<_> = self.chain().collect();
+        let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
+        let mut output = full;
+        for (node, amounts) in nodes.iter().zip(&guards) {
+            output = output.min(amounts.room(&node.limits, &estimate, full));
+        }
+        if output < full {
+            if guards.iter().any(|amounts| amounts.has_reserved()) {
+                return Fit::Wait;
+            }
+            if output == 0 {
+                return Fit::Never;
+            }
+        }
+        let (usd, tokens) = (estimate.usd(output), estimate.tokens(output));
+        for amounts in &mut guards {
+            amounts.reserved_usd += usd;
+            amounts.reserved_tokens += tokens;
+        }
+        drop(guards);
+        let cap = (output < full).then_some(output as u32);
+        Fit::Granted(self.reservation(usd, tokens, cap))
+    }
+
+    fn reservation(&self, usd: f64, tokens: u64, max_output_tokens: Option<u32>) -> Reservation {
+        Reservation {
+            budget: self.clone(),
+            usd,
+            tokens,
+            max_output_tokens,
+        }
+    }
+
+    fn is_limited(&self) -> bool {
+        self.chain()
+            .any(|node| node.limits.usd.is_some() || node.limits.tokens.is_some())
+    }
+
+    fn spend(&self, usage: Usage, cost: Option<f64>) {
+        for node in self.chain() {
+            let mut amounts = lock(&node.amounts);
+            amounts.usd += cost.unwrap_or_default();
+            amounts.tokens = amounts.tokens.saturating_add(usage.total_tokens());
+            amounts.unpriced |= cost.is_none() && !usage.is_zero();
+        }
+    }
+
+    fn chain(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
+    }
+}
+
+impl Amounts {
+    /// How many output tokens fit, at most `full`.
+    fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
+        let mut output = full;
+        if let Some(limit) = limits.tokens {
+            let left = limit.saturating_sub(self.tokens + self.reserved_tokens);
+            output = output.min(left.saturating_sub(estimate.input_tokens));
+        }
+        if let (Some(limit), Some(prices)) = (limits.usd, estimate.prices) {
+            let left = limit - self.usd - self.reserved_usd - estimate.usd(0);
+            if left <= 0.0 {
+                return 0;
+            }
+            if prices.output > 0.0 {
+                output = output.min((left / prices.output * 1e6) as u64);
+            }
+        }
+        output
+    }
+
+    fn has_reserved(&self) -> bool {
+        self.reserved_tokens > 0
+    }
+}
+
+enum Fit {
+    Granted(Reservation),
+    Wait,
+    Never,
+}
+
+/// A call's worst case, set aside until it is settled or dropped.
+pub(crate) struct Reservation {
+    budget: Budget,
+    usd: f64,
+    tokens: u64,
+    /// How long the answer may be, when less than was asked for fits.
+    pub(crate) max_output_tokens: Option<u32>,
+}
+
+impl Reservation {
+    /// Books what was really used. What was set aside is free again when `self` is dropped.
+    pub(crate) fn settle(&self, usage: Usage, cost: Option<f64>) {
+        self.budget.spend(usage, cost);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.tokens == 0 {
+            return;
+        }
+        for node in self.budget.chain() {
+            let mut amounts = lock(&node.amounts);
+            amounts.reserved_usd = (amounts.reserved_usd - self.usd).max(0.0);
+            amounts.reserved_tokens = amounts.reserved_tokens.saturating_sub(self.tokens);
+        }
+        self.budget.0.settled.notify_waiters();
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("limits", &self.0.limits)
+            .field("spent_usd", &self.spent_usd())
+            .field("spent_tokens", &self.spent_tokens())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,415 @@
+//! The run as hooks see it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::backend::Backend;
+use crate::message::ToolCall;
+use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
+use crate::sdk::{Envelope, Informational, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
+use crate::state::AgentState;
+use crate::tool::{Answer, Confirmer, PermissionMode, StateView, Tool, ToolMap};
+use crate::trace::TraceRecorder;
+use crate::usage::Usage;
+use crate::util::sync::lock;
+use crate::util::{Cancellation, Values};
+
+use super::budget::Budget;
+use super::shared::Shared;
+use super::state_cell::StateCell;
+use super::system::SystemSections;
+use super::tasks::TaskScope;
+
+/// How deep child runs may ever nest, whatever an agent allows.
+pub(crate) const MAX_DEPTH: u32 = 8;
+
+/// The call a child run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParentCall {
+    /// The parent's session.
+    pub session_id: Arc<str>,
+    /// The parent's run.
+    pub run_id: Arc<str>,
+    /// The tool call the child runs in.
+    pub tool_use_id: Arc<str>,
+    /// How deep the child is: 1 for a child of a run that has no parent.
+    pub depth: u32,
+}
+
+impl ParentCall {
+    pub(crate) fn new(parent: &RunContext, tool_use_id: Arc<str>) -> Self {
+        Self {
+            session_id: parent.session_id().clone(),
+            run_id: parent.0.parts.run_id.clone(),
+            tool_use_id,
+            depth: parent.depth() + 1,
+        }
+    }
+}
+
+/// What a context is made of when a run begins.
+pub(crate) struct ContextParts {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) run_id: Arc<str>,
+    pub(crate) agent: Arc<str>,
+    pub(crate) cwd: Option<Arc<str>>,
+    pub(crate) budget: Budget,
+    pub(crate) parent: Option<ParentCall>,
+    pub(crate) backend: Option<Arc<dyn Backend>>,
+    pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
+    pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
+    pub(crate) ask_timeout: Option<std::time::Duration>,
+    pub(crate) cancellation: Cancellation,
+    pub(crate) permits: Arc<tokio::sync::Semaphore>,
+}
+
+/// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
+#[derive(Clone)]
+pub struct RunContext(Arc<Inner>);
+
+struct Inner {
+    parts: ContextParts,
+    started: Instant,
+    state: StateCell,
+    turn: AtomicU32,
+    asks: AtomicU32,
+    attempts: AtomicU32,
+    model: Mutex<Arc<dyn Model>>,
+    mode: Mutex<PermissionMode>,
+    tools: Mutex<ToolMap>,
+    system: Mutex<SystemPrompt>,
+    stop: Mutex<Option<String>>,
+    partial: Mutex<Option<ModelResponse>>,
+    memo: RequestMemo,
+    tasks: TaskScope,
+}
+
+impl RunContext {
+    pub(crate) fn new(
+        parts: ContextParts,
+        model: Arc<dyn Model>,
+        mode: PermissionMode,
+        state: AgentState,
+        tasks: TaskScope,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            started: Instant::now(),
+            state: StateCell::new(state),
+            turn: AtomicU32::new(0),
+            asks: AtomicU32::new(0),
+            attempts: AtomicU32::new(0),
+            model: Mutex::new(model),
+            mode: Mutex::new(mode),
+            tools: Mutex::default(),
+            system: Mutex::default(),
+            stop: Mutex::default(),
+            partial: Mutex::default(),
+            memo: RequestMemo::default(),
+            tasks,
+        }))
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &Arc<str> {
+        self.0.parts.shared.session_id()
+    }
+
+    /// This run's id.
+    pub fn run_id(&self) -> &str {
+        &self.0.parts.run_id
+    }
+
+    /// The agent's name.
+    pub fn agent(&self) -> &str {
+        &self.0.parts.agent
+    }
+
+    /// The working directory the agent was given.
+    pub fn cwd(&self) -> Option<&str> {
+        self.0.parts.cwd.as_deref()
+    }
+
+    /// Which turn it is: 1 during the first model call and the tool calls it asks for, 0 before.
+    pub fn turn(&self) -> u32 {
+        self.0.turn.load(Ordering::Relaxed)
+    }
+
+    /// The tokens of this run so far, without subagents.
+    pub fn usage(&self) -> Usage {
+        lock(&self.shared().stats).usage
+    }
+
+    /// The cost so far in USD, subagents included; `None` when some price is not known.
+    pub fn cost(&self) -> Option<f64> {
+        self.budget().spent_usd()
+    }
+
+    /// The run's budget.
+    pub fn budget(&self) -> &Budget {
+        &self.0.parts.budget
+    }
+
+    /// Limits, prices and abilities of the model in use.
+    pub fn profile(&self) -> ModelProfile {
+        lock(&self.0.model).profile().clone()
+    }
+
+    /// The model in use.
+    pub fn model(&self) -> Arc<dyn Model> {
+        lock(&self.0.model).clone()
+    }
+
+    /// The tools of this turn.
+    pub fn tools(&self) -> ToolMap {
+        lock(&self.0.tools).clone()
+    }
+
+    /// One tool of this turn.
+    pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        lock(&self.0.tools).get(name).cloned()
+    }
+
+    /// The permission mode in force.
+    pub fn permission_mode(&self) -> PermissionMode {
+        *lock(&self.0.mode)
+    }
+
+    /// The sections of the system prompt.
+    pub fn system(&self) -> SystemSections {
+        SystemSections::new(self.clone())
+    }
+
+    /// The value of type `T` that the caller gave to the run, or a hook or tool put there.
+    pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.values().get()
+    }
+
+    /// Puts a value there for other hooks and tools of this run.
+    pub fn set_value<T: Send + Sync + 'static>(&self, value: T) {
+        self.0.state.with(|state| state.values.insert(value));
+    }
+
+    /// All values of this run.
+    pub fn values(&self) -> Values {
+        self.0.state.with(|state| state.values.clone())
+    }
+
+    /// Runs `f` on the run's state: the history read-only, todos, files and values to change.
+    ///
+    /// # Panics
+    ///
+    /// When called inside another `with_state` on the same thread, which would wait for itself.
+    pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
+        let mut f = Some(f);
+        let mut out = None;
+        self.view_state(true, &mut |view| {
+            if let Some(f) = f.take() {
+                out = Some(f(view));
+            }
+        });
+        out.expect("the closure is called once")
+    }
+
+    /// The trace recorder, if the agent has one.
+    pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
+        self.0.parts.trace.as_ref()
+    }
+
+    /// Sends a system message to the reader.
+    pub fn emit(&self, kind: SystemKind) {
+        let message = self.system_message(kind);
+        self.shared().push(message);
+    }
+
+    /// Sends a warning to the reader.
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        tracing::warn!(session = %self.session_id(), "{text}");
+        self.emit(SystemKind::Informational(Informational::new(Level::Warning, text)));
+    }
+
+    /// Tells work on the side when the run is over.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.0.parts.cancellation
+    }
+
+    /// Ends the run at the next step with [`ExitReason::HookStopped`](super::ExitReason).
+    pub fn stop(&self, reason: impl Into<String>) {
+        lock(&self.0.stop).get_or_insert(reason.into());
+    }
+
+    /// Where files live and commands run, if the agent has such a place.
+    pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
+        self.0.parts.backend.as_ref()
+    }
+
+    /// The call this run is a child of.
+    pub fn parent(&self) -> Option<&ParentCall> {
+        self.0.parts.parent.as_ref()
+    }
+
+    /// Work that outlives a turn.
+    pub fn tasks(&self) -> &TaskScope {
+        &self.0.tasks
+    }
+}
+
+/// What the engine needs besides.
+impl RunContext {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.parts.shared
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.0.started
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.parent().map_or(0, |parent| parent.depth)
+    }
+
+    /// Limits how many model calls the whole tree of runs has going on at once.
+    pub(crate) fn permits(&self) -> &Arc<tokio::sync::Semaphore> {
+        &self.0.parts.permits
+    }
+
+    pub(crate) fn memo(&self) -> &RequestMemo {
+        &self.0.memo
+    }
+
+    pub(super) fn system_slot(&self) -> &Mutex<SystemPrompt> {
+        &self.0.system
+    }
+
+    pub(crate) fn set_turn(&self, turn: u32) {
+        self.0.turn.store(turn, Ordering::Relaxed);
+        lock(&self.shared().stats).turns = turn;
+    }
+
+    /// The number of this attempt to stream an answer in this turn, from 0.
+    pub(crate) fn next_attempt(&self) -> u32 {
+        self.0.attempts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn reset_attempts(&self) {
+        self.0.attempts.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_tools(&self, tools: ToolMap) {
+        *lock(&self.0.tools) = tools;
+    }
+
+    pub(crate) fn set_model(&self, model: Arc<dyn Model>) {
+        *lock(&self.0.model) = model;
+    }
+
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        *lock(&self.0.mode) = mode;
+    }
+
+    pub(crate) fn set_system(&self, system: SystemPrompt) {
+        *lock(&self.0.system) = system;
+    }
+
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        lock(&self.0.stop).clone()
+    }
+
+    pub(crate) fn put_partial(&self, partial: ModelResponse) {
+        *lock(&self.0.partial) = Some(partial);
+    }
+
+    pub(crate) fn take_partial(&self) -> Option<ModelResponse> {
+        lock(&self.0.partial).take()
+    }
+
+    pub(crate) fn state<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {
+        self.0.state.with(f)
+    }
+
+    pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
+        let changed = self.0.state.view(live, f);
+        if !changed.todos && !changed.files {
+            return;
+        }
+        let kind = self.0.state.with(|state| SystemKind::StateChanged {
+            todos: changed.todos.then(|| state.todos.to_vec()),
+            files: changed
+                .files
+                .then(|| state.files.keys().map(|path| path.to_string()).collect()),
+        });
+        self.emit(kind);
+    }
+
+    pub(crate) fn system_message(&self, kind: SystemKind) -> SdkMessage {
+        SdkMessage::System(SystemEvent::new(self.shared().envelope(), kind))
+    }
+
+    /// Sends `init`, in front of whatever was emitted so far. Does nothing the second time.
+    pub(crate) fn open(&self) {
+        self.shared().open(|envelope: Envelope| {
+            let model = self.model();
+            let mut init = Init::new(model.id(), self.tools().names());
+            init.cwd = self.cwd().unwrap_or_default().to_owned();
+            init.permission_mode = self.permission_mode().as_str().to_owned();
+            SdkMessage::System(SystemEvent::new(envelope, SystemKind::Init(Box::new(init))))
+        });
+    }
+
+    /// Asks whoever may answer: the confirmer, then whoever holds a responder.
+    pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
+        self.open();
+        let number = self.0.asks.fetch_add(1, Ordering::Relaxed);
+        let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
+        let args: Arc<Value> = call.args.clone();
+        let request = PermissionRequest::new(
+            self.shared().envelope(),
+            id.clone(),
+            call.id.clone(),
+            call.name.clone(),
+            args,
+            question,
+        );
+        let answer = self.answer(id, request);
+        match self.0.parts.ask_timeout {
+            None => answer.await,
+            Some(limit) => tokio::time::timeout(limit, answer)
+                .await
+                .unwrap_or(Answer::Unanswered),
+        }
+    }
+
+    async fn answer(&self, id: Arc<str>, request: PermissionRequest) -> Answer {
+        if let Some(confirmer) = &self.0.parts.confirmer {
+            match confirmer.confirm(&request).await {
+                Answer::Unanswered => {}
+                answer => return answer,
+            }
+        }
+        let receiver = {
+            // The desk is not kept: only responders may keep it open.
+            let Some(desk) = lock(&self.shared().desk).upgrade() else {
+                return Answer::Unanswered;
+            };
+            desk.open(id)
+        };
+        self.shared().push(SdkMessage::PermissionRequest(Box::new(request)));
+        receiver.await.unwrap_or(Answer::Unanswered)
+    }
+}
+
+impl fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext")
+            .field("session_id", self.session_id())
+            .field("run_id", &self.run_id())
+            .field("turn", &self.turn())
+            .finish_non_exhaustive()
+    }
+}

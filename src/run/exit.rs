@@ -1,0 +1,108 @@
+//! Why a run ended.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sdk::ResultSubtype;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExitReason {
+    /// The model had nothing more to do.
+    EndTurn,
+    /// The model generated a stop sequence.
+    StopSequence,
+    /// The answer ran into the output limit and could not be shortened.
+    MaxTokens,
+    /// Calls wait for an approval that comes later.
+    AwaitingApproval,
+    /// A hook stopped the run.
+    HookStopped,
+    /// The turns are used up.
+    MaxTurns,
+    /// The money, the tokens or the time is used up.
+    MaxBudget,
+    /// The answer never had the form that was asked for.
+    StructuredOutput,
+    /// Somebody interrupted the run.
+    Interrupted,
+    /// The caller gave the run up.
+    Aborted,
+    /// The model refused.
+    Refused,
+    /// The model repeated the same call with the same result.
+    LoopDetected,
+    /// Something failed.
+    Error,
+}
+
+impl ExitReason {
+    /// The name as it is stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::StopSequence => "stop_sequence",
+            Self::MaxTokens => "max_tokens",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::HookStopped => "hook_stopped",
+            Self::MaxTurns => "max_turns",
+            Self::MaxBudget => "max_budget",
+            Self::StructuredOutput => "structured_output",
+            Self::Interrupted => "interrupted",
+            Self::Aborted => "aborted",
+            Self::Refused => "refused",
+            Self::LoopDetected => "loop_detected",
+            Self::Error => "error",
+        }
+    }
+
+    /// Whether the run did what it was meant to.
+    pub fn is_success(self) -> bool {
+        self.subtype().is_success()
+    }
+
+    /// The `subtype` of the result message.
+    pub fn subtype(self) -> ResultSubtype {
+        match self {
+            Self::EndTurn
+            | Self::StopSequence
+            | Self::MaxTokens
+            | Self::AwaitingApproval
+            | Self::HookStopped => ResultSubtype::Success,
+            Self::MaxTurns => ResultSubtype::ErrorMaxTurns,
+            Self::MaxBudget => ResultSubtype::ErrorMaxBudgetUsd,
+            Self::StructuredOutput => ResultSubtype::ErrorMaxStructuredOutputRetries,
+            Self::Interrupted
+            | Self::Aborted
+            | Self::Refused
+            | Self::LoopDetected
+            | Self::Error => ResultSubtype::ErrorDuringExecution,
+        }
+    }
+
+    /// The `terminal_reason` of the result message. The wire has no words for a refusal and a
+    /// loop of equal calls; both stand as `model_error`.
+    pub fn terminal_reason(self) -> &'static str {
+        match self {
+            Self::EndTurn | Self::StopSequence | Self::MaxTokens => "completed",
+            Self::AwaitingApproval => "tool_deferred",
+            Self::HookStopped => "hook_stopped",
+            Self::MaxTurns => "max_turns",
+            Self::MaxBudget => "budget_exhausted",
+            Self::StructuredOutput => "structured_output_retry_exhausted",
+            Self::Interrupted => "aborted_tools",
+            Self::Aborted => "aborted_streaming",
+            Self::Refused | Self::LoopDetected => "model_error",
+            Self::Error => "api_error",
+        }
+    }
+}
+
+impl fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,120 @@
+//! Acting on a run from outside.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::message::Message;
+use crate::model::{self, Model};
+use crate::state::AgentState;
+use crate::tool::PermissionMode;
+use crate::usage::Usage;
+use crate::util::sync::lock;
+
+use super::exit::ExitReason;
+use super::responder::Responder;
+use super::shared::{Shared, Stop};
+use super::stats::RunStats;
+
+/// Control over a run, from any thread. It keeps nothing alive but itself: neither the run nor
+/// a question waits for a handle.
+#[derive(Clone)]
+pub struct RunHandle(Arc<Shared>);
+
+impl RunHandle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Stops the run at once: the model's stream and the running tools are dropped, open calls
+    /// are answered as cancelled, and the result message comes with
+    /// [`ExitReason::Interrupted`]. Does nothing after the end.
+    pub fn interrupt(&self) {
+        self.0.request_stop(Stop::Interrupt);
+    }
+
+    /// As [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`]: the caller gave up.
+    pub fn abort(&self) {
+        self.0.request_stop(Stop::Abort);
+    }
+
+    /// Says something to the model while it works: taken up after the tool calls that are going
+    /// on, before the next model call. False when the run has ended and nobody will read it.
+    pub fn steer(&self, message: impl Into<Message>) -> bool {
+        if self.0.is_ended() {
+            return false;
+        }
+        lock(&self.0.control).steering.push(message.into());
+        true
+    }
+
+    /// Asks for a compaction before the next model call.
+    pub fn compact(&self) {
+        lock(&self.0.control).compact = true;
+    }
+
+    /// Uses another model from the next turn on.
+    pub fn set_model(&self, model: impl Model) {
+        lock(&self.0.control).model = Some(model::erase(model));
+    }
+
+    /// Uses another permission mode from the next tool call on.
+    pub fn set_permission_mode(&self, mode: PermissionMode) {
+        lock(&self.0.control).mode = Some(mode);
+    }
+
+    /// A responder; see there for what holding one means.
+    pub fn responder(&self) -> Responder {
+        Responder::of(&self.0)
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &Arc<str> {
+        self.0.session_id()
+    }
+
+    /// Waits until the run has ended or was dropped; `None` when it was dropped.
+    pub async fn wait(&self) -> Option<ExitReason> {
+        self.0.wait().await;
+        self.exit_reason()
+    }
+
+    /// Why the run ended; `None` while it goes on, and when it was dropped.
+    pub fn exit_reason(&self) -> Option<ExitReason> {
+        lock(&self.0.end).as_ref().map(|(exit, _)| *exit)
+    }
+
+    /// The state the run ended with; `None` while it goes on.
+    pub fn state(&self) -> Option<AgentState> {
+        lock(&self.0.end).as_ref().map(|(_, state)| state.clone())
+    }
+
+    /// What the run has used so far.
+    pub fn stats(&self) -> RunStats {
+        lock(&self.0.stats).clone()
+    }
+
+    /// Tokens so far.
+    pub fn total_usage(&self) -> Usage {
+        lock(&self.0.stats).usage
+    }
+
+    /// Cost so far in USD, without subagents; `None` when some price is not known.
+    pub fn total_cost_usd(&self) -> Option<f64> {
+        let stats = lock(&self.0.stats);
+        stats.by_model.values().map(|model| model.cost_usd).sum()
+    }
+
+    /// How many times the model has been asked.
+    pub fn turn_count(&self) -> u32 {
+        lock(&self.0.stats).turns
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle")
+            .field("session_id", self.session_id())
+            .field("ended", &self.0.is_ended())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,39 @@
+//! One run: the stream a reader polls, and what can be done to it from outside.
+//!
+//! [`Run`] is the loop. Nothing is spawned: the loop advances while somebody polls it, and a
+//! reader that stops polling stops it. `run.await` is the same loop, collected.
+//!
+//! * [`RunHandle`] interrupts and steers a run from anywhere.
+//! * [`Responder`] answers its questions; holding one is a promise to do so.
+//! * [`RunContext`] is the run as hooks see it.
+
+mod budget;
+mod context;
+mod exit;
+mod handle;
+mod output;
+mod responder;
+#[expect(clippy::module_inception, reason = "the type has the module's name")]
+mod run;
+mod shared;
+mod state_cell;
+mod stats;
+mod system;
+mod tasks;
+mod typed;
+
+pub use budget::{Budget, BudgetLimits};
+pub(crate) use budget::{Estimate, Reservation};
+pub use context::{ParentCall, RunContext};
+pub(crate) use context::{ContextParts, MAX_DEPTH};
+pub use exit::ExitReason;
+pub use handle::RunHandle;
+pub use output::RunOutput;
+pub use responder::Responder;
+pub use run::Run;
+pub(crate) use run::{Options, OutputFormat};
+pub(crate) use shared::{Control, Shared, Stop};
+pub use stats::{ModelStats, RunStats};
+pub use system::SystemSections;
+pub use tasks::{TaskOutcome, TaskScope};
+pub use typed::TypedRun;

@@ -1,0 +1,47 @@
+//! What a run comes to.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::message::Messages;
+use crate::sdk::PermissionDenial;
+use crate::state::AgentState;
+use crate::usage::Usage;
+
+use super::exit::ExitReason;
+
+/// What a run comes to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunOutput {
+    /// The last text of the model.
+    pub text: String,
+    /// The session's state after the run.
+    pub state: AgentState,
+    /// The whole history.
+    pub messages: Messages,
+    /// The tokens of this run, without subagents.
+    pub usage: Usage,
+    /// The cost in USD, subagents included; `None` when some price is not known.
+    pub cost: Option<f64>,
+    /// How many times the model was asked.
+    pub turns: u32,
+    /// Why the run ended.
+    pub end: ExitReason,
+    /// The session's id, to go on with [`Agent::session`](crate::Agent::session).
+    pub session_id: Arc<str>,
+    /// The calls that were not allowed.
+    pub permission_denials: Vec<PermissionDenial>,
+    /// The answer in the form that was asked for.
+    pub structured: Option<Value>,
+}
+
+impl Error {
+    /// What a run that ended with this error had come to: its history is valid, and the session
+    /// can go on. `None` for errors from elsewhere.
+    pub fn partial(&self) -> Option<&RunOutput> {
+        self.attachment()
+    }
+}

@@ -1,0 +1,77 @@
+//! Answering a run's questions.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use crate::tool::Answer;
+use crate::util::sync::lock;
+
+use super::shared::Shared;
+
+/// The questions that are open. Only responders own it: when the last is dropped, every sender
+/// goes and every question resolves to [`Answer::Unanswered`].
+#[derive(Default)]
+pub(crate) struct Desk(Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>);
+
+impl Desk {
+    pub(crate) fn open(&self, id: Arc<str>) -> oneshot::Receiver<Answer> {
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.0).insert(id, sender);
+        receiver
+    }
+}
+
+/// Answers the questions of a run.
+///
+/// While one is alive, a call that needs permission sends a
+/// [`PermissionRequest`](crate::sdk::PermissionRequest) and waits; when the last is dropped, open
+/// questions count as unanswered. Clones are equal.
+///
+/// ```
+/// use agentcore::{Agent, Answer, SdkMessage};
+/// use futures::StreamExt;
+///
+/// # async fn example(agent: Agent) {
+/// let mut run = agent.run("Tidy up");
+/// let responder = run.responder();
+/// while let Some(message) = run.next().await {
+///     if let SdkMessage::PermissionRequest(request) = message {
+///         responder.respond(&*request, Answer::Deny("not today".into()));
+///     }
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "dropping the last responder leaves every question unanswered"]
+pub struct Responder(Arc<Desk>);
+
+impl Responder {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let mut slot = lock(&shared.desk);
+        let desk = slot.upgrade().unwrap_or_else(|| {
+            let desk = Arc::<Desk>::default();
+            *slot = Arc::downgrade(&desk);
+            desk
+        });
+        Self(desk)
+    }
+
+    /// Answers the question `id` (a request, or its id). False when nobody waits for it any
+    /// more: it was answered, timed out, or its run is gone.
+    pub fn respond(&self, id: impl AsRef<str>, answer: Answer) -> bool {
+        lock(&self.0.0)
+            .remove(id.as_ref())
+            .is_some_and(|sender| sender.send(answer).is_ok())
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder")
+            .field("open", &lock(&self.0.0).len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+//! The stream a reader polls.
+
+use std::fmt;
+use std::future::{IntoFuture, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Message;
+use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification};
+use crate::util::sync::lock;
+
+use super::handle::RunHandle;
+use super::output::RunOutput;
+use super::responder::Responder;
+use super::shared::Shared;
+use super::tasks::{FinishedTask, TaskOutcome, TaskScope};
+
+/// The form an answer must have.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputFormat {
+    pub(crate) name: Arc<str>,
+    pub(crate) schema: Arc<Value>,
+}
+
+/// What may still be said about a run before it is first polled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) output: Option<OutputFormat>,
+}
+
+/// A run: a stream of messages, or, awaited, its output.
+///
+/// Lazy: nothing happens until it is polled, and it advances only while it is. The stream begins
+/// with `system/init`, ends with exactly one `result`, and then yields `None`.
+///
+/// # Cancel safety
+///
+/// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
+/// cancels everything in it: the request, the tools, the subagents. What was appended to the
+/// session before stays, and the next run on it answers what was left open.
+///
+/// ```
+/// use agentcore::Agent;
+/// use futures::StreamExt;
+///
+/// # async fn example(agent: Agent) -> Result<(), agentcore::Error> {
+/// let mut run = agent.run("What is in this repository?");
+/// while let Some(message) = run.next().await {
+///     if let Some(text) = message.text_delta() {
+///         print!("{text}");
+///     }
+/// }
+/// let output = run.into_output()?;
+/// println!("{} turns, {:?} USD", output.turns, output.cost);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a run does nothing unless it is polled or awaited"]
+pub struct Run {
+    future: Option<BoxFuture<'static, Result<RunOutput>>>,
+    shared: Arc<Shared>,
+    tasks: TaskScope,
+    options: Arc<Mutex<Options>>,
+    output: Option<Result<RunOutput>>,
+}
+
+impl Run {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        tasks: TaskScope,
+        options: Arc<Mutex<Options>>,
+        future: BoxFuture<'static, Result<RunOutput>>,
+    ) -> Self {
+        Self {
+            future: Some(future),
+            shared,
+            tasks,
+            options,
+            output: None,
+        }
+    }
+
+    /// Control over the run, from anywhere.
+    pub fn handle(&self) -> RunHandle {
+        RunHandle::new(self.shared.clone())
+    }
+
+    /// Promises to answer the run's questions; see [`Responder`].
+    pub fn responder(&self) -> Responder {
+        Responder::of(&self.shared)
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &Arc<str> {
+        self.shared.session_id()
+    }
+
+    /// Asks for an answer that matches a JSON Schema. The last text is parsed into
+    /// [`RunOutput::structured`]; an answer that does not match is sent back with what is wrong,
+    /// a bounded number of times.
+    ///
+    /// Call it before the first poll; later it has no effect. `name` is `[A-Za-z0-9_-]{1,64}`.
+    pub fn output_schema(self, name: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
+        lock(&self.options).output = Some(OutputFormat {
+            name: name.into(),
+            schema: schema.into(),
+        });
+        self
+    }
+
+    /// Polls the run to its end and returns what it came to. The same as `.await`.
+    ///
+    /// # Errors
+    ///
+    /// When the run ends with [`ExitReason::Error`](super::ExitReason::Error);
+    /// [`Error::partial`] has what it had come to. Every other end is `Ok`.
+    pub async fn finish(mut self) -> Result<RunOutput> {
+        while poll_fn(|cx| Pin::new(&mut self).poll_next(cx)).await.is_some() {}
+        self.into_output()
+    }
+
+    /// What the run came to, once the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
+    pub fn into_output(mut self) -> Result<RunOutput> {
+        self.output.take().unwrap_or_else(|| {
+            Err(Error::new(
+                ErrorKind::Cancelled,
+                "the run has not ended: poll it until it yields `None`, or await it",
+            ))
+        })
+    }
+
+    /// As `.await`; inherent, so that it wins over `StreamExt::into_future`.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the trait is implemented too; this settles the clash of names"
+    )]
+    pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
+        Box::pin(self.finish())
+    }
+
+    fn poll_tasks(&self, cx: &mut Context<'_>) {
+        while let Poll::Ready(task) = self.tasks.poll_finished(cx) {
+            self.report(task);
+        }
+    }
+
+    /// Tells the reader, and the model before its next turn.
+    fn report(&self, task: FinishedTask) {
+        let FinishedTask { id, label, outcome } = task;
+        let (status, text) = match outcome {
+            TaskOutcome::Completed(text) => ("completed", text),
+            TaskOutcome::Failed(text) => ("failed", text),
+        };
+        let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
+        lock(&self.shared.control).steering.push(Message::human(said));
+        let kind = SystemKind::TaskNotification(TaskNotification::new(id, status, text));
+        let event = SystemEvent::new(self.shared.envelope(), kind);
+        self.shared.push(SdkMessage::System(event));
+    }
+}
+
+impl Stream for Run {
+    type Item = SdkMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+        if let Some(message) = self.shared.pop(None) {
+            return Poll::Ready(Some(message));
+        }
+        // Taken out first: should the loop panic, the next poll ends the stream instead of
+        // resuming a future that has already panicked.
+        if let Some(mut future) = self.future.take() {
+            self.poll_tasks(cx);
+            match future.as_mut().poll(cx) {
+                Poll::Ready(output) => {
+                    self.tasks.clear();
+                    self.output = Some(output);
+                }
+                Poll::Pending => self.future = Some(future),
+            }
+        }
+        match self.shared.pop(Some(cx.waker())) {
+            Some(message) => Poll::Ready(Some(message)),
+            None if self.future.is_none() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl IntoFuture for Run {
+    type Output = Result<RunOutput>;
+    type IntoFuture = BoxFuture<'static, Result<RunOutput>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.finish())
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // The loop goes first: its guards release the session before anybody is told.
+        self.future = None;
+        self.tasks.clear();
+        self.shared.mark_ended();
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("session_id", self.session_id())
+            .field("running", &self.future.is_some())
+            .finish_non_exhaustive()
+    }
+}

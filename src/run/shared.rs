@@ -1,0 +1,221 @@
+//! What the loop, its reader and its handles share.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Poll, Waker};
+
+use futures::task::AtomicWaker;
+use tokio::sync::Notify;
+
+use crate::message::Message;
+use crate::model::Model;
+use crate::sdk::{Envelope, SdkMessage};
+use crate::state::AgentState;
+use crate::tool::PermissionMode;
+use crate::util::sync::lock;
+
+use super::exit::ExitReason;
+use super::responder::Desk;
+use super::stats::RunStats;
+
+/// How many messages may wait for the reader before a model's stream waits for it.
+const BACKLOG: usize = 64;
+
+/// Why the loop should end from outside, strongest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stop {
+    None = 0,
+    Interrupt = 1,
+    Abort = 2,
+}
+
+/// Wishes of handles that the loop takes up between two turns.
+#[derive(Default)]
+pub(crate) struct Control {
+    pub(crate) steering: Vec<Message>,
+    pub(crate) compact: bool,
+    pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) mode: Option<PermissionMode>,
+}
+
+pub(crate) struct Shared {
+    session_id: Arc<str>,
+    parent_tool_use_id: Option<Arc<str>>,
+    seq: AtomicU64,
+    queue: Mutex<Queue>,
+    stop: AtomicU8,
+    stop_waker: AtomicWaker,
+    pub(crate) control: Mutex<Control>,
+    pub(crate) desk: Mutex<Weak<Desk>>,
+    pub(crate) stats: Mutex<RunStats>,
+    pub(crate) end: Mutex<Option<(ExitReason, AgentState)>>,
+    ended: AtomicBool,
+    end_notify: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: VecDeque<SdkMessage>,
+    /// Set until `init` has been put in front: what is emitted before waits behind it.
+    held: bool,
+    reader: Option<Waker>,
+    writers: Vec<Waker>,
+}
+
+impl Shared {
+    pub(crate) fn new(session_id: Arc<str>, parent_tool_use_id: Option<Arc<str>>) -> Self {
+        Self {
+            session_id,
+            parent_tool_use_id,
+            // 0 is kept for `init`, which is always the first message.
+            seq: AtomicU64::new(1),
+            queue: Mutex::new(Queue {
+                held: true,
+                ..Queue::default()
+            }),
+            stop: AtomicU8::new(Stop::None as u8),
+            stop_waker: AtomicWaker::new(),
+            control: Mutex::default(),
+            desk: Mutex::default(),
+            stats: Mutex::default(),
+            end: Mutex::default(),
+            ended: AtomicBool::new(false),
+            end_notify: Notify::new(),
+        }
+    }
+
+    pub(crate) fn session_id(&self) -> &Arc<str> {
+        &self.session_id
+    }
+
+    /// The envelope of the next message.
+    pub(crate) fn envelope(&self) -> Envelope {
+        self.numbered(self.seq.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn numbered(&self, seq: u64) -> Envelope {
+        let mut envelope = Envelope::new(self.session_id.clone(), seq);
+        envelope.parent_tool_use_id = self.parent_tool_use_id.clone();
+        envelope
+    }
+
+    /// Puts `init` in front of whatever was emitted so far. Does nothing the second time.
+    pub(crate) fn open(&self, init: impl FnOnce(Envelope) -> SdkMessage) {
+        if !lock(&self.queue).held {
+            return;
+        }
+        let message = init(self.numbered(0));
+        let reader = {
+            let mut queue = lock(&self.queue);
+            if !std::mem::take(&mut queue.held) {
+                return;
+            }
+            queue.messages.push_front(message);
+            queue.reader.take()
+        };
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn push(&self, message: SdkMessage) {
+        let reader = {
+            let mut queue = lock(&self.queue);
+            queue.messages.push_back(message);
+            if queue.held { None } else { queue.reader.take() }
+        };
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes the next message out. Without one, `reader` is woken by the next.
+    pub(crate) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
+        let (message, writers) = {
+            let mut queue = lock(&self.queue);
+            let message = if queue.held { None } else { queue.messages.pop_front() };
+            let writers = if queue.messages.is_empty() {
+                std::mem::take(&mut queue.writers)
+            } else {
+                Vec::new()
+            };
+            queue.reader = match message {
+                None => reader.cloned(),
+                Some(_) => None,
+            };
+            (message, writers)
+        };
+        writers.into_iter().for_each(Waker::wake);
+        message
+    }
+
+    /// Ready when the reader has taken everything.
+    pub(crate) async fn drained(&self) {
+        poll_fn(|cx| {
+            let mut queue = lock(&self.queue);
+            if queue.messages.is_empty() {
+                return Poll::Ready(());
+            }
+            if !queue.writers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                queue.writers.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Whether a stream should let the reader catch up before it goes on.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        let queue = lock(&self.queue);
+        !queue.held && queue.messages.len() >= BACKLOG
+    }
+
+    pub(crate) fn request_stop(&self, stop: Stop) {
+        self.stop.fetch_max(stop as u8, Ordering::AcqRel);
+        self.stop_waker.wake();
+    }
+
+    pub(crate) fn stop(&self) -> Stop {
+        match self.stop.load(Ordering::Acquire) {
+            0 => Stop::None,
+            1 => Stop::Interrupt,
+            _ => Stop::Abort,
+        }
+    }
+
+    /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop
+    /// awaits in one place at a time, so one waker is enough.
+    pub(crate) async fn unless_stopped<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = std::pin::pin!(future);
+        poll_fn(|cx| {
+            self.stop_waker.register(cx.waker());
+            if self.stop() != Stop::None {
+                return Poll::Ready(None);
+            }
+            future.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+
+    pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
+        *lock(&self.end) = Some((exit, state));
+        self.mark_ended();
+    }
+
+    /// Also called when a run is dropped before its end.
+    pub(crate) fn mark_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.end_notify.notify_waiters();
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(crate) async fn wait(&self) {
+        let mut notified = std::pin::pin!(self.end_notify.notified());
+        notified.as_mut().enable();
+        if !self.is_ended() {
+            notified.await;
+        }
+    }
+}

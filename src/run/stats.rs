@@ -1,0 +1,40 @@
+//! What a run has used so far.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::sdk::PermissionDenial;
+use crate::usage::Usage;
+
+/// What a run has used so far, without its subagents.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RunStats {
+    /// How many times the loop asked the model.
+    pub turns: u32,
+    /// Tokens of this run.
+    pub usage: Usage,
+    /// Tokens by model.
+    pub by_model: BTreeMap<Arc<str>, ModelStats>,
+    /// Time spent waiting for models.
+    pub api_time: Duration,
+    /// Time from the start to the first event of the first answer.
+    pub time_to_first_token: Option<Duration>,
+    /// Calls that were not allowed.
+    pub permission_denials: Vec<PermissionDenial>,
+}
+
+/// What one model was used for.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ModelStats {
+    /// Tokens.
+    pub usage: Usage,
+    /// Cost in USD; `None` when the price is not known.
+    pub cost_usd: Option<f64>,
+    /// The model's context window.
+    pub context_window: u64,
+    /// The model's output limit.
+    pub max_output_tokens: u64,
+}

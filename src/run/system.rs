@@ -1,0 +1,45 @@
+//! The system prompt of the request that is being built.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::model::{Stability, SystemPrompt};
+use crate::util::sync::lock;
+
+use super::context::RunContext;
+
+/// The sections of the system prompt, as hooks set them.
+///
+/// A section set in `before_agent` stays for the run; one set in `modify_request` is set again
+/// each turn by the hook that owns it, under the same id. What is set to the same text keeps the
+/// provider's prompt cache warm.
+#[derive(Clone)]
+pub struct SystemSections(RunContext);
+
+impl SystemSections {
+    pub(super) fn new(context: RunContext) -> Self {
+        Self(context)
+    }
+
+    /// Sets the section `id`. Volatile sections come after all stable ones, behind the
+    /// prompt-cache breakpoint. An empty text removes the section.
+    pub fn section(&self, id: impl Into<Arc<str>>, text: impl Into<Arc<str>>, kind: Stability) {
+        lock(self.0.system_slot()).set(id, text, kind);
+    }
+
+    /// Removes the section `id`; false when there was none.
+    pub fn remove(&self, id: &str) -> bool {
+        lock(self.0.system_slot()).remove(id)
+    }
+
+    /// The prompt as it stands.
+    pub fn prompt(&self) -> SystemPrompt {
+        lock(self.0.system_slot()).clone()
+    }
+}
+
+impl fmt::Debug for SystemSections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SystemSections").field(&self.prompt()).finish()
+    }
+}

@@ -1,0 +1,164 @@
+//! One conversation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{Messages, Todo, ToolCall};
+use crate::model::{Compaction, ModelResponse, SystemPrompt};
+use crate::tool::{StateView, Tool};
+use crate::usage::Usage;
+use crate::util::Values;
+
+/// The state of one conversation: what hooks read and change, and what a store keeps.
+///
+/// JSON: `thread_id, user_id?, messages, todos?, files?, compaction?, pending?`; the rest belongs
+/// to one run and is never written. A clone costs a few pointers.
+///
+/// ```
+/// use agentcore::AgentState;
+///
+/// let mut state = AgentState::new("th_8f3a2b");
+/// state.messages = "hello".into();
+/// assert_eq!(
+///     serde_json::to_string(&state)?,
+///     r#"{"thread_id":"th_8f3a2b","messages":[{"role":"user","content":"hello"}]}"#,
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentState {
+    /// The session's id.
+    #[serde(default)]
+    pub thread_id: Arc<str>,
+    /// Whose session it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<Arc<str>>,
+    /// The whole history.
+    #[serde(default)]
+    pub messages: Messages,
+    /// The task list.
+    #[serde(default, skip_serializing_if = "is_empty_list")]
+    pub todos: Arc<Vec<Todo>>,
+    /// Files the agent wrote: path to content.
+    #[serde(default, skip_serializing_if = "is_empty_map")]
+    pub files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// The summary that stands for the history's beginning in requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction>,
+    /// Calls that wait for somebody's approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingCall>,
+
+    /// The system prompt of this run.
+    #[serde(skip)]
+    pub system_prompt: SystemPrompt,
+    /// Values of this run: the caller's, and what hooks and tools share.
+    #[serde(skip)]
+    pub values: Values,
+    /// The run's last answer; set in `after_agent`.
+    #[serde(skip)]
+    pub response: Option<Arc<ModelResponse>>,
+    /// What this run added to the history; set in `after_agent`.
+    #[serde(skip)]
+    pub output_messages: Messages,
+    /// What this run used; set in `after_agent`.
+    #[serde(skip)]
+    pub usage: Option<Usage>,
+    #[serde(skip)]
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl AgentState {
+    /// An empty conversation.
+    pub fn new(thread_id: impl Into<Arc<str>>) -> Self {
+        Self {
+            thread_id: thread_id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a tool for this run: what hooks do in `before_agent`. It wins over the agent's own
+    /// tool of the same name, and is gone when the run ends or the hook fails.
+    pub fn register_tool(&mut self, tool: impl Tool) {
+        self.tools.push(Arc::new(tool));
+    }
+
+    pub(crate) fn view(&mut self) -> StateView<'_> {
+        StateView::new(
+            &self.messages,
+            Arc::make_mut(&mut self.todos),
+            Arc::make_mut(&mut self.files),
+            &mut self.values,
+        )
+    }
+}
+
+impl fmt::Debug for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentState")
+            .field("thread_id", &self.thread_id)
+            .field("messages", &self.messages.len())
+            .field("todos", &self.todos.len())
+            .field("files", &self.files.len())
+            .field("pending", &self.pending.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn is_empty_list(todos: &Arc<Vec<Todo>>) -> bool {
+    todos.is_empty()
+}
+
+fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
+    files.is_empty()
+}
+
+/// A call that waits for approval, to be answered later, in this process or another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PendingCall {
+    /// What a decision names. Used once.
+    pub id: Arc<str>,
+    /// The call with its final arguments.
+    pub call: ToolCall,
+    /// What is asked.
+    pub question: String,
+    /// A hash of tool name and arguments: a decision for other arguments is refused.
+    pub args_hash: Arc<str>,
+    /// When the question expires, in milliseconds since the Unix epoch; `None` is never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at_ms: Option<u64>,
+}
+
+impl PendingCall {
+    pub(crate) fn new(id: Arc<str>, call: ToolCall, question: String) -> Self {
+        let args_hash = args_hash(&call).into();
+        Self {
+            id,
+            call,
+            question,
+            args_hash,
+            expires_at_ms: None,
+        }
+    }
+
+    /// Whether the call is still the one that was asked about.
+    pub(crate) fn is_intact(&self) -> bool {
+        *self.args_hash == *args_hash(&self.call)
+    }
+}
+
+/// FNV-1a over name and canonical arguments. It tells a stale decision from a fresh one; it is
+/// no defence against somebody who can write the store.
+fn args_hash(call: &ToolCall) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let args = call.args.to_string();
+    for byte in call.name.bytes().chain([0]).chain(args.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}

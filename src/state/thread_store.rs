@@ -1,0 +1,319 @@
+//! Sessions in memory.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::agent_state::AgentState;
+use super::store::{Lease, Record, SessionInfo, SessionStore, StoredSession, busy, not_found};
+
+const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
+
+/// Sessions in memory, forgotten when nobody has touched them for the time to live (an hour
+/// unless told otherwise).
+///
+/// Expired sessions are swept on access, at most every five minutes, and by
+/// [`sweep`](ThreadStore::sweep); a session that a run holds is never swept. There is no global
+/// store: clones share one.
+///
+/// ```
+/// use agentcore::ThreadStore;
+///
+/// let store = ThreadStore::new();
+/// let mut state = store.load_or_create("th_8f3a2b");
+/// state.messages.push(agentcore::Message::human("hello"));
+/// store.save("th_8f3a2b", state);
+/// assert_eq!(store.get("th_8f3a2b").map(|state| state.messages.len()), Some(1));
+/// assert!(store.get("th_unknown").is_none());
+/// ```
+#[derive(Clone)]
+pub struct ThreadStore(Arc<Inner>);
+
+struct Inner {
+    ttl: Duration,
+    threads: Mutex<Threads>,
+}
+
+struct Threads {
+    entries: HashMap<Arc<str>, Entry>,
+    swept_at: Instant,
+    clock: u64,
+}
+
+struct Entry {
+    session: StoredSession,
+    last_access: Instant,
+    /// Order of writes, for lists.
+    written: u64,
+    /// The newest lease; `held` says whether a run still has it.
+    token: u64,
+    held: bool,
+    /// A leased session that has nothing in it yet does not exist for readers.
+    exists: bool,
+}
+
+impl Default for ThreadStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ThreadStore {
+    /// A store that keeps sessions for an hour after their last access.
+    pub fn new() -> Self {
+        Self::with_ttl(DEFAULT_TTL)
+    }
+
+    /// A store with another time to live.
+    pub fn with_ttl(ttl: Duration) -> Self {
+        Self(Arc::new(Inner {
+            ttl,
+            threads: Mutex::new(Threads {
+                entries: HashMap::new(),
+                swept_at: Instant::now(),
+                clock: 0,
+            }),
+        }))
+    }
+
+    /// The session's state; a new empty one is made when there is none.
+    pub fn load_or_create(&self, id: &str) -> AgentState {
+        self.with(id, |threads| {
+            let entry = threads.entry(id);
+            entry.exists = true;
+            entry.session.state.clone()
+        })
+    }
+
+    /// The session's state, or `None` when there is none (any more).
+    pub fn get(&self, id: &str) -> Option<AgentState> {
+        self.session(id).map(|session| session.state)
+    }
+
+    /// Stores a state and refreshes its time to live.
+    pub fn save(&self, id: &str, state: AgentState) {
+        self.with(id, |threads| {
+            let entry = threads.entry(id);
+            entry.session.state = state;
+            entry.exists = true;
+        });
+    }
+
+    /// Removes the session; false when there was none.
+    pub fn delete(&self, id: &str) -> bool {
+        self.with(id, |threads| match threads.entries.get_mut(id) {
+            Some(entry) if entry.held => {
+                // The lease outlives the data, so that its fencing token keeps counting.
+                entry.session = StoredSession::new(AgentState::new(id));
+                std::mem::take(&mut entry.exists)
+            }
+            Some(_) => threads.entries.remove(id).is_some_and(|entry| entry.exists),
+            None => false,
+        })
+    }
+
+    /// Removes every expired session now and returns how many there were.
+    pub fn sweep(&self) -> usize {
+        lock(&self.0.threads).sweep(self.0.ttl)
+    }
+
+    /// How many sessions there are, expired ones that nobody swept yet included.
+    pub fn len(&self) -> usize {
+        let threads = lock(&self.0.threads);
+        threads.entries.values().filter(|entry| entry.exists).count()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn session(&self, id: &str) -> Option<StoredSession> {
+        self.with(id, |threads| {
+            let entry = threads.entries.get_mut(id).filter(|entry| entry.exists)?;
+            entry.last_access = Instant::now();
+            Some(entry.session.clone())
+        })
+    }
+
+    fn with<R>(&self, id: &str, f: impl FnOnce(&mut Threads) -> R) -> R {
+        let mut threads = lock(&self.0.threads);
+        if threads.swept_at.elapsed() >= SWEEP_INTERVAL {
+            threads.sweep(self.0.ttl);
+        }
+        threads.expire(id, self.0.ttl);
+        f(&mut threads)
+    }
+
+    fn write(&self, lease: &Lease, f: impl FnOnce(&mut StoredSession)) -> Result<()> {
+        let id = lease.session_id();
+        self.with(id, |threads| {
+            let held = threads.entries.get(id).map(|entry| entry.token);
+            if held != Some(lease.token()) {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    format!("session {id:?} was taken over by another run; nothing was written"),
+                ));
+            }
+            let entry = threads.entry(id);
+            entry.exists = true;
+            f(&mut entry.session);
+            Ok(())
+        })
+    }
+
+    fn release(&self, id: &str, token: u64) {
+        let mut threads = lock(&self.0.threads);
+        let Some(entry) = threads.entries.get_mut(id) else {
+            return;
+        };
+        if entry.token == token {
+            entry.held = false;
+            entry.last_access = Instant::now();
+        }
+        if !entry.exists && !entry.held {
+            threads.entries.remove(id);
+        }
+    }
+}
+
+impl Threads {
+    /// The entry of `id`, made if need be; its access and write times are now.
+    fn entry(&mut self, id: &str) -> &mut Entry {
+        self.clock += 1;
+        let now = Instant::now();
+        let entry = self.entries.entry(id.into()).or_insert_with(|| Entry {
+            session: StoredSession::new(AgentState::new(id)),
+            last_access: now,
+            written: 0,
+            token: 0,
+            held: false,
+            exists: false,
+        });
+        entry.last_access = now;
+        entry.written = self.clock;
+        entry
+    }
+
+    fn expire(&mut self, id: &str, ttl: Duration) {
+        if self.entries.get(id).is_some_and(|entry| entry.is_expired(ttl)) {
+            self.entries.remove(id);
+        }
+    }
+
+    fn sweep(&mut self, ttl: Duration) -> usize {
+        let before = self.entries.len();
+        self.entries.retain(|_, entry| !entry.is_expired(ttl));
+        self.swept_at = Instant::now();
+        before - self.entries.len()
+    }
+}
+
+impl Entry {
+    fn is_expired(&self, ttl: Duration) -> bool {
+        !self.held && self.last_access.elapsed() >= ttl
+    }
+}
+
+#[async_trait]
+impl SessionStore for ThreadStore {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        Ok(self.session(id))
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.write(lease, |session| {
+            for record in records {
+                match record {
+                    Record::Message { message, input_id } => {
+                        if let Some(result) = message.as_tool_result() {
+                            session.started.retain(|id| *id != result.tool_call_id);
+                        }
+                        session.state.messages.push(message);
+                        session.input_ids.extend(input_id);
+                    }
+                    Record::ToolStarted { call_id } => session.started.push(call_id),
+                }
+            }
+        })
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        self.write(lease, |session| {
+            session.state = state.clone();
+            session.started.clear();
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        let ttl = self.0.ttl;
+        let threads = lock(&self.0.threads);
+        let mut live: Vec<_> = threads
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.exists && !entry.is_expired(ttl))
+            .collect();
+        live.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.written));
+        Ok(live
+            .into_iter()
+            .map(|(id, entry)| SessionInfo::new(id.clone(), entry.session.state.messages.len()))
+            .collect())
+    }
+
+    async fn fork(&self, from: &str, to: &str) -> Result<()> {
+        let mut session = self.session(from).ok_or_else(|| not_found(from))?;
+        session.state.thread_id = to.into();
+        self.with(to, |threads| {
+            let entry = threads.entry(to);
+            if entry.exists || entry.held {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    format!("session {to:?} exists already; fork to a new id"),
+                ));
+            }
+            entry.session = session;
+            entry.exists = true;
+            Ok(())
+        })
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        Ok(ThreadStore::delete(self, id))
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        let token = self.with(id, |threads| {
+            let entry = threads.entry(id);
+            if entry.held {
+                return None;
+            }
+            entry.held = true;
+            entry.token += 1;
+            Some(entry.token)
+        });
+        let token = token.ok_or_else(|| busy(id))?;
+        let (store, key) = (Arc::downgrade(&self.0), Arc::<str>::from(id));
+        Ok(Lease::new(id, token, move || {
+            if let Some(inner) = store.upgrade() {
+                ThreadStore(inner).release(&key, token);
+            }
+        }))
+    }
+}
+
+impl fmt::Debug for ThreadStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadStore")
+            .field("ttl", &self.0.ttl)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
