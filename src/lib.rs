@@ -11,4 +11,4 @@ pub use message::{
     ToolResult,
 };
 pub use usage::Usage;
-pub use util::{Secret, Values};
+pub use util::{Secret, Values, text};

@@ -80,16 +80,15 @@ impl Message {
     }
 
     /// An assistant message with tool calls after its text. An empty text adds no part.
-    pub fn ai_calling(
-        text: impl Into<String>,
-        calls: impl IntoIterator<Item = ToolCall>,
-    ) -> Self {
+    pub fn ai_calling(text: impl Into<String>, calls: impl IntoIterator<Item = ToolCall>) -> Self {
         let text = text.into();
         let mut content = Content::new();
         if !text.is_empty() {
             content.push(text);
         }
-        content.parts_mut().extend(calls.into_iter().map(Part::ToolCall));
+        content
+            .parts_mut()
+            .extend(calls.into_iter().map(Part::ToolCall));
         Self::ai(content)
     }
 

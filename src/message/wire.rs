@@ -1,1 +1,474 @@
-//! wire
+//! The JSON of messages.
+//!
+//! Parts that must survive byte for byte are [`RawValue`]s, and those only pass through plain
+//! structs: `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a
+//! part is read as raw JSON, its `type` is looked at, and then it is read again as what it is.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::chain::Messages;
+use super::content::Content;
+use super::message::{AssistantMessage, Message, SystemMessage, UserMessage};
+use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+use super::result::ToolResult;
+use super::role::Role;
+use crate::error::{Error, ErrorKind};
+
+impl Messages {
+    /// Reads a history from a JSON array.
+    ///
+    /// The same as `serde_json::from_slice`, with an error of this crate whose text is free of
+    /// line and column where it names the message.
+    ///
+    /// # Errors
+    ///
+    /// Of kind [`InvalidMessages`](ErrorKind::InvalidMessages), with the parser's error as source.
+    ///
+    /// ```
+    /// use agentcore::Messages;
+    ///
+    /// let history = Messages::from_json(r#"[{"role":"user","content":"Hi"}]"#)?;
+    /// assert_eq!(history.last_content(), "Hi");
+    ///
+    /// let error = Messages::from_json(r#"[{"role":"hacker","content":""}]"#).unwrap_err();
+    /// assert_eq!(error.to_string(), r#"message[0]: unknown role "hacker""#);
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, Error> {
+        serde_json::from_slice(json.as_ref()).map_err(|error| {
+            let text = if error.is_data() {
+                without_position(&error)
+            } else {
+                error.to_string()
+            };
+            Error::new(ErrorKind::InvalidMessages, text).with_source(error)
+        })
+    }
+}
+
+/// The parser's text without where in the input it was.
+fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.rfind(" at line ") {
+        text.truncate(at);
+    }
+    text
+}
+
+impl Serialize for Messages {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Messages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Messages;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Messages, A::Error> {
+                let list: Vec<Arc<Message>> = read_each(seq, "message", Arc::new)?;
+                Ok(list.into_iter().collect())
+            }
+        }
+
+        deserializer.deserialize_seq(List)
+    }
+}
+
+/// Reads a sequence; an error says at which element.
+fn read_each<'de, A, T, U>(mut seq: A, name: &str, wrap: fn(T) -> U) -> Result<Vec<U>, A::Error>
+where
+    A: SeqAccess<'de>,
+    T: Deserialize<'de>,
+{
+    let mut all = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(4096));
+    loop {
+        match seq.next_element() {
+            Ok(Some(one)) => all.push(wrap(one)),
+            Ok(None) => return Ok(all),
+            Err(error) => {
+                let index = all.len();
+                return Err(de::Error::custom(format_args!("{name}[{index}]: {error}")));
+            }
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct MessageOut<'a> {
+    role: &'a str,
+    content: ContentOut<'a>,
+    #[serde(skip_serializing_if = "Calls::is_empty")]
+    tool_calls: Calls<'a>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    silent: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_async: bool,
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (content, tool_calls) = split(self.content().parts());
+        let mut out = MessageOut {
+            role: self.role().as_str(),
+            content,
+            tool_calls,
+            tool_call_id: "",
+            name: "",
+            is_error: false,
+            details: None,
+            display: None,
+            silent: false,
+            is_async: false,
+        };
+        if let Self::Tool(result) = self {
+            out.tool_call_id = &result.tool_call_id;
+            out.name = &result.name;
+            out.is_error = result.is_error;
+            out.details = result.details.as_ref();
+            out.display = result.display.as_deref();
+            out.silent = result.silent;
+            out.is_async = result.is_async;
+        }
+        out.serialize(serializer)
+    }
+}
+
+/// What stands in `content` and what in `tool_calls`.
+///
+/// An explicit empty text part is not plain: as a string it could not be told from no part.
+fn split(parts: &[Part]) -> (ContentOut<'_>, Calls<'_>) {
+    let (text, calls) = match parts {
+        [Part::Text(text), calls @ ..] if !text.is_empty() => (text.as_str(), calls),
+        calls => ("", calls),
+    };
+    if calls.iter().all(|part| matches!(part, Part::ToolCall(_))) {
+        (ContentOut::Text(text), Calls(calls))
+    } else {
+        (ContentOut::Parts(parts), Calls(&[]))
+    }
+}
+
+enum ContentOut<'a> {
+    Text(&'a str),
+    Parts(&'a [Part]),
+}
+
+impl Serialize for ContentOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Parts(parts) => serializer.collect_seq(*parts),
+        }
+    }
+}
+
+struct Calls<'a>(&'a [Part]);
+
+impl Calls<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().filter_map(Part::as_tool_call))
+    }
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match split(self.parts()) {
+            (content, Calls([])) => content.serialize(serializer),
+            _ => ContentOut::Parts(self.parts()).serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for ToolCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        call_entries(&mut map, self)?;
+        map.end()
+    }
+}
+
+fn call_entries<M: SerializeMap>(map: &mut M, call: &ToolCall) -> Result<(), M::Error> {
+    map.serialize_entry("id", &*call.id)?;
+    map.serialize_entry("name", &*call.name)?;
+    map.serialize_entry("args", &*call.args)
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, block) = match self {
+            Self::Thinking(block) => ("thinking", Some(block)),
+            Self::Opaque(block) => ("opaque", Some(block)),
+            Self::Text(_) => ("text", None),
+            Self::Image(_) => ("image", None),
+            Self::Document(_) => ("document", None),
+            Self::ToolCall(_) => ("tool_call", None),
+        };
+        if let Some(block) = block
+            && reads_back_bare(self, block)
+        {
+            return block.raw.serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", kind)?;
+        match self {
+            Self::Text(text) => map.serialize_entry("text", text)?,
+            Self::ToolCall(call) => call_entries(&mut map, call)?,
+            Self::Image(media) | Self::Document(media) => {
+                if !media.media_type.is_empty() {
+                    map.serialize_entry("media_type", &*media.media_type)?;
+                }
+                match &media.source {
+                    MediaSource::Base64(data) => map.serialize_entry("data", &**data)?,
+                    MediaSource::Url(url) => map.serialize_entry("url", &**url)?,
+                }
+                if let Some(name) = &media.name {
+                    map.serialize_entry("name", &**name)?;
+                }
+            }
+            Self::Thinking(block) | Self::Opaque(block) => {
+                if let Some(provider) = &block.provider {
+                    map.serialize_entry("provider", &**provider)?;
+                }
+                map.serialize_entry("block", &*block.raw)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// Whether the block of an unknown provider, written without a wrapper, is read as this part.
+fn reads_back_bare(part: &Part, block: &ProviderBlock) -> bool {
+    block.provider.is_none() && read_part(block.raw.as_ref().to_owned()).is_ok_and(|p| p == *part)
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "Message")]
+struct MessageIn<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(default)]
+    content: Content,
+    tool_calls: Option<Vec<ToolCall>>,
+    tool_call_id: Option<Arc<str>>,
+    name: Option<Arc<str>>,
+    is_error: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    details: Option<Value>,
+    display: Option<String>,
+    silent: Option<bool>,
+    is_async: Option<bool>,
+}
+
+/// `null` that is there is a value, unlike one that is absent.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let message = MessageIn::deserialize(deserializer)?;
+        let role: Role = message.role.parse().map_err(de::Error::custom)?;
+        let mut content = message.content;
+        for call in message.tool_calls.unwrap_or_default() {
+            // Some writers give a call both among the parts and in the list.
+            if !content.tool_calls().any(|known| *known == call) {
+                content.push(call);
+            }
+        }
+        Ok(match role {
+            Role::System => Self::System(SystemMessage { content }),
+            Role::User => Self::User(UserMessage { content }),
+            Role::Assistant => Self::Assistant(AssistantMessage { content }),
+            Role::Tool => Self::Tool(ToolResult {
+                tool_call_id: message.tool_call_id.unwrap_or_default(),
+                name: message.name.unwrap_or_default(),
+                content,
+                is_error: message.is_error.unwrap_or_default(),
+                details: message.details,
+                display: message.display,
+                silent: message.silent.unwrap_or_default(),
+                is_async: message.is_async.unwrap_or_default(),
+            }),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parts;
+
+        impl<'de> Visitor<'de> for Parts {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or an array of parts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(text.into())
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Content, E> {
+                Ok(text.into())
+            }
+
+            fn visit_unit<E>(self) -> Result<Content, E> {
+                Ok(Content::new())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Content, A::Error> {
+                read_each(seq, "content", |part: Part| part).map(Content::from)
+            }
+        }
+
+        deserializer.deserialize_any(Parts)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "ToolCall")]
+struct CallIn {
+    id: Option<Arc<str>>,
+    name: Option<Arc<str>>,
+    // Absent means none; `null` is what a call with unreadable arguments is written as.
+    #[serde(default = "no_args")]
+    args: Value,
+}
+
+fn no_args() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+impl From<CallIn> for ToolCall {
+    fn from(call: CallIn) -> Self {
+        Self::new(
+            call.id.unwrap_or_default(),
+            call.name.unwrap_or_default(),
+            call.args,
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        CallIn::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_part(Box::<RawValue>::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "Part")]
+struct Peek<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "Part")]
+struct TextIn {
+    text: String,
+}
+
+#[derive(serde::Deserialize)]
+struct MediaIn {
+    media_type: Option<Arc<str>>,
+    data: Option<Arc<str>>,
+    url: Option<Arc<str>>,
+    name: Option<Arc<str>>,
+}
+
+#[derive(serde::Deserialize)]
+struct BlockIn {
+    provider: Option<Arc<str>>,
+    block: Box<RawValue>,
+}
+
+fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
+    let json = raw.get();
+    let kind = serde_json::from_str::<Peek<'_>>(json)
+        .map_err(|error| without_position(&error))?
+        .kind;
+    let in_part = |error: serde_json::Error| format!("{kind} part: {}", without_position(&error));
+    let thinking = matches!(&*kind, "thinking" | "redacted_thinking");
+    let own = match &*kind {
+        "text" => Some(Part::Text(
+            serde_json::from_str::<TextIn>(json).map_err(in_part)?.text,
+        )),
+        "tool_call" => Some(Part::ToolCall(serde_json::from_str(json).map_err(in_part)?)),
+        "image" => read_media(json).map(Part::Image),
+        "document" => read_media(json).map(Part::Document),
+        "thinking" => read_wrapped(json).map(Part::Thinking),
+        "opaque" => read_wrapped(json).map(Part::Opaque),
+        _ => None,
+    };
+    // What is left is a provider's own spelling, of a picture for example.
+    Ok(own.unwrap_or_else(|| {
+        let block = ProviderBlock {
+            provider: None,
+            raw: raw.into(),
+        };
+        if thinking {
+            Part::Thinking(block)
+        } else {
+            Part::Opaque(block)
+        }
+    }))
+}
+
+fn read_media(json: &str) -> Option<Media> {
+    let media: MediaIn = serde_json::from_str(json).ok()?;
+    let source = match (media.data, media.url) {
+        (Some(data), _) => MediaSource::Base64(data),
+        (None, Some(url)) => MediaSource::Url(url),
+        (None, None) => return None,
+    };
+    Some(Media {
+        media_type: media.media_type.unwrap_or_default(),
+        source,
+        name: media.name,
+    })
+}
+
+fn read_wrapped(json: &str) -> Option<ProviderBlock> {
+    let wrapped: BlockIn = serde_json::from_str(json).ok()?;
+    Some(ProviderBlock {
+        provider: wrapped.provider,
+        raw: wrapped.block.into(),
+    })
+}

@@ -3,7 +3,7 @@
 pub(crate) mod panic;
 pub(crate) mod secret;
 pub(crate) mod sync;
-pub(crate) mod text;
+pub mod text;
 pub(crate) mod values;
 
 pub use secret::Secret;
