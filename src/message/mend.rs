@@ -387,7 +387,10 @@ impl Mend<'_> {
         let message = &mut self.messages[index];
         let empty = says_nothing(message);
         let (id_differs, no_name) = match message.as_tool_result() {
-            Some(result) => (result.tool_call_id != call.id, result.name.is_empty()),
+            Some(result) => (
+                result.tool_call_id != call.id,
+                result.name.is_empty() && !call.name.is_empty(),
+            ),
             None => (false, false),
         };
         if !(empty || id_differs || no_name) {

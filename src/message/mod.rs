@@ -48,6 +48,10 @@ mod chain;
 mod check;
 mod content;
 mod mend;
+#[expect(
+    clippy::module_inception,
+    reason = "the folder is about more than the one type"
+)]
 mod message;
 mod part;
 mod pretty;

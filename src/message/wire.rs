@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,15 +42,20 @@ impl Messages {
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, Error> {
-        serde_json::from_slice(json.as_ref()).map_err(|error| {
-            let text = if error.is_data() {
-                without_position(&error)
-            } else {
-                error.to_string()
-            };
-            Error::new(ErrorKind::InvalidMessages, text).with_source(error)
+        let json = json.as_ref();
+        serde_json::from_slice(json).map_err(|error| {
+            // An error inside a message was given its index; where that is not JSON at all,
+            // line and column say more.
+            match serde_json::from_slice::<IgnoredAny>(json) {
+                Ok(_) => invalid(without_position(&error), error),
+                Err(syntax) => invalid(syntax.to_string(), syntax),
+            }
         })
     }
+}
+
+fn invalid(text: String, error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::InvalidMessages, text).with_source(error)
 }
 
 /// The parser's text without where in the input it was.
@@ -300,12 +305,12 @@ impl<'de> Deserialize<'de> for Message {
         let message = MessageIn::deserialize(deserializer)?;
         let role: Role = message.role.parse().map_err(de::Error::custom)?;
         let mut content = message.content;
-        for call in message.tool_calls.unwrap_or_default() {
-            // Some writers give a call both among the parts and in the list.
-            if !content.tool_calls().any(|known| *known == call) {
-                content.push(call);
-            }
-        }
+        // Some writers give a call both among the parts and in the list.
+        let mut list = message.tool_calls.unwrap_or_default();
+        list.retain(|call| !content.tool_calls().any(|part| part == call));
+        content
+            .parts_mut()
+            .extend(list.into_iter().map(Part::ToolCall));
         Ok(match role {
             Role::System => Self::System(SystemMessage { content }),
             Role::User => Self::User(UserMessage { content }),
