@@ -1,4 +1,4 @@
-//! How a history is repaired.
+//! How a history is repaired, but for the order of its roles.
 //!
 //! Messages are addressed by their index in the broken history throughout. Each pass only notes
 //! or changes what it must, and a message is copied when it is first changed.
@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::message::Message;
+use super::order::order;
 use super::part::{Part, ToolCall};
 use super::repair::Repair;
 use super::result::ToolResult;
@@ -17,8 +18,6 @@ use super::validate::says_nothing;
 const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
 /// What a result without content is filled with.
 const NO_OUTPUT: &str = "(no output)";
-/// What the user says before an assistant that speaks first.
-const OPENING: &str = "(conversation continues)";
 
 /// The repaired history and, in no particular order, the changes.
 pub(super) fn mend(
@@ -30,6 +29,7 @@ pub(super) fn mend(
         pending,
         slots: Vec::new(),
         answers: vec![None; messages.len()],
+        answered: HashSet::new(),
         changes: Vec::new(),
     };
     mend.drop_unusable_parts();
@@ -40,7 +40,7 @@ pub(super) fn mend(
     mend.rekey();
     mend.rewrite_calls();
     let paired = mend.pair();
-    let ordered = mend.order(paired);
+    let ordered = order(paired, &mut mend.changes);
     (ordered, mend.changes)
 }
 
@@ -71,6 +71,8 @@ struct Mend<'a> {
     slots: Vec<Slot>,
     /// For each message that is a result: the slot it answers.
     answers: Vec<Option<usize>>,
+    /// The ids, as they were, of calls that have a result.
+    answered: HashSet<Arc<str>>,
     changes: Vec<Repair>,
 }
 
@@ -135,6 +137,7 @@ impl Mend<'_> {
     fn answer(&mut self, slot: usize, result: usize) {
         self.slots[slot].result = Some(result);
         self.answers[result] = Some(slot);
+        self.answered.insert(self.slots[slot].call.id.clone());
     }
 
     /// Gives each result to the nearest call before it that has its id and no result yet; what
@@ -314,7 +317,7 @@ impl Mend<'_> {
                     let id = result.tool_call_id.clone();
                     self.changes.push(Repair::DroppedResult {
                         index,
-                        duplicate: self.slots.iter().any(|slot| slot.call.id == id),
+                        duplicate: !id.is_empty() && self.answered.contains(&id),
                         id,
                     });
                 }
@@ -414,41 +417,6 @@ impl Mend<'_> {
         }
         message.clone()
     }
-
-    /// Makes the user begin and neither side speak twice in a row.
-    fn order(&mut self, paired: Vec<(usize, Arc<Message>)>) -> Vec<Arc<Message>> {
-        let mut ordered: Vec<Arc<Message>> = Vec::with_capacity(paired.len());
-        let mut begun = false;
-        let mut into = 0;
-        for (index, message) in paired {
-            let role = message.role();
-            if !begun && role == Role::Assistant {
-                ordered.push(Arc::new(Message::human(OPENING)));
-                self.changes.push(Repair::AddedOpening { index });
-            }
-            begun |= role != Role::System;
-            match ordered.last_mut() {
-                Some(last) if repeats(last, role) => {
-                    let parts = message.content().parts().iter().cloned();
-                    Arc::make_mut(last).content_mut().parts_mut().extend(parts);
-                    self.changes.push(Repair::Merged { index, into });
-                }
-                _ => {
-                    into = index;
-                    ordered.push(message);
-                }
-            }
-        }
-        ordered
-    }
-}
-
-/// Whether a message of `role` may not follow `last`. Only calls that await an approval have
-/// no result behind them; their message stays as it is.
-fn repeats(last: &Message, role: Role) -> bool {
-    last.role() == role
-        && matches!(role, Role::User | Role::Assistant)
-        && last.tool_calls().next().is_none()
 }
 
 fn dropped_call(index: usize, call: &ToolCall) -> Repair {

@@ -53,6 +53,7 @@ mod mend;
     reason = "the folder is about more than the one type"
 )]
 mod message;
+mod order;
 mod part;
 mod pretty;
 mod repair;
@@ -64,6 +65,7 @@ mod validate;
 #[cfg(feature = "tokens")]
 mod vocabulary;
 mod wire;
+mod wire_part;
 
 pub use chain::Messages;
 pub use check::ModelCheck;

@@ -213,7 +213,7 @@ fn a_result_that_stands_elsewhere_moves_behind_its_call() {
             .ai_calling("", [call("b")])
             .with(interrupted("b")),
         &[
-            r#"message[0]: dropped second result for "b""#,
+            r#"message[0]: dropped orphan result for "b""#,
             r#"message[2]: added an error result for unanswered call "f" (id "b")"#,
         ],
     );
