@@ -14,4 +14,4 @@ pub use message::{
 };
 pub use model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, StopReason};
 pub use usage::Usage;
-pub use util::{Secret, Values};
+pub use util::{Secret, Values, text};

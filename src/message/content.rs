@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use super::part::{Part, ToolCall};
+use crate::util::text;
 
 /// What a message holds: parts in order.
 ///
-/// Most contents are one text; `"..".into()` makes such a one.
+/// Most contents are one text; `"..".into()` makes such a one, and `"".into()` one without parts:
+/// providers refuse empty texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content(Vec<Part>);
 
@@ -65,11 +67,51 @@ impl Content {
     }
 
     /// Adds text to the last part if that is text, else as a new part.
+    ///
+    /// An empty text adds nothing.
     pub fn push_text(&mut self, text: &str) {
         match self.0.last_mut() {
+            _ if text.is_empty() => {}
             Some(Part::Text(last)) => last.push_str(text),
             _ => self.0.push(Part::Text(text.to_owned())),
         }
+    }
+
+    /// Keeps the first `max_chars` characters of the text and returns how many it cut.
+    ///
+    /// When something was cut, `... (truncated X characters)` follows the last text that stays,
+    /// on top of `max_chars`. Parts that are not text stay as they are.
+    ///
+    /// ```
+    /// use agentcore::Content;
+    ///
+    /// let mut content = Content::from("naïve");
+    /// assert_eq!(content.truncate(3), 2);
+    /// assert_eq!(content.text(), "naï... (truncated 2 characters)");
+    /// ```
+    pub fn truncate(&mut self, max_chars: usize) -> usize {
+        let mut left = max_chars;
+        let mut cut = 0;
+        let mut first_cut = None;
+        for (index, part) in self.0.iter_mut().enumerate() {
+            let Part::Text(own) = part else { continue };
+            let (kept, omitted) = text::head(own, left);
+            left -= kept.chars().count();
+            if omitted > 0 {
+                let kept = kept.len();
+                own.truncate(kept);
+                first_cut.get_or_insert(index);
+            }
+            cut += omitted;
+        }
+        if let Some(index) = first_cut {
+            if let Some(Part::Text(own)) = self.0.get_mut(index) {
+                own.push_str(&format!("... (truncated {cut} characters)"));
+            }
+            self.0
+                .retain(|part| !matches!(part, Part::Text(own) if own.is_empty()));
+        }
+        cut
     }
 
     /// The parts themselves.
@@ -86,6 +128,9 @@ impl From<&str> for Content {
 
 impl From<String> for Content {
     fn from(text: String) -> Self {
+        if text.is_empty() {
+            return Self::new();
+        }
         Self(vec![Part::Text(text)])
     }
 }

@@ -136,7 +136,7 @@ impl Message {
         self.content().text()
     }
 
-    /// The calls of an assistant message; none for other roles.
+    /// The calls among its parts. Only an assistant message may have any.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content().tool_calls()
     }

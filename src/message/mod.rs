@@ -24,10 +24,36 @@
 //! One message is `{"role","content","tool_calls"?,"tool_call_id"?,"name"?}`. `content` is a
 //! string while the message is plain text, with its calls in `tool_calls`; otherwise it is an
 //! ordered array of parts, calls among them, and `tool_calls` is absent. Both forms are read.
+//! Tool messages add `is_error`, `details`, `display`, `silent` and `is_async` where they are set.
+//!
+//! A part is one of
+//!
+//! ```json
+//! {"type": "text", "text": ".."}
+//! {"type": "tool_call", "id": "..", "name": "..", "args": {}}
+//! {"type": "image", "media_type": "image/png", "data": "<base64>", "name": ".."}
+//! {"type": "document", "url": "https://.."}
+//! {"type": "thinking", "provider": "anthropic", "block": {}}
+//! {"type": "opaque", "provider": "openai", "block": {}}
+//! ```
+//!
+//! A `block` is kept byte for byte. Where its provider is not known it is the part itself, so
+//! that any object with an unknown `type` is read and written back unchanged.
+//!
+//! Blocks are read as raw text, which works from `serde_json`'s readers and from a
+//! [`Value`](serde_json::Value) (which keeps the meaning but not the spelling), not through
+//! `#[serde(flatten)]` or an untagged enum.
 
 mod chain;
+mod check;
 mod content;
+mod mend;
+#[expect(
+    clippy::module_inception,
+    reason = "the folder is about more than the one type"
+)]
 mod message;
+mod order;
 mod part;
 mod pretty;
 mod repair;
@@ -36,9 +62,13 @@ mod role;
 mod todo;
 mod tokens;
 mod validate;
+#[cfg(feature = "tokens")]
+mod vocabulary;
 mod wire;
+mod wire_part;
 
 pub use chain::Messages;
+pub use check::ModelCheck;
 pub use content::Content;
 pub use message::{AssistantMessage, Message, SystemMessage, UserMessage};
 pub use part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
@@ -49,3 +79,5 @@ pub use todo::{Todo, TodoStatus};
 pub use tokens::{EstimateCounter, TokenCounter};
 pub(crate) use validate::ModelCheck;
 pub use validate::{Problem, ValidationError};
+#[cfg(feature = "tokens")]
+pub use vocabulary::BpeCounter;

@@ -1,30 +1,248 @@
-//! stub
-use super::chain::Messages;
+//! Making a history valid again, and saying what was changed.
+
+use std::fmt;
 use std::sync::Arc;
-/// stub
-#[derive(Debug, Clone)]
-pub enum Repair {}
-/// stub
-#[derive(Debug, Clone, Default)]
+
+use super::chain::Messages;
+use super::check::ModelCheck;
+use super::mend::mend;
+use super::role::Role;
+
+/// What [`Messages::repair`] changed, in the order of the messages. Usually nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repairs(Vec<Repair>);
+
+/// One change. Every `index` is that of the message before the repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repair {
+    /// A call that was cut off before it was whole, or that only the assistant may make.
+    DroppedCall {
+        /// The calling message.
+        index: usize,
+        /// The call's id; may be empty.
+        id: Arc<str>,
+        /// The tool's name; may be empty.
+        name: Arc<str>,
+    },
+    /// A result without a call, or a second one of the same call.
+    DroppedResult {
+        /// The result.
+        index: usize,
+        /// Which call it named.
+        id: Arc<str>,
+        /// Whether the call has another result.
+        duplicate: bool,
+    },
+    /// An error result was added for a call that has none.
+    AddedResult {
+        /// The calling message.
+        index: usize,
+        /// The call's id.
+        id: Arc<str>,
+        /// The tool's name.
+        name: Arc<str>,
+    },
+    /// A result that stood elsewhere now follows its call.
+    MovedResult {
+        /// Where it stood.
+        index: usize,
+        /// Which call it answers.
+        id: Arc<str>,
+    },
+    /// A result was given the id or the name of its call.
+    CompletedResult {
+        /// The result.
+        index: usize,
+        /// Which call it answers.
+        id: Arc<str>,
+    },
+    /// An empty result was given the text `(no output)`.
+    FilledResult {
+        /// The result.
+        index: usize,
+    },
+    /// A call was given an id of its own, and its result with it.
+    Rekeyed {
+        /// The calling message.
+        index: usize,
+        /// The id that was missing (empty) or used before.
+        from: Arc<str>,
+        /// The new id.
+        to: Arc<str>,
+    },
+    /// Empty text parts were removed.
+    DroppedText {
+        /// Their message.
+        index: usize,
+    },
+    /// A message that says nothing was removed.
+    DroppedMessage {
+        /// The message.
+        index: usize,
+        /// Its role.
+        role: Role,
+    },
+    /// A message was joined to the one before, which has the same role.
+    Merged {
+        /// The message.
+        index: usize,
+        /// The message it was joined to.
+        into: usize,
+    },
+    /// A user message, `(conversation continues)`, was put before the assistant's first.
+    AddedOpening {
+        /// The assistant's message.
+        index: usize,
+    },
+}
+
+impl Repair {
+    /// The index of the message before the repair.
+    pub fn index(&self) -> usize {
+        match self {
+            Self::DroppedCall { index, .. }
+            | Self::DroppedResult { index, .. }
+            | Self::AddedResult { index, .. }
+            | Self::MovedResult { index, .. }
+            | Self::CompletedResult { index, .. }
+            | Self::FilledResult { index }
+            | Self::Rekeyed { index, .. }
+            | Self::DroppedText { index }
+            | Self::DroppedMessage { index, .. }
+            | Self::Merged { index, .. }
+            | Self::AddedOpening { index } => *index,
+        }
+    }
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "message[{}]: ", self.index())?;
+        match self {
+            Self::DroppedCall { id, name, .. } => {
+                write!(f, "dropped unusable call {name:?} (id {id:?})")
+            }
+            Self::DroppedResult { id, duplicate, .. } => {
+                let what = if *duplicate { "second" } else { "orphan" };
+                write!(f, "dropped {what} result for {id:?}")
+            }
+            Self::AddedResult { id, name, .. } => {
+                write!(
+                    f,
+                    "added an error result for unanswered call {name:?} (id {id:?})"
+                )
+            }
+            Self::MovedResult { id, .. } => write!(f, "moved result for {id:?} behind its call"),
+            Self::CompletedResult { id, .. } => {
+                write!(f, "completed result with id and name of its call {id:?}")
+            }
+            Self::FilledResult { .. } => f.write_str("filled empty result"),
+            Self::Rekeyed { from, to, .. } => write!(f, "changed call id {from:?} to {to:?}"),
+            Self::DroppedText { .. } => f.write_str("dropped empty text"),
+            Self::DroppedMessage { role, .. } => write!(f, "dropped empty {role} message"),
+            Self::Merged { into, .. } => write!(f, "merged into message[{into}]"),
+            Self::AddedOpening { .. } => f.write_str("added a user message before it"),
+        }
+    }
+}
+
 impl Repairs {
-    /// stub
+    /// Whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// How many changes there were.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The changes.
+    pub fn iter(&self) -> std::slice::Iter<'_, Repair> {
+        self.0.iter()
+    }
 }
-impl std::fmt::Display for Repairs {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+
+impl<'a> IntoIterator for &'a Repairs {
+    type Item = &'a Repair;
+    type IntoIter = std::slice::Iter<'a, Repair>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for Repairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, repair) in self.iter().enumerate() {
+            if number > 0 {
+                f.write_str("\n")?;
+            }
+            repair.fmt(f)?;
+        }
         Ok(())
     }
 }
+
 impl Messages {
-    /// stub
+    /// Makes the history pass [`validate_for_model`](Messages::validate_for_model) and says what
+    /// it changed.
+    ///
+    /// In this order: calls that were cut off while they streamed are dropped (no name, or
+    /// unreadable arguments and no result); so are results without a call and second results;
+    /// results that stand elsewhere are moved behind their call; an error result is added for
+    /// each call without one; an id used a second time is changed (`_2`), in its result too;
+    /// messages that say nothing are dropped; neighbours of one role are merged. An assistant
+    /// that speaks first is given a user message to answer, because dropping it could take its
+    /// calls and results along.
+    ///
+    /// A second repair changes nothing. Messages that need no change stay the very same (by
+    /// pointer), so the longest possible prefix stays byte for byte what a provider has cached.
+    /// Thinking is never edited; it goes only with its whole message. A history without any
+    /// content but the system's cannot be made valid.
+    ///
+    /// ```
+    /// use agentcore::{Messages, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("call_1", "grep", json!({"pattern": "fn"}));
+    /// let mut history = Messages::from("Search").ai_calling("", [call]);
+    /// let repairs = history.repair();
+    /// assert_eq!(
+    ///     repairs.to_string(),
+    ///     r#"message[1]: added an error result for unanswered call "grep" (id "call_1")"#,
+    /// );
+    /// history.validate_for_model()?;
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
     pub fn repair(&mut self) -> Repairs {
         self.repair_keeping(&[])
     }
-    /// stub
-    pub fn repair_keeping(&mut self, _p: &[Arc<str>]) -> Repairs {
-        Repairs::default()
+
+    /// [`repair`](Messages::repair), leaving the calls with these ids alone: they await an
+    /// approval and will be answered later. Until then the history is not valid for a model.
+    pub fn repair_keeping(&mut self, pending: &[Arc<str>]) -> Repairs {
+        if self.validate_for_model().is_ok() {
+            return Repairs::default();
+        }
+        let (mended, mut changes) = mend(self.as_slice(), pending);
+        if !changes.is_empty() {
+            *self = mended.into_iter().collect();
+            changes.sort_by_key(Repair::index);
+        }
+        Repairs(changes)
+    }
+}
+
+impl ModelCheck {
+    /// Checks `messages` and, only if they fail, repairs them, leaving `pending` alone.
+    ///
+    /// Messages that passed before are not looked at again.
+    pub fn ensure(&mut self, messages: &mut Messages, pending: &[Arc<str>]) -> Repairs {
+        match self.check(messages) {
+            Ok(()) => Repairs::default(),
+            Err(_) => messages.repair_keeping(pending),
+        }
     }
 }

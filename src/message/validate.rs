@@ -1,38 +1,274 @@
-//! stub
+//! The rules of a history.
+
+use std::fmt;
+use std::sync::Arc;
+
 use super::chain::Messages;
+use super::check::ModelCheck;
+use super::message::Message;
+use super::part::{Part, ToolCall};
+use super::role::Role;
 use crate::error::{Error, ErrorKind};
-/// s
-#[derive(Debug, Clone)]
-pub enum Problem {}
-/// s
-#[derive(Debug, Clone)]
-pub struct ValidationError;
-impl std::fmt::Display for ValidationError {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        Ok(())
+
+/// Which rule a history breaks, and where.
+///
+/// Its text names the place: `message[2]: tool message missing tool_call_id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidationError {
+    index: Option<usize>,
+    call: Option<usize>,
+    problem: Problem,
+}
+
+/// What is wrong with a message or a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// There are no messages.
+    NoMessages,
+    /// Messages of this role may not come from outside.
+    RoleNotAllowed(Role),
+    /// A message from outside says nothing.
+    EmptyContent,
+    /// A message of this role says nothing.
+    EmptyMessage(Role),
+    /// A tool message does not say which call it answers.
+    MissingToolCallId,
+    /// A tool message does not say which tool it is from.
+    MissingToolName,
+    /// A call has no id.
+    MissingCallId,
+    /// A call does not say which tool it is for.
+    MissingCallName,
+    /// One of several parts is an empty text.
+    EmptyText,
+    /// A message of this role holds a call; only the assistant's may.
+    CallNotAllowed(Role),
+    /// The call's id was used before.
+    DuplicateCallId(Arc<str>),
+    /// The call has no result directly behind its message.
+    Unanswered(Arc<str>),
+    /// The call has a second result.
+    AnsweredTwice(Arc<str>),
+    /// A result stands behind no message that calls this id.
+    UnknownCall(Arc<str>),
+    /// There are system messages only.
+    NoConversation,
+    /// The first message that is not the system's is not the user's.
+    UserNotFirst(Role),
+    /// Two messages of this role follow one another.
+    RepeatedRole(Role),
+}
+
+impl ValidationError {
+    pub(super) fn new(problem: Problem) -> Self {
+        Self {
+            index: None,
+            call: None,
+            problem,
+        }
+    }
+
+    pub(super) fn at(index: usize, problem: Problem) -> Self {
+        Self {
+            index: Some(index),
+            ..Self::new(problem)
+        }
+    }
+
+    pub(super) fn at_call(index: usize, call: usize, problem: Problem) -> Self {
+        Self {
+            call: Some(call),
+            ..Self::at(index, problem)
+        }
+    }
+
+    /// The index of the message, unless the problem is the history as a whole.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+
+    /// Which of the message's calls, counted from 0, when the problem is one of them.
+    pub fn call(&self) -> Option<usize> {
+        self.call
+    }
+
+    /// What is wrong.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
     }
 }
+
+impl fmt::Display for ValidationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(index) = self.index {
+            write!(f, "message[{index}]")?;
+            if let Some(call) = self.call {
+                write!(f, ".tool_calls[{call}]")?;
+            }
+            f.write_str(": ")?;
+        }
+        self.problem.fmt(f)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMessages => f.write_str("messages must not be empty"),
+            Self::RoleNotAllowed(role) => write!(
+                f,
+                r#"role "{role}" not allowed (must be "user" or "system")"#
+            ),
+            Self::EmptyContent => f.write_str("content must not be empty"),
+            Self::EmptyMessage(Role::Assistant) => {
+                f.write_str("assistant message has no content and no tool calls")
+            }
+            Self::EmptyMessage(role) => write!(f, "{role} message has empty content"),
+            Self::MissingToolCallId => f.write_str("tool message missing tool_call_id"),
+            Self::MissingToolName => f.write_str("tool message missing name"),
+            Self::MissingCallId => f.write_str("missing ID"),
+            Self::MissingCallName => f.write_str("missing name"),
+            Self::EmptyText => f.write_str("text part is empty"),
+            Self::CallNotAllowed(role) => write!(f, "{role} message holds a tool call"),
+            Self::DuplicateCallId(id) => write!(f, "ID {id:?} was used before"),
+            Self::Unanswered(id) => write!(f, "no result for {id:?} directly after its message"),
+            Self::AnsweredTwice(id) => write!(f, "second result for {id:?}"),
+            Self::UnknownCall(id) => {
+                write!(
+                    f,
+                    "result for {id:?}, which the message before does not call"
+                )
+            }
+            Self::NoConversation => f.write_str("messages must not all be system messages"),
+            Self::UserNotFirst(role) => {
+                write!(f, "{role} message before the first user message")
+            }
+            Self::RepeatedRole(role) => write!(f, "second {role} message in a row"),
+        }
+    }
+}
+
 impl std::error::Error for ValidationError {}
+
 impl From<ValidationError> for Error {
-    fn from(e: ValidationError) -> Self {
-        Error::new(ErrorKind::InvalidMessages, e.to_string()).with_source(e)
+    fn from(error: ValidationError) -> Self {
+        Self::new(ErrorKind::InvalidMessages, error.to_string()).with_source(error)
     }
 }
+
 impl Messages {
-    /// s
+    /// Checks that every message is complete in itself.
+    ///
+    /// Tool messages name their call and tool, assistant messages say or call something, calls
+    /// have an id and a name, and user and system messages say something. An empty history is
+    /// valid.
+    ///
+    /// # Errors
+    ///
+    /// The first problem, with the index of its message.
+    ///
+    /// ```
+    /// use agentcore::Messages;
+    ///
+    /// let error = Messages::new().human("Hi").tool("", "grep", "4").validate().unwrap_err();
+    /// assert_eq!(error.to_string(), "message[1]: tool message missing tool_call_id");
+    /// assert_eq!(error.index(), Some(1));
+    /// ```
     pub fn validate(&self) -> Result<(), ValidationError> {
+        self.iter()
+            .enumerate()
+            .try_for_each(|(index, message)| complete(index, message))
+    }
+
+    /// Checks messages that came from outside: at least one, of the user or the system only, and
+    /// none empty.
+    ///
+    /// # Errors
+    ///
+    /// The first problem, with the index of its message.
+    pub fn validate_user_input(&self) -> Result<(), ValidationError> {
+        if self.is_empty() {
+            return Err(ValidationError::new(Problem::NoMessages));
+        }
+        for (index, message) in self.iter().enumerate() {
+            let role = message.role();
+            if !role.is_user_input() {
+                return Err(ValidationError::at(index, Problem::RoleNotAllowed(role)));
+            }
+            if message.content().is_empty() {
+                return Err(ValidationError::at(index, Problem::EmptyContent));
+            }
+            calls_allowed(index, message)?;
+        }
         Ok(())
     }
-    /// s
+
+    /// Checks that any provider takes the history as it is.
+    ///
+    /// On top of [`validate`](Messages::validate): there is a conversation and the user begins
+    /// it; neither the user nor the assistant speaks twice in a row; only the assistant calls;
+    /// each call has one result, directly behind the calling message, in any order among its
+    /// siblings; no id is used twice; no text part is empty, and no message is only white space
+    /// or only thinking. System messages may stand anywhere but between a call and its results.
+    ///
+    /// A history that fails can be [repaired](Messages::repair). One that is checked again each
+    /// time it grows is cheaper to check with a [`ModelCheck`].
+    ///
+    /// # Errors
+    ///
+    /// The first problem, with the index of its message.
     pub fn validate_for_model(&self) -> Result<(), ValidationError> {
+        ModelCheck::once(self)
+    }
+}
+
+/// The rules of [`Messages::validate`].
+pub(super) fn complete(index: usize, message: &Message) -> Result<(), ValidationError> {
+    let at = |problem| Err(ValidationError::at(index, problem));
+    match message {
+        Message::Tool(result) if result.tool_call_id.is_empty() => at(Problem::MissingToolCallId),
+        Message::Tool(result) if result.name.is_empty() => at(Problem::MissingToolName),
+        Message::Tool(_) => Ok(()),
+        _ if message.content().is_empty() => at(Problem::EmptyMessage(message.role())),
+        Message::Assistant(assistant) => assistant
+            .tool_calls()
+            .enumerate()
+            .try_for_each(|(number, call)| complete_call(index, number, call)),
+        _ => Ok(()),
+    }
+}
+
+fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), ValidationError> {
+    let at = |problem| Err(ValidationError::at_call(index, number, problem));
+    if call.id.is_empty() {
+        at(Problem::MissingCallId)
+    } else if call.name.is_empty() {
+        at(Problem::MissingCallName)
+    } else {
         Ok(())
     }
 }
-/// s
-#[derive(Debug, Default)]
-pub(crate) struct ModelCheck;
-impl ModelCheck {
-    pub(crate) fn check(&mut self, _: &Messages) -> Result<(), ValidationError> {
-        Ok(())
+
+/// Only an assistant message may hold calls.
+pub(super) fn calls_allowed(index: usize, message: &Message) -> Result<(), ValidationError> {
+    let role = message.role();
+    if role != Role::Assistant && message.content().tool_calls().next().is_some() {
+        return Err(ValidationError::at_call(
+            index,
+            0,
+            Problem::CallNotAllowed(role),
+        ));
     }
+    Ok(())
+}
+
+/// Whether a provider would find nothing in the message: white space is refused like an empty
+/// text, and thinking alone is neither an answer nor kept by other providers.
+pub(super) fn says_nothing(message: &Message) -> bool {
+    message.content().parts().iter().all(|part| match part {
+        Part::Text(text) => text.trim_start().is_empty(),
+        Part::Thinking(_) => true,
+        _ => false,
+    })
 }

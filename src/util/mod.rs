@@ -4,8 +4,8 @@ mod cancel;
 pub(crate) mod panic;
 mod secret;
 pub(crate) mod sync;
-pub(crate) mod text;
-mod values;
+pub mod text;
+pub(crate) mod values;
 
 pub use cancel::Cancellation;
 pub use secret::Secret;

@@ -1,1 +1,88 @@
-//! text
+//! Cutting text on character boundaries.
+//!
+//! Lengths are in characters (Unicode scalar values), never in bytes, so that no cut can split
+//! one, and every function says, or lets the caller say, how much was cut.
+
+use std::borrow::Cow;
+
+/// The first `max_chars` characters of `text`, and how many follow them.
+///
+/// ```
+/// use agentcore::text::head;
+///
+/// assert_eq!(head("größe", 3), ("grö", 2));
+/// assert_eq!(head("größe", 9), ("größe", 0));
+/// ```
+pub fn head(text: &str, max_chars: usize) -> (&str, usize) {
+    // As many bytes hold at most as many characters.
+    if text.len() <= max_chars {
+        return (text, 0);
+    }
+    match text.char_indices().nth(max_chars) {
+        Some((at, _)) => (&text[..at], text[at..].chars().count()),
+        None => (text, 0),
+    }
+}
+
+/// The last `max_chars` characters of `text`, and how many stand before them.
+///
+/// ```
+/// assert_eq!(agentcore::text::tail("größe", 3), ("öße", 2));
+/// ```
+pub fn tail(text: &str, max_chars: usize) -> (&str, usize) {
+    if text.len() <= max_chars {
+        return (text, 0);
+    }
+    let Some(back) = max_chars.checked_sub(1) else {
+        return ("", text.chars().count());
+    };
+    match text.char_indices().nth_back(back) {
+        Some((at, _)) => (&text[at..], text[..at].chars().count()),
+        None => (text, 0),
+    }
+}
+
+/// `text` in at most `max_chars` characters, the last three of them `...` when it was cut.
+///
+/// ```
+/// use agentcore::text::truncate;
+///
+/// assert_eq!(truncate("hello world", 5), "he...");
+/// assert_eq!(truncate("abcd", 3), "...");
+/// assert_eq!(truncate("abc", 3), "abc");
+/// ```
+pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
+    const MARK: &str = "...";
+    if head(text, max_chars).1 == 0 {
+        return Cow::Borrowed(text);
+    }
+    match max_chars.checked_sub(MARK.len()) {
+        Some(room) => Cow::Owned(format!("{}{MARK}", head(text, room).0)),
+        None => Cow::Borrowed(&MARK[..max_chars]),
+    }
+}
+
+/// The first `head_chars` and the last `tail_chars` characters of `text`, with a marker between
+/// them that is told how many were left out.
+///
+/// A text that fits into both together is returned as it is.
+///
+/// ```
+/// use agentcore::text::head_tail;
+///
+/// let cut = head_tail("0123456789", 2, 3, |omitted| format!("[{omitted} more]"));
+/// assert_eq!(cut, "01[5 more]789");
+/// ```
+pub fn head_tail(
+    text: &str,
+    head_chars: usize,
+    tail_chars: usize,
+    marker: impl FnOnce(usize) -> String,
+) -> Cow<'_, str> {
+    let (start, rest) = head(text, head_chars);
+    if rest <= tail_chars {
+        return Cow::Borrowed(text);
+    }
+    let (end, omitted) = tail(&text[start.len()..], tail_chars);
+    Cow::Owned(format!("{start}{}{end}", marker(omitted)))
+}

@@ -1,1 +1,9 @@
 //! Behaviour of the crate through its public API, one module a subject.
+#![allow(clippy::unwrap_used)]
+
+mod messages_json;
+mod messages_repair;
+mod messages_validate;
+mod pretty;
+mod text;
+mod tokens;

@@ -1,0 +1,187 @@
+//! Checking a history that grows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::chain::Messages;
+use super::message::Message;
+use super::part::Part;
+use super::role::Role;
+use super::validate::{Problem, ValidationError, calls_allowed, complete, says_nothing};
+
+/// [`Messages::validate_for_model`] for a history that is checked again and again as it grows.
+///
+/// It remembers which messages passed, by pointer, and looks only at what comes after them: a
+/// check costs one pointer comparison per known message and the work for the new ones.
+///
+/// ```
+/// use agentcore::{Messages, message::ModelCheck};
+///
+/// let mut check = ModelCheck::new();
+/// let mut history = Messages::from("Hi");
+/// check.check(&history)?;
+/// history.push(agentcore::Message::ai("Hello."));
+/// check.check(&history)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ModelCheck {
+    /// What `walk` has been through. Holding the messages keeps their addresses from being used
+    /// again; the list is its own so that the history's stays unshared and can grow in place.
+    seen: Vec<Arc<Message>>,
+    walk: Walk,
+}
+
+impl ModelCheck {
+    /// A check that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Checks `messages`.
+    ///
+    /// # Errors
+    ///
+    /// The first problem, as [`Messages::validate_for_model`]. When it is in a message and not
+    /// merely a result that is still missing at the end, the next check starts from the front.
+    pub fn check(&mut self, messages: &Messages) -> Result<(), ValidationError> {
+        let all = messages.as_slice();
+        let same = self
+            .seen
+            .iter()
+            .zip(all)
+            .take_while(|(old, new)| Arc::ptr_eq(old, new))
+            .count();
+        self.rewind(same);
+        for (index, message) in all.iter().enumerate().skip(self.seen.len()) {
+            if let Err(error) = self.walk.step(index, message) {
+                *self = Self::default();
+                return Err(error);
+            }
+            self.seen.push(message.clone());
+        }
+        self.walk.end()
+    }
+
+    /// Checks `messages` without remembering them.
+    pub(super) fn once(messages: &Messages) -> Result<(), ValidationError> {
+        let mut walk = Walk::default();
+        for (index, message) in messages.iter().enumerate() {
+            walk.step(index, message)?;
+        }
+        walk.end()
+    }
+
+    /// Forgets what follows the first `keep` messages, back to where no call is open.
+    fn rewind(&mut self, keep: usize) {
+        if keep == self.seen.len() {
+            return;
+        }
+        let role = |index: usize| self.seen.get(index).map(|message| message.role());
+        let mut keep = keep;
+        while keep > 0 && role(keep - 1) == Some(Role::Tool) {
+            keep -= 1;
+        }
+        if keep > 0 && role(keep - 1) == Some(Role::Assistant) {
+            keep -= 1;
+        }
+        for message in self.seen.drain(keep..) {
+            for call in message.tool_calls() {
+                self.walk.ids.remove(&call.id);
+            }
+        }
+        self.walk.last = self.seen.last().map(|message| message.role());
+        self.walk.begun = self.seen.iter().any(|m| m.role() != Role::System);
+        self.walk.open.clear();
+        self.walk.answered.clear();
+    }
+}
+
+/// What must be known of the messages so far to judge the next.
+#[derive(Clone, Debug, Default)]
+struct Walk {
+    /// The id of every call.
+    ids: HashSet<Arc<str>>,
+    /// The role of the message before.
+    last: Option<Role>,
+    /// Whether there was a message that is not the system's.
+    begun: bool,
+    /// The calls of the last assistant message that wait for a result, as message, number, id.
+    open: Vec<(usize, usize, Arc<str>)>,
+    /// Its calls that have one.
+    answered: Vec<Arc<str>>,
+}
+
+impl Walk {
+    fn step(&mut self, index: usize, message: &Message) -> Result<(), ValidationError> {
+        let at = |problem| Err(ValidationError::at(index, problem));
+        let role = message.role();
+        if role != Role::Tool {
+            self.all_answered()?;
+            self.answered.clear();
+        }
+        complete(index, message)?;
+        calls_allowed(index, message)?;
+        if says_nothing(message) {
+            return at(Problem::EmptyMessage(role));
+        }
+        let empty = |part: &Part| matches!(part, Part::Text(text) if text.is_empty());
+        if message.content().parts().iter().any(empty) {
+            return at(Problem::EmptyText);
+        }
+        match message {
+            Message::Tool(result) => self.answer(index, &result.tool_call_id)?,
+            Message::System(_) => {}
+            Message::User(_) | Message::Assistant(_) => {
+                if !self.begun && role != Role::User {
+                    return at(Problem::UserNotFirst(role));
+                }
+                if self.last == Some(role) {
+                    return at(Problem::RepeatedRole(role));
+                }
+                for (number, call) in message.tool_calls().enumerate() {
+                    if !self.ids.insert(call.id.clone()) {
+                        let problem = Problem::DuplicateCallId(call.id.clone());
+                        return Err(ValidationError::at_call(index, number, problem));
+                    }
+                    self.open.push((index, number, call.id.clone()));
+                }
+            }
+        }
+        self.begun |= role != Role::System;
+        self.last = Some(role);
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, id: &Arc<str>) -> Result<(), ValidationError> {
+        let Some(at) = self.open.iter().position(|(_, _, open)| open == id) else {
+            let problem = if self.answered.contains(id) {
+                Problem::AnsweredTwice(id.clone())
+            } else {
+                Problem::UnknownCall(id.clone())
+            };
+            return Err(ValidationError::at(index, problem));
+        };
+        let (_, _, id) = self.open.remove(at);
+        self.answered.push(id);
+        Ok(())
+    }
+
+    fn all_answered(&self) -> Result<(), ValidationError> {
+        match self.open.first() {
+            None => Ok(()),
+            Some((index, number, id)) => {
+                let problem = Problem::Unanswered(id.clone());
+                Err(ValidationError::at_call(*index, *number, problem))
+            }
+        }
+    }
+
+    fn end(&self) -> Result<(), ValidationError> {
+        match (self.begun, self.last) {
+            (true, _) => self.all_answered(),
+            (false, Some(_)) => Err(ValidationError::new(Problem::NoConversation)),
+            (false, None) => Err(ValidationError::new(Problem::NoMessages)),
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! How a history is repaired, but for the order of its roles.
+//!
+//! Messages are addressed by their index in the broken history throughout. Each pass only notes
+//! or changes what it must, and a message is copied when it is first changed.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::message::Message;
+use super::order::order;
+use super::part::{Part, ToolCall};
+use super::repair::Repair;
+use super::result::ToolResult;
+use super::role::Role;
+use super::validate::says_nothing;
+
+/// What a call without a result is answered with.
+const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
+/// What a result without content is filled with.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The repaired history and, in no particular order, the changes.
+pub(super) fn mend(
+    messages: &[Arc<Message>],
+    pending: &[Arc<str>],
+) -> (Vec<Arc<Message>>, Vec<Repair>) {
+    let mut mend = Mend {
+        messages: messages.to_vec(),
+        pending,
+        slots: Vec::new(),
+        answers: vec![None; messages.len()],
+        answered: HashSet::new(),
+        changes: Vec::new(),
+    };
+    mend.drop_unusable_parts();
+    mend.collect_slots();
+    mend.match_results_by_id();
+    mend.match_results_by_place();
+    mend.drop_cut_off_calls();
+    mend.rekey();
+    mend.rewrite_calls();
+    let paired = mend.pair();
+    let ordered = order(paired, &mut mend.changes);
+    (ordered, mend.changes)
+}
+
+/// A call and what answers it.
+struct Slot {
+    /// The calling message.
+    message: usize,
+    /// Which of its parts.
+    part: usize,
+    call: ToolCall,
+    /// The message that is its result.
+    result: Option<usize>,
+    fate: Fate,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Rekeyed,
+    Dropped,
+}
+
+struct Mend<'a> {
+    messages: Vec<Arc<Message>>,
+    pending: &'a [Arc<str>],
+    /// All calls in order.
+    slots: Vec<Slot>,
+    /// For each message that is a result: the slot it answers.
+    answers: Vec<Option<usize>>,
+    /// The ids, as they were, of calls that have a result.
+    answered: HashSet<Arc<str>>,
+    changes: Vec<Repair>,
+}
+
+impl Mend<'_> {
+    fn is_pending(&self, call: &ToolCall) -> bool {
+        self.pending.contains(&call.id)
+    }
+
+    fn role(&self, index: usize) -> Option<Role> {
+        self.messages.get(index).map(|message| message.role())
+    }
+
+    /// Drops empty texts, calls without a name and calls that are not the assistant's.
+    fn drop_unusable_parts(&mut self) {
+        for index in 0..self.messages.len() {
+            let calls_allowed = self.role(index) == Some(Role::Assistant);
+            let unusable = |part: &Part| match part {
+                Part::Text(text) => text.is_empty(),
+                Part::ToolCall(call) => {
+                    !calls_allowed || (call.name.is_empty() && !self.pending.contains(&call.id))
+                }
+                _ => false,
+            };
+            let parts = self.messages[index].content().parts();
+            if !parts.iter().any(unusable) {
+                continue;
+            }
+            let mut empty_text = false;
+            for part in parts.iter().filter(|part| unusable(part)) {
+                match part {
+                    Part::ToolCall(call) => self.changes.push(dropped_call(index, call)),
+                    _ => empty_text = true,
+                }
+            }
+            if empty_text {
+                self.changes.push(Repair::DroppedText { index });
+            }
+            let kept = parts.iter().filter(|part| !unusable(part)).cloned();
+            let kept = kept.collect();
+            *Arc::make_mut(&mut self.messages[index])
+                .content_mut()
+                .parts_mut() = kept;
+        }
+    }
+
+    fn collect_slots(&mut self) {
+        for (index, message) in self.messages.iter().enumerate() {
+            for (part, content) in message.content().parts().iter().enumerate() {
+                if let Some(call) = content.as_tool_call() {
+                    self.slots.push(Slot {
+                        message: index,
+                        part,
+                        call: call.clone(),
+                        result: None,
+                        fate: Fate::Kept,
+                    });
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, slot: usize, result: usize) {
+        self.slots[slot].result = Some(result);
+        self.answers[result] = Some(slot);
+        self.answered.insert(self.slots[slot].call.id.clone());
+    }
+
+    /// Gives each result to the nearest call before it that has its id and no result yet; what
+    /// is left, to the first such call after it, if that is for the same tool.
+    fn match_results_by_id(&mut self) {
+        let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        let mut next = 0;
+        for index in 0..self.messages.len() {
+            let message = self.messages[index].clone();
+            let first = next;
+            while next < self.slots.len() && self.slots[next].message == index {
+                next += 1;
+            }
+            // Last one first, so that siblings with the same id are answered in call order.
+            for slot in (first..next).rev() {
+                let id = self.slots[slot].call.id.clone();
+                open.entry(id).or_default().push(slot);
+            }
+            if let Some(result) = message.as_tool_result()
+                && !result.tool_call_id.is_empty()
+                && let Some(slot) = open.get_mut(&result.tool_call_id).and_then(Vec::pop)
+            {
+                self.answer(slot, index);
+            }
+        }
+        let mut later: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
+        for (slot, open) in self.slots.iter().enumerate() {
+            if open.result.is_none() {
+                later
+                    .entry(open.call.id.clone())
+                    .or_default()
+                    .push_back(slot);
+            }
+        }
+        for index in 0..self.messages.len() {
+            let message = self.messages[index].clone();
+            let Some(result) = message.as_tool_result() else {
+                continue;
+            };
+            if self.answers[index].is_some() || result.tool_call_id.is_empty() {
+                continue;
+            }
+            if let Some(slots) = later.get_mut(&result.tool_call_id)
+                && let Some(&slot) = slots.front()
+                && same_tool(result, &self.slots[slot].call)
+            {
+                slots.pop_front();
+                self.answer(slot, index);
+            }
+        }
+    }
+
+    /// Where the id of the call or of the result is missing: the first unanswered call of the
+    /// last assistant message before the result, if it is for the same tool.
+    fn match_results_by_place(&mut self) {
+        let mut slots = 0..0;
+        for index in 0..self.messages.len() {
+            let message = self.messages[index].clone();
+            let Some(result) = message.as_tool_result() else {
+                if message.role() == Role::Assistant {
+                    slots = slots.end..slots.end + message.tool_calls().count();
+                }
+                continue;
+            };
+            if self.answers[index].is_some() {
+                continue;
+            }
+            let fits = |slot: &usize| {
+                let Slot {
+                    call,
+                    result: answer,
+                    ..
+                } = &self.slots[*slot];
+                answer.is_none()
+                    && !self.is_pending(call)
+                    && (call.id.is_empty() || result.tool_call_id.is_empty())
+                    && same_tool(result, call)
+            };
+            if let Some(slot) = slots.clone().find(fits) {
+                self.answer(slot, index);
+            }
+        }
+    }
+
+    /// Marks calls whose arguments are not whole. One that has a result was answered with an
+    /// error when it came in, and stays.
+    fn drop_cut_off_calls(&mut self) {
+        for slot in 0..self.slots.len() {
+            let Slot {
+                message,
+                call,
+                result,
+                ..
+            } = &self.slots[slot];
+            if result.is_none() && !self.is_pending(call) && !is_whole(call) {
+                self.changes.push(dropped_call(*message, call));
+                self.slots[slot].fate = Fate::Dropped;
+            }
+        }
+    }
+
+    /// Gives each call that has no id, or one that was used before, an id of its own.
+    fn rekey(&mut self) {
+        let kept = |slot: &&Slot| slot.fate != Fate::Dropped;
+        // Ids of later calls are taken too, so that no new id makes a second change necessary.
+        let mut taken: HashSet<Arc<str>> = self
+            .slots
+            .iter()
+            .filter(kept)
+            .map(|slot| slot.call.id.clone())
+            .collect();
+        let mut used: HashSet<Arc<str>> = HashSet::new();
+        let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+        for slot in &mut self.slots {
+            let from = slot.call.id.clone();
+            if slot.fate == Fate::Dropped
+                || self.pending.contains(&from)
+                || (!from.is_empty() && used.insert(from.clone()))
+            {
+                continue;
+            }
+            let base: Arc<str> = match &*from {
+                "" => format!("call_{}_{}", slot.message, slot.part).into(),
+                _ => from.clone(),
+            };
+            let count = counts
+                .entry(base.clone())
+                .or_insert(usize::from(!from.is_empty()));
+            let to = loop {
+                *count += 1;
+                let id: Arc<str> = match *count {
+                    1 => base.clone(),
+                    count => format!("{base}_{count}").into(),
+                };
+                if taken.insert(id.clone()) {
+                    break id;
+                }
+            };
+            used.insert(to.clone());
+            slot.call.id = to.clone();
+            slot.fate = Fate::Rekeyed;
+            self.changes.push(Repair::Rekeyed {
+                index: slot.message,
+                from,
+                to,
+            });
+        }
+    }
+
+    /// Carries the fates of the calls into their messages.
+    fn rewrite_calls(&mut self) {
+        for slots in self.slots.chunk_by(|a, b| a.message == b.message) {
+            if slots.iter().all(|slot| slot.fate == Fate::Kept) {
+                continue;
+            }
+            let message = Arc::make_mut(&mut self.messages[slots[0].message]);
+            let parts = message.content_mut().parts_mut();
+            // From the back, so that a removal leaves the places of the rest as they are.
+            for slot in slots.iter().rev() {
+                match slot.fate {
+                    Fate::Kept => {}
+                    Fate::Rekeyed => parts[slot.part] = Part::ToolCall(slot.call.clone()),
+                    Fate::Dropped => drop(parts.remove(slot.part)),
+                }
+            }
+        }
+    }
+
+    /// The messages that say something, each call followed by its result.
+    fn pair(&mut self) -> Vec<(usize, Arc<Message>)> {
+        let mut paired = Vec::with_capacity(self.messages.len());
+        let mut slots = 0..0;
+        for index in 0..self.messages.len() {
+            let message = self.messages[index].clone();
+            if let Message::Tool(result) = &message as &Message {
+                if self.answers[index].is_none() {
+                    let id = result.tool_call_id.clone();
+                    self.changes.push(Repair::DroppedResult {
+                        index,
+                        duplicate: !id.is_empty() && self.answered.contains(&id),
+                        id,
+                    });
+                }
+                continue;
+            }
+            let after = self.slots[slots.end..]
+                .iter()
+                .take_while(|slot| slot.message == index)
+                .count();
+            slots = slots.end..slots.end + after;
+            if says_nothing(&message) {
+                let role = message.role();
+                self.changes.push(Repair::DroppedMessage { index, role });
+                continue;
+            }
+            paired.push((index, message));
+            self.push_results(index, slots.clone(), &mut paired);
+        }
+        paired
+    }
+
+    /// Results that follow their message keep their order; the others come after them, in call
+    /// order.
+    fn push_results(
+        &mut self,
+        index: usize,
+        slots: std::ops::Range<usize>,
+        paired: &mut Vec<(usize, Arc<Message>)>,
+    ) {
+        let mut place = index + 1;
+        while self.role(place) == Some(Role::Tool) {
+            if let Some(slot) = self.answers[place]
+                && slots.contains(&slot)
+            {
+                paired.push((place, self.result_for(slot, place)));
+            }
+            place += 1;
+        }
+        let behind = index + 1..place;
+        for slot in slots {
+            let Slot {
+                call, result, fate, ..
+            } = &self.slots[slot];
+            match *result {
+                Some(result) if behind.contains(&result) => {}
+                Some(result) => {
+                    let id = call.id.clone();
+                    self.changes.push(Repair::MovedResult { index: result, id });
+                    paired.push((result, self.result_for(slot, result)));
+                }
+                None if *fate == Fate::Dropped || self.is_pending(call) => {}
+                None => {
+                    paired.push((
+                        index,
+                        Arc::new(ToolResult::failed(call, INTERRUPTED).into()),
+                    ));
+                    self.changes.push(Repair::AddedResult {
+                        index,
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The result at `index`, with id and name of its call and something to read.
+    fn result_for(&mut self, slot: usize, index: usize) -> Arc<Message> {
+        let Slot { call, fate, .. } = &self.slots[slot];
+        let message = &mut self.messages[index];
+        let empty = says_nothing(message);
+        let (id_differs, no_name) = match message.as_tool_result() {
+            Some(result) => (
+                result.tool_call_id != call.id,
+                result.name.is_empty() && !call.name.is_empty(),
+            ),
+            None => (false, false),
+        };
+        if !(empty || id_differs || no_name) {
+            return message.clone();
+        }
+        if let Message::Tool(result) = Arc::make_mut(message) {
+            result.tool_call_id = call.id.clone();
+            if no_name {
+                result.name = call.name.clone();
+            }
+            if empty {
+                result.content = NO_OUTPUT.into();
+            }
+        }
+        if no_name || (id_differs && *fate != Fate::Rekeyed) {
+            let id = call.id.clone();
+            self.changes.push(Repair::CompletedResult { index, id });
+        }
+        if empty {
+            self.changes.push(Repair::FilledResult { index });
+        }
+        message.clone()
+    }
+}
+
+fn dropped_call(index: usize, call: &ToolCall) -> Repair {
+    Repair::DroppedCall {
+        index,
+        id: call.id.clone(),
+        name: call.name.clone(),
+    }
+}
+
+fn same_tool(result: &ToolResult, call: &ToolCall) -> bool {
+    result.name.is_empty() || result.name == call.name
+}
+
+/// Whether the arguments are an object, parsed or as the text the model wrote.
+fn is_whole(call: &ToolCall) -> bool {
+    call.args.is_object()
+        || call.raw_args.as_deref().is_some_and(|raw| {
+            serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(raw).is_ok()
+        })
+}

@@ -1,0 +1,49 @@
+//! The last step of a repair: who may follow whom.
+
+use std::sync::Arc;
+
+use super::message::Message;
+use super::repair::Repair;
+use super::role::Role;
+
+/// What the user says before an assistant that speaks first.
+const OPENING: &str = "(conversation continues)";
+
+/// Makes the user begin and neither side speak twice in a row. Each message comes with its index
+/// in the broken history.
+pub(super) fn order(
+    messages: Vec<(usize, Arc<Message>)>,
+    changes: &mut Vec<Repair>,
+) -> Vec<Arc<Message>> {
+    let mut ordered: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
+    let mut begun = false;
+    let mut into = 0;
+    for (index, message) in messages {
+        let role = message.role();
+        if !begun && role == Role::Assistant {
+            ordered.push(Arc::new(Message::human(OPENING)));
+            changes.push(Repair::AddedOpening { index });
+        }
+        begun |= role != Role::System;
+        match ordered.last_mut() {
+            Some(last) if repeats(last, role) => {
+                let parts = message.content().parts().iter().cloned();
+                Arc::make_mut(last).content_mut().parts_mut().extend(parts);
+                changes.push(Repair::Merged { index, into });
+            }
+            _ => {
+                into = index;
+                ordered.push(message);
+            }
+        }
+    }
+    ordered
+}
+
+/// Whether a message of `role` may not follow `last`. Only calls that await an approval have
+/// no result behind them; their message stays as it is.
+fn repeats(last: &Message, role: Role) -> bool {
+    last.role() == role
+        && matches!(role, Role::User | Role::Assistant)
+        && last.tool_calls().next().is_none()
+}

@@ -1,0 +1,203 @@
+//! The JSON of the parts of a message.
+//!
+//! Blocks that must survive byte for byte are [`RawValue`]s, and those only pass through plain
+//! structs: `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a
+//! part is read as raw JSON, its `type` is looked at, and then it is read again as what it is.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::de::{self, Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+
+/// The parser's text without where in the input it was.
+pub(super) fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.rfind(" at line ") {
+        text.truncate(at);
+    }
+    text
+}
+
+impl Serialize for ToolCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        call_entries(&mut map, self)?;
+        map.end()
+    }
+}
+
+fn call_entries<M: SerializeMap>(map: &mut M, call: &ToolCall) -> Result<(), M::Error> {
+    map.serialize_entry("id", &*call.id)?;
+    map.serialize_entry("name", &*call.name)?;
+    map.serialize_entry("args", &*call.args)
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, block) = match self {
+            Self::Thinking(block) => ("thinking", Some(block)),
+            Self::Opaque(block) => ("opaque", Some(block)),
+            Self::Text(_) => ("text", None),
+            Self::Image(_) => ("image", None),
+            Self::Document(_) => ("document", None),
+            Self::ToolCall(_) => ("tool_call", None),
+        };
+        if let Some(block) = block
+            && reads_back_bare(self, block)
+        {
+            return block.raw.serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", kind)?;
+        match self {
+            Self::Text(text) => map.serialize_entry("text", text)?,
+            Self::ToolCall(call) => call_entries(&mut map, call)?,
+            Self::Image(media) | Self::Document(media) => {
+                if !media.media_type.is_empty() {
+                    map.serialize_entry("media_type", &*media.media_type)?;
+                }
+                match &media.source {
+                    MediaSource::Base64(data) => map.serialize_entry("data", &**data)?,
+                    MediaSource::Url(url) => map.serialize_entry("url", &**url)?,
+                }
+                if let Some(name) = &media.name {
+                    map.serialize_entry("name", &**name)?;
+                }
+            }
+            Self::Thinking(block) | Self::Opaque(block) => {
+                if let Some(provider) = &block.provider {
+                    map.serialize_entry("provider", &**provider)?;
+                }
+                map.serialize_entry("block", &*block.raw)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// Whether the block of an unknown provider, written without a wrapper, is read as this part.
+fn reads_back_bare(part: &Part, block: &ProviderBlock) -> bool {
+    block.provider.is_none() && read_part(block.raw.as_ref().to_owned()).is_ok_and(|p| p == *part)
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "ToolCall")]
+struct CallIn {
+    id: Option<Arc<str>>,
+    name: Option<Arc<str>>,
+    // Absent means none; `null` is what a call with unreadable arguments is written as.
+    #[serde(default = "no_args")]
+    args: Value,
+}
+
+fn no_args() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+impl From<CallIn> for ToolCall {
+    fn from(call: CallIn) -> Self {
+        Self::new(
+            call.id.unwrap_or_default(),
+            call.name.unwrap_or_default(),
+            call.args,
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        CallIn::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_part(Box::<RawValue>::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "Part")]
+struct Peek<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename = "Part")]
+struct TextIn {
+    text: String,
+}
+
+#[derive(serde::Deserialize)]
+struct MediaIn {
+    media_type: Option<Arc<str>>,
+    data: Option<Arc<str>>,
+    url: Option<Arc<str>>,
+    name: Option<Arc<str>>,
+}
+
+#[derive(serde::Deserialize)]
+struct BlockIn {
+    provider: Option<Arc<str>>,
+    block: Box<RawValue>,
+}
+
+fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
+    let json = raw.get();
+    let kind = serde_json::from_str::<Peek<'_>>(json)
+        .map_err(|error| without_position(&error))?
+        .kind;
+    let in_part = |error: serde_json::Error| format!("{kind} part: {}", without_position(&error));
+    let thinking = matches!(&*kind, "thinking" | "redacted_thinking");
+    let own = match &*kind {
+        "text" => Some(Part::Text(
+            serde_json::from_str::<TextIn>(json).map_err(in_part)?.text,
+        )),
+        "tool_call" => Some(Part::ToolCall(serde_json::from_str(json).map_err(in_part)?)),
+        "image" => read_media(json).map(Part::Image),
+        "document" => read_media(json).map(Part::Document),
+        "thinking" => read_wrapped(json).map(Part::Thinking),
+        "opaque" => read_wrapped(json).map(Part::Opaque),
+        _ => None,
+    };
+    // What is left is a provider's own spelling, of a picture for example.
+    Ok(own.unwrap_or_else(|| {
+        let block = ProviderBlock {
+            provider: None,
+            raw: raw.into(),
+        };
+        if thinking {
+            Part::Thinking(block)
+        } else {
+            Part::Opaque(block)
+        }
+    }))
+}
+
+fn read_media(json: &str) -> Option<Media> {
+    let media: MediaIn = serde_json::from_str(json).ok()?;
+    let source = match (media.data, media.url) {
+        (Some(data), _) => MediaSource::Base64(data),
+        (None, Some(url)) => MediaSource::Url(url),
+        (None, None) => return None,
+    };
+    Some(Media {
+        media_type: media.media_type.unwrap_or_default(),
+        source,
+        name: media.name,
+    })
+}
+
+fn read_wrapped(json: &str) -> Option<ProviderBlock> {
+    let wrapped: BlockIn = serde_json::from_str(json).ok()?;
+    Some(ProviderBlock {
+        provider: wrapped.provider,
+        raw: wrapped.block.into(),
+    })
+}

@@ -1,0 +1,350 @@
+//! The JSON of messages, byte for byte.
+
+use agentcore::message::{Media, MediaSource, ProviderBlock, Role, ToolResultView};
+use agentcore::{Content, ErrorKind, Message, Messages, Part, ToolCall, ToolResult};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+fn write(message: &Message) -> String {
+    serde_json::to_string(message).expect("messages can always be written")
+}
+
+fn read(json: &str) -> Message {
+    serde_json::from_str(json).expect(json)
+}
+
+/// Reads by each of the three ways, which must agree, and returns the text it is written as.
+fn rewrite(json: &str) -> String {
+    let message = read(json);
+    let from_slice: Message = serde_json::from_slice(json.as_bytes()).expect(json);
+    assert_eq!(from_slice, message);
+    let text = write(&message);
+    assert_eq!(read(&text), message, "{json} was written as {text}");
+    text
+}
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).expect(json)
+}
+
+fn block(provider: Option<&str>, json: &str) -> ProviderBlock {
+    let mut block = ProviderBlock::new("", raw(json));
+    block.provider = provider.map(Into::into);
+    block
+}
+
+#[test]
+fn the_sample_conversation_keeps_its_bytes() {
+    let json = concat!(
+        r##"[{"role":"system","content":"You are a coding assistant.\n\n<agent_memory>\n# Project notes\n</agent_memory>"},"##,
+        r#"{"role":"user","content":"Read the main.py file"},"#,
+        r#"{"role":"assistant","content":"","tool_calls":[{"id":"call_abc123","name":"read_file","args":{"path":"/workspace/main.py"}}]},"#,
+        r#"{"role":"tool","content":"from fastapi import FastAPI\napp = FastAPI()","tool_call_id":"call_abc123","name":"read_file"}]"#,
+    );
+    let history: Messages = serde_json::from_str(json).unwrap();
+    assert_eq!(serde_json::to_string(&history).unwrap(), json);
+    let value: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(serde_json::from_value::<Messages>(value).unwrap(), history);
+    assert_eq!(Messages::from_json(json).unwrap(), history);
+    let call = ToolCall::new(
+        "call_abc123",
+        "read_file",
+        json!({"path": "/workspace/main.py"}),
+    );
+    assert_eq!(history.get(2), Some(&Message::ai_calling("", [call])));
+    history.validate_for_model().unwrap();
+}
+
+#[test]
+fn raw_arguments_are_never_written() {
+    let call = ToolCall::from_raw("c", "f", r#"{ "secret spelling" : 1}"#);
+    let json = write(&Message::ai_calling("Hm", [call]));
+    assert_eq!(
+        json,
+        r#"{"role":"assistant","content":"Hm","tool_calls":[{"id":"c","name":"f","args":{"secret spelling":1}}]}"#
+    );
+    assert!(read(&json).tool_calls().all(|call| call.raw_args.is_none()));
+}
+
+#[test]
+fn anything_but_text_then_calls_is_an_array_of_parts() {
+    let call = || ToolCall::new("c", "f", json!({}));
+    let cases: [(Content, &str); 8] = [
+        (
+            [Part::text("a"), Part::text("b")].into(),
+            r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#,
+        ),
+        (
+            [Part::ToolCall(call()), Part::text("b")].into(),
+            r#"[{"type":"tool_call","id":"c","name":"f","args":{}},{"type":"text","text":"b"}]"#,
+        ),
+        (
+            [Part::text(""), Part::ToolCall(call())].into(),
+            r#"[{"type":"text","text":""},{"type":"tool_call","id":"c","name":"f","args":{}}]"#,
+        ),
+        (
+            Part::Image(Media::base64("image/png", "AAEC").with_name("p.png")).into(),
+            r#"[{"type":"image","media_type":"image/png","data":"AAEC","name":"p.png"}]"#,
+        ),
+        (
+            Part::Document(Media::url("https://example.com/a.pdf")).into(),
+            r#"[{"type":"document","url":"https://example.com/a.pdf"}]"#,
+        ),
+        (
+            Part::Thinking(block(
+                Some("anthropic"),
+                r#"{"type":"thinking", "signature":"x=="}"#,
+            ))
+            .into(),
+            r#"[{"type":"thinking","provider":"anthropic","block":{"type":"thinking", "signature":"x=="}}]"#,
+        ),
+        (
+            Part::Opaque(block(Some("openai"), r#"{"b":1,"a":[ ]}"#)).into(),
+            r#"[{"type":"opaque","provider":"openai","block":{"b":1,"a":[ ]}}]"#,
+        ),
+        (
+            Part::Opaque(block(None, "[1, 2]")).into(),
+            r#"[{"type":"opaque","block":[1, 2]}]"#,
+        ),
+    ];
+    for (content, expected) in cases {
+        let message = Message::ai(content);
+        let json = write(&message);
+        assert_eq!(
+            json,
+            format!(r#"{{"role":"assistant","content":{expected}}}"#)
+        );
+        assert_eq!(rewrite(&json), json);
+        assert_eq!(read(&json), message);
+        let content = serde_json::to_string(message.content()).unwrap();
+        assert_eq!(&content, expected);
+        assert_eq!(
+            &serde_json::from_str::<Content>(&content).unwrap(),
+            message.content()
+        );
+    }
+}
+
+#[test]
+fn blocks_of_an_unknown_provider_stand_by_themselves() {
+    for (block, thinking) in [
+        (
+            r#"{"type":"thinking","thinking":"","signature":"EqQB+/=="}"#,
+            true,
+        ),
+        (r#"{"type":"redacted_thinking","data":"Eu8="}"#, true),
+        (
+            r#"{"z":1.0,  "type" : "server_tool_use", "text":7, "id":{}, "big":12345678901234567890123}"#,
+            false,
+        ),
+        (
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":""}}"#,
+            false,
+        ),
+        (r#"{"type":"opaque","payload":null}"#, false),
+    ] {
+        let json = format!(r#"{{"role":"assistant","content":[{block}]}}"#);
+        assert_eq!(rewrite(&json), json);
+        let message = read(&json);
+        let found = match &message.content().parts()[0] {
+            Part::Thinking(found) if thinking => found,
+            Part::Opaque(found) if !thinking => found,
+            other => panic!("{block} was read as {other:?}"),
+        };
+        assert_eq!(found.raw.get(), block);
+        assert_eq!(found.provider, None);
+    }
+}
+
+#[test]
+fn a_bare_block_that_would_be_read_as_something_else_is_wrapped() {
+    for part in [
+        Part::Opaque(block(None, r#"{"type":"text","text":"not ours"}"#)),
+        Part::Opaque(block(None, r#"{"type":"opaque","block":1}"#)),
+        Part::Thinking(block(None, r#"{"type":"reasoning","id":"rs_1"}"#)),
+        Part::Thinking(block(None, "\"a string\"")),
+    ] {
+        let message = Message::ai(part);
+        assert_eq!(read(&write(&message)), message);
+    }
+}
+
+#[test]
+fn parts_are_read_from_a_value_too() {
+    let value = json!({"role": "user", "content": [
+        {"type": "text", "text": "look"},
+        {"type": "image", "media_type": "image/png", "data": "AA=="},
+        {"type": "thinking", "provider": "p", "block": {"x": 1}},
+        {"type": "custom", "x": [1, 2]},
+    ]});
+    let message: Message = serde_json::from_value(value.clone()).unwrap();
+    assert_eq!(message.content().parts().len(), 4);
+    assert_eq!(serde_json::to_value(&message).unwrap(), value);
+}
+
+#[test]
+fn tool_messages_add_only_what_is_set() {
+    let mut result = ToolResult::new("c", "f", "4");
+    let plain = r#"{"role":"tool","content":"4","tool_call_id":"c","name":"f"}"#;
+    assert_eq!(write(&result.clone().into()), plain);
+
+    result.is_error = true;
+    result.details = Some(json!({"k": [1]}));
+    result.display = Some("four".into());
+    result.silent = true;
+    result.is_async = true;
+    let message = Message::from(result.clone());
+    let json = write(&message);
+    assert_eq!(
+        json,
+        r#"{"role":"tool","content":"4","tool_call_id":"c","name":"f","is_error":true,"details":{"k":[1]},"display":"four","silent":true,"is_async":true}"#
+    );
+    assert_eq!(read(&json), message);
+
+    result.details = Some(Value::Null);
+    result.content = [Part::text("a"), Part::Image(Media::url("u"))].into();
+    let message = Message::from(result);
+    assert_eq!(read(&write(&message)), message);
+}
+
+#[test]
+fn what_is_absent_null_or_unknown_is_read_leniently() {
+    for json in [
+        r#"{"role":"assistant"}"#,
+        r#"{"role":"assistant","content":null}"#,
+        r#"{"role":"assistant","content":""}"#,
+        r#"{"role":"assistant","content":[]}"#,
+        r#"{"role":"assistant","content":"","tool_calls":null,"name":null,"tool_call_id":null}"#,
+        r#"{"refusal":null,"role":"assistant","content":"","extra":{"a":[1,2,{"b":null}]}}"#,
+    ] {
+        assert!(read(json).content().parts().is_empty(), "{json}");
+        assert_eq!(rewrite(json), r#"{"role":"assistant","content":""}"#);
+    }
+    let tool = read(r#"{"role":"tool","content":"x"}"#);
+    let result = tool.as_tool_result().unwrap();
+    assert_eq!((&*result.tool_call_id, &*result.name), ("", ""));
+
+    let message = read(
+        r#"{"role":"assistant","content":"","tool_calls":[{"name":"f"},{"id":"c","args":null},{"id":"d","name":"g","args":"{}"}]}"#,
+    );
+    let calls: Vec<_> = message.tool_calls().collect();
+    assert_eq!(*calls[0], ToolCall::new("", "f", json!({})));
+    assert_eq!(*calls[1], ToolCall::new("c", "", Value::Null));
+    assert_eq!(*calls[2], ToolCall::new("d", "g", json!("{}")));
+    assert_eq!(message.content().parts().len(), 3, "no text part");
+}
+
+#[test]
+fn both_forms_of_calls_are_read() {
+    let list = read(
+        r#"{"role":"assistant","content":"Hm","tool_calls":[{"id":"c","name":"f","args":{}}]}"#,
+    );
+    let parts = read(
+        r#"{"role":"assistant","content":[{"type":"text","text":"Hm"},{"type":"tool_call","id":"c","name":"f","args":{}}]}"#,
+    );
+    let both = read(
+        r#"{"role":"assistant","content":[{"type":"text","text":"Hm"},{"type":"tool_call","id":"c","name":"f","args":{}}],"tool_calls":[{"id":"c","name":"f","args":{}}]}"#,
+    );
+    assert_eq!(list, parts);
+    assert_eq!(list, both);
+    let mixed = read(
+        r#"{"role":"assistant","content":[{"type":"image","url":"u"}],"tool_calls":[{"id":"c","name":"f","args":{}}]}"#,
+    );
+    assert_eq!(mixed.tool_calls().count(), 1);
+    let Part::Image(media) = &mixed.content().parts()[0] else {
+        panic!("{mixed:?}")
+    };
+    assert_eq!(media.source, MediaSource::Url("u".into()));
+}
+
+#[test]
+fn errors_name_the_message_and_the_part() {
+    for (json, expected) in [
+        (
+            r#"[{"role":"hacker","content":"x"}]"#,
+            r#"message[0]: unknown role "hacker""#,
+        ),
+        (
+            r#"[{"role":"user","content":"x"},{"role":"a\"b"}]"#,
+            r#"message[1]: unknown role "a\"b""#,
+        ),
+        (r#"[{"content":"x"}]"#, "message[0]: missing field `role`"),
+        (
+            r#"[{"role":"user","content":7}]"#,
+            "message[0]: invalid type: integer `7`, expected a string or an array of parts",
+        ),
+        (
+            r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text"}]}]"#,
+            "message[0]: content[1]: text part: missing field `text`",
+        ),
+        (
+            r#"[{"role":"user","content":[{"text":"a"}]}]"#,
+            "message[0]: content[0]: missing field `type`",
+        ),
+    ] {
+        let error = Messages::from_json(json).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.kind(), ErrorKind::InvalidMessages);
+        assert!(std::error::Error::source(&error).is_some());
+        let value: Value = serde_json::from_str(json).unwrap();
+        let error = serde_json::from_value::<Messages>(value).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        let error = serde_json::from_str::<Messages>(json).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("{expected} at line 1 column ")),
+            "{error}"
+        );
+    }
+    let error = serde_json::from_value::<Message>(json!({"role": "hacker"})).unwrap_err();
+    assert_eq!(error.to_string(), r#"unknown role "hacker""#);
+    let error = Messages::from_json("[{").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "EOF while parsing an object at line 1 column 2"
+    );
+    assert!(
+        Messages::from_json("{}")
+            .unwrap_err()
+            .to_string()
+            .contains("array of messages")
+    );
+    assert_eq!(
+        "hacker".parse::<Role>().unwrap_err().to_string(),
+        r#"unknown role "hacker""#
+    );
+}
+
+#[test]
+fn the_view_of_a_result_has_four_fields() {
+    let call = ToolCall::new("call_edit01", "edit_file", json!({}));
+    let failed = ToolResult::failed(&call, "old_text not found in file");
+    let json = serde_json::to_string(&failed.view()).unwrap();
+    assert_eq!(
+        json,
+        r#"{"tool_call_id":"call_edit01","name":"edit_file","output":"","error":"old_text not found in file"}"#
+    );
+    let view: ToolResultView = serde_json::from_str(&json).unwrap();
+    assert_eq!(ToolResult::from(view), failed);
+    let json = serde_json::to_string(&ToolResult::ok(&call, "done").view()).unwrap();
+    assert_eq!(
+        json,
+        r#"{"tool_call_id":"call_edit01","name":"edit_file","output":"done"}"#
+    );
+}
+
+#[test]
+fn content_built_from_nothing_has_no_part() {
+    assert!(Content::from("").parts().is_empty());
+    assert_eq!(
+        write(&Message::ai("")),
+        r#"{"role":"assistant","content":""}"#
+    );
+    let mut content = Content::new();
+    content.push_text("");
+    assert!(content.parts().is_empty());
+    content.push_text("a");
+    content.push_text("b");
+    assert_eq!(content.parts(), [Part::text("ab")]);
+}

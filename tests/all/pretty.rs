@@ -1,0 +1,83 @@
+//! Histories for people to read.
+
+use agentcore::message::Media;
+use agentcore::{Message, Messages, Part, ToolCall};
+use serde_json::{Value, json};
+
+#[test]
+fn the_sample_chain_is_printed_byte_for_byte() {
+    let history = Messages::new()
+        .system("You are helpful.")
+        .human("What is 2+2?")
+        .ai_calling(
+            "",
+            [ToolCall::new("call_1", "calculate", json!({"expr": "2+2"}))],
+        )
+        .tool("call_1", "calculate", "4")
+        .ai("2+2 = 4");
+    let expected = "\
+[System]
+You are helpful.
+
+[Human]
+What is 2+2?
+
+[AI]
+  → tool_call: calculate(id=call_1, args=map[expr:2+2])
+
+[Tool: calculate (call_id=call_1)]
+4
+
+[AI]
+2+2 = 4
+";
+    assert_eq!(history.pretty_print(), expected);
+    assert_eq!(history.to_string(), expected);
+    assert_eq!(Messages::new().pretty_print(), "");
+}
+
+#[test]
+fn text_comes_before_the_calls() {
+    let calls = [
+        Part::ToolCall(ToolCall::new("1", "a", json!({}))),
+        Part::text("Two lines\nof text"),
+        Part::Image(Media::base64("image/png", "AA==")),
+        Part::ToolCall(ToolCall::new("2", "b", Value::Null)),
+    ];
+    assert_eq!(
+        Messages::new().with(Message::ai(calls)).pretty_print(),
+        "[AI]\nTwo lines\nof text\n  [image: image/png]\n  \
+         → tool_call: a(id=1, args=map[])\n  → tool_call: b(id=2, args=map[])\n"
+    );
+}
+
+#[test]
+fn arguments_look_as_go_prints_them() {
+    for (args, expected) in [
+        (
+            json!({"b": 1, "a": "x y", "c": null}),
+            "map[a:x y b:1 c:<nil>]",
+        ),
+        (
+            json!({"l": ["a", 1, true, [], {}]}),
+            "map[l:[a 1 true [] map[]]]",
+        ),
+        (json!({"n": 1_000_000}), "map[n:1e+06]"),
+        (json!({"n": 100_000}), "map[n:100000]"),
+        (json!({"n": 123_456_789}), "map[n:1.23456789e+08]"),
+        (json!({"n": -2.5}), "map[n:-2.5]"),
+        (json!({"n": 0.0001}), "map[n:0.0001]"),
+        (json!({"n": 0.00001}), "map[n:1e-05]"),
+        (json!({"n": 1e100}), "map[n:1e+100]"),
+        (json!({"n": 0}), "map[n:0]"),
+        (json!({"n": 3.0}), "map[n:3]"),
+        (json!("text"), "text"),
+    ] {
+        let call = ToolCall::new("i", "f", args);
+        let printed = Messages::new().ai_calling("", [call]).to_string();
+        assert_eq!(
+            printed,
+            format!("[AI]\n  → tool_call: f(id=i, args={expected})\n")
+        );
+    }
+}

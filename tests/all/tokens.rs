@@ -1,0 +1,70 @@
+//! Token counts.
+
+use agentcore::message::{EstimateCounter, Media, TokenCounter};
+use agentcore::{Message, Messages, Part, ToolCall};
+use serde_json::json;
+
+#[test]
+fn the_estimate_floors_each_message_and_counts_raw_arguments_only() {
+    let raw = r#"{"expr":"2+2"}"#;
+    let built = ToolCall::new("call_1", "calculate", json!({"expr": "2+2"}));
+    let chain = |text: &str, call: ToolCall| {
+        Messages::new()
+            .system("You are helpful.")
+            .human("What is 2+2?")
+            .ai_calling(text, [call])
+            .tool("call_1", "calculate", "4")
+            .ai("2+2 = 4")
+    };
+    assert_eq!(chain("", built.clone()).estimate_tokens(), 8);
+    assert_eq!(chain("Let me calculate.", built).estimate_tokens(), 12);
+    let streamed = ToolCall::from_raw("call_1", "calculate", raw);
+    assert_eq!(chain("", streamed).estimate_tokens(), 8 + 3);
+    let two = [
+        ToolCall::from_raw("a", "f", "{\"\":12}"),
+        ToolCall::from_raw("b", "f", "{\"\":345}"),
+    ];
+    assert_eq!(Messages::new().ai_calling("", two).estimate_tokens(), 1 + 2);
+    assert_eq!(Messages::new().estimate_tokens(), 0);
+}
+
+#[test]
+fn the_counter_sees_every_part() {
+    let count = |part: Part| EstimateCounter.count_message(&Message::ai(part));
+    assert_eq!(count(Part::text("x".repeat(100))), 29);
+    assert_eq!(count(Part::text("日本語")), 4 + 3);
+    assert_eq!(count(Part::text("größe")), 4 + 2);
+    let built = ToolCall::new("c", "grep", json!({"pattern": "fn main"}));
+    let length = built.args.to_string().len() as u64;
+    assert_eq!(count(Part::ToolCall(built)), 4 + 1 + length.div_ceil(4));
+    let raw = ToolCall::from_raw("c", "grep", "{ \"pattern\" :  \"fn main\" }");
+    assert_eq!(count(Part::ToolCall(raw)), 4 + 1 + 7);
+    let small = count(Part::Image(Media::base64("image/png", "AA==")));
+    let large = count(Part::Image(Media::base64("image/png", "A".repeat(1 << 20))));
+    assert_eq!(small, large);
+    assert!(small > 1_000);
+}
+
+#[test]
+fn a_counter_needs_only_to_count_text() {
+    struct Words;
+    impl TokenCounter for Words {
+        fn count_text(&self, text: &str) -> u64 {
+            text.split_whitespace().count() as u64
+        }
+    }
+    let history = Messages::from("one two three").ai("four");
+    let counter: &dyn TokenCounter = &Words;
+    assert_eq!(counter.count_messages(&history), 4 + 3 + 4 + 1);
+}
+
+#[cfg(feature = "tokens")]
+#[test]
+fn vocabularies_count_exactly() {
+    use agentcore::message::BpeCounter;
+
+    let text = "The quick brown fox jumps over the lazy dog.";
+    assert_eq!(BpeCounter::o200k().count_text(text), 10);
+    assert_eq!(BpeCounter::cl100k().count_text(text), 10);
+    assert_eq!(BpeCounter::o200k().count_text(""), 0);
+}
