@@ -136,8 +136,8 @@ impl Walk {
                 if !self.begun && role != Role::User {
                     return at(Problem::UserNotFirst(role));
                 }
-                if self.last == Some(role) {
-                    return at(Problem::RepeatedRole(role));
+                if role == Role::Assistant && self.last == Some(role) {
+                    return at(Problem::RepeatedAssistant);
                 }
                 for (number, call) in message.tool_calls().enumerate() {
                     if !self.ids.insert(call.id.clone()) {

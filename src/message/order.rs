@@ -9,7 +9,7 @@ use super::role::Role;
 /// What the user says before an assistant that speaks first.
 const OPENING: &str = "(conversation continues)";
 
-/// Makes the user begin and neither side speak twice in a row. Each message comes with its index
+/// Makes the user begin and the assistant not speak twice in a row. Each message comes with its index
 /// in the broken history.
 pub(super) fn order(
     messages: Vec<(usize, Arc<Message>)>,
@@ -43,7 +43,5 @@ pub(super) fn order(
 /// Whether a message of `role` may not follow `last`. Only calls that await an approval have
 /// no result behind them; their message stays as it is.
 fn repeats(last: &Message, role: Role) -> bool {
-    last.role() == role
-        && matches!(role, Role::User | Role::Assistant)
-        && last.tool_calls().next().is_none()
+    role == Role::Assistant && last.role() == role && last.tool_calls().next().is_none()
 }

@@ -56,8 +56,8 @@ pub enum Problem {
     NoConversation,
     /// The first message that is not the system's is not the user's.
     UserNotFirst(Role),
-    /// Two messages of this role follow one another.
-    RepeatedRole(Role),
+    /// The assistant speaks twice in a row.
+    RepeatedAssistant,
 }
 
 impl ValidationError {
@@ -144,7 +144,7 @@ impl fmt::Display for Problem {
             Self::UserNotFirst(role) => {
                 write!(f, "{role} message before the first user message")
             }
-            Self::RepeatedRole(role) => write!(f, "second {role} message in a row"),
+            Self::RepeatedAssistant => f.write_str("second assistant message in a row"),
         }
     }
 }
@@ -207,7 +207,8 @@ impl Messages {
     /// Checks that any provider takes the history as it is.
     ///
     /// On top of [`validate`](Messages::validate): there is a conversation and the user begins
-    /// it; neither the user nor the assistant speaks twice in a row; only the assistant calls;
+    /// it; the assistant does not speak twice in a row (the user may: providers take such messages
+    /// as one); only the assistant calls;
     /// each call has one result, directly behind the calling message, in any order among its
     /// siblings; no id is used twice; no text part is empty, and no message is only white space
     /// or only thinking. System messages may stand anywhere but between a call and its results.

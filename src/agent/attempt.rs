@@ -1,0 +1,204 @@
+//! One attempt to stream an answer.
+
+use futures::StreamExt;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps};
+use crate::run::RunContext;
+use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
+use crate::util::sync::lock;
+
+use super::partials::Partials;
+
+/// What of an attempt is kept when it is dropped half-way: an interrupt must not lose the text
+/// the user was reading.
+struct Kept<'a> {
+    cx: &'a RunContext,
+    fold: ResponseFold,
+    done: bool,
+    visible: bool,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        if !self.done && self.visible && !self.fold.partial().content.is_empty() {
+            self.cx.put_partial(self.fold.partial().clone());
+        }
+    }
+}
+
+/// Where the events of an attempt go after the hooks' taps.
+struct Screen<'a> {
+    cx: &'a RunContext,
+    /// `None` when nobody looks.
+    partials: Option<Partials>,
+    number: u32,
+    held: Option<Vec<SdkMessage>>,
+    first: Option<Uuid>,
+}
+
+impl<'a> Screen<'a> {
+    fn new(cx: &'a RunContext, request: &ModelRequest, shown: bool) -> Self {
+        Self {
+            cx,
+            partials: shown.then(Partials::new),
+            number: 0,
+            held: request.is_held().then(Vec::new),
+            first: None,
+        }
+    }
+
+    /// Begins an attempt: what an earlier one has shown is void from here on.
+    fn begin(&mut self, superseded: Option<Uuid>) {
+        if self.partials.is_none() {
+            return;
+        }
+        self.number = self.cx.next_attempt();
+        if let Some(first) = superseded {
+            self.send(self.cx.system_message(SystemKind::StreamRestart {
+                attempt: self.number,
+                supersedes: vec![first],
+            }));
+        }
+    }
+
+    fn show(&mut self, event: ModelEvent) {
+        let Some(mut partials) = self.partials.take() else {
+            return;
+        };
+        partials.push(event, &mut |event| self.send_partial(event));
+        self.partials = Some(partials);
+    }
+
+    fn send_partial(&mut self, event: ApiStreamEvent) {
+        let envelope = self.cx.shared().envelope();
+        self.first.get_or_insert(envelope.uuid);
+        let event = PartialEvent::new(envelope, event).with_attempt(self.number);
+        self.send(SdkMessage::StreamEvent(event));
+    }
+
+    fn send(&mut self, message: SdkMessage) {
+        match &mut self.held {
+            Some(held) => held.push(message),
+            None => self.cx.shared().push(message),
+        }
+    }
+
+    /// Shows what was held back.
+    fn release(&mut self) {
+        for message in self.held.take().into_iter().flatten() {
+            self.cx.shared().push(message);
+        }
+    }
+
+    /// The first message that a later attempt makes void.
+    fn superseded(&self) -> Option<Uuid> {
+        if self.held.is_some() { None } else { self.first }
+    }
+}
+
+/// What an attempt came to. `shown` names the first message of it that the reader has seen.
+pub(super) struct Attempt {
+    pub(super) result: Result<ModelResponse>,
+    pub(super) shown: Option<Uuid>,
+}
+
+/// Streams one answer: events are folded, passed through the hooks' taps and shown.
+///
+/// `superseded` is the first message of an earlier attempt that this one replaces.
+pub(super) async fn attempt(
+    cx: &RunContext,
+    model: &dyn Model,
+    request: ModelRequest,
+    show: bool,
+    superseded: Option<Uuid>,
+) -> Attempt {
+    let shown = show && request.is_visible();
+    let mut screen = Screen::new(cx, &request, shown);
+    let result = stream(cx, model, request, &mut screen, superseded).await;
+    if result.is_ok() {
+        screen.release();
+    }
+    Attempt {
+        result,
+        shown: screen.superseded(),
+    }
+}
+
+async fn stream(
+    cx: &RunContext,
+    model: &dyn Model,
+    request: ModelRequest,
+    screen: &mut Screen<'_>,
+    superseded: Option<Uuid>,
+) -> Result<ModelResponse> {
+    let mut taps = request.start_taps();
+    let mut kept = Kept {
+        cx,
+        fold: ResponseFold::new(),
+        done: false,
+        visible: request.is_visible(),
+    };
+    let prototype = (!taps.is_empty()).then(|| request.clone());
+    let mut events = model.stream(request).await?;
+    let mut begun = false;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        if !begun {
+            begun = true;
+            note_first_event(cx);
+            screen.begin(superseded);
+            if !matches!(event, ModelEvent::Start(_)) {
+                pass(&mut taps, screen, ModelEvent::Start(Box::<ResponseHead>::default()));
+            }
+        }
+        if matches!(event, ModelEvent::Restart) {
+            let first = screen.superseded();
+            taps = prototype.as_ref().map_or(taps, ModelRequest::start_taps);
+            screen.begin(first);
+        }
+        let is_last = matches!(event, ModelEvent::Stop { .. });
+        if screen.partials.is_some() || !taps.is_empty() {
+            pass(&mut taps, screen, event.clone());
+        }
+        kept.fold.push(event);
+        if is_last {
+            break;
+        }
+        if screen.partials.is_some() && cx.shared().is_backed_up() {
+            cx.shared().drained().await;
+        }
+    }
+    kept.done = kept.fold.is_stopped();
+    std::mem::take(&mut kept.fold).finish()
+}
+
+fn pass(taps: &mut Taps, screen: &mut Screen<'_>, event: ModelEvent) {
+    if taps.is_empty() {
+        screen.show(event);
+    } else {
+        taps.feed(event, &mut |event| screen.show(event));
+    }
+}
+
+fn note_first_event(cx: &RunContext) {
+    let mut stats = lock(&cx.shared().stats);
+    if stats.time_to_first_token.is_none() {
+        stats.time_to_first_token = Some(Instant::now() - cx.started());
+    }
+}
+
+/// Whether an answer is no answer: neither text nor a call.
+pub(super) fn is_empty(response: &ModelResponse) -> bool {
+    response.tool_calls().next().is_none() && response.text().trim().is_empty()
+}
+
+/// The error of a model that said nothing twice.
+pub(super) fn empty_response(model: &str) -> Error {
+    Error::new(
+        ErrorKind::EmptyResponse,
+        format!("the model {model:?} answered with neither text nor a tool call, twice"),
+    )
+}

@@ -1,0 +1,142 @@
+//! The run as seen from one tool call.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::backend::Backend;
+use crate::message::ToolCall;
+use crate::run::RunContext;
+use crate::sdk::{SdkMessage, ToolProgress};
+use crate::tool::{Answer, StateView, ToolContext, ToolHost};
+use crate::util::Values;
+use crate::util::sync::lock;
+
+/// When a call began, and when it last moved.
+pub(super) struct CallClock {
+    started: Instant,
+    moved: Mutex<Instant>,
+    /// Questions that are open: while there are any, no time passes.
+    asking: AtomicUsize,
+}
+
+impl CallClock {
+    pub(super) fn start() -> Arc<Self> {
+        let now = Instant::now();
+        Arc::new(Self {
+            started: now,
+            moved: Mutex::new(now),
+            asking: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn elapsed(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// When the call last moved; now, while it waits for an answer.
+    pub(super) fn moved(&self) -> Instant {
+        if self.asking.load(Ordering::Acquire) > 0 {
+            return Instant::now();
+        }
+        *lock(&self.moved)
+    }
+
+    fn touch(&self) {
+        *lock(&self.moved) = Instant::now();
+    }
+}
+
+struct Asking<'a>(&'a CallClock);
+
+impl<'a> Asking<'a> {
+    fn begin(clock: &'a CallClock) -> Self {
+        clock.asking.fetch_add(1, Ordering::AcqRel);
+        Self(clock)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.asking.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a [`ToolContext`] of this engine's runs stands on.
+pub(super) struct CallHost {
+    pub(super) cx: RunContext,
+    pub(super) clock: Arc<CallClock>,
+}
+
+/// The run and the call that `cx` belongs to; `None` for a detached context.
+pub(super) fn run_of(cx: &ToolContext) -> Option<(RunContext, Arc<str>)> {
+    let host = cx.host().downcast_ref::<CallHost>()?;
+    Some((host.cx.clone(), Arc::from(cx.call_id())))
+}
+
+pub(super) fn progress(cx: &RunContext, call: &ToolCall, clock: &CallClock) -> ToolProgress {
+    ToolProgress::new(
+        cx.shared().envelope(),
+        call.id.clone(),
+        call.name.clone(),
+        clock.elapsed(),
+    )
+}
+
+impl ToolHost for CallHost {
+    fn as_any(&self) -> &(dyn std::any::Any + Send + Sync) {
+        self
+    }
+
+    fn session_id(&self) -> &Arc<str> {
+        self.cx.session_id()
+    }
+
+    fn run_id(&self) -> &str {
+        self.cx.run_id()
+    }
+
+    fn progress(&self, call: &ToolCall, data: Value) {
+        let progress = progress(&self.cx, call, &self.clock).with_data(data);
+        self.cx.shared().push(progress.into());
+    }
+
+    fn forward(&self, call: &ToolCall, mut message: SdkMessage) {
+        let parent = &mut message.envelope_mut().parent_tool_use_id;
+        parent.get_or_insert_with(|| call.id.clone());
+        self.cx.shared().push(message);
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        self.cx.shared().drained().boxed()
+    }
+
+    fn ask<'a>(&'a self, call: &'a ToolCall, question: String) -> BoxFuture<'a, Answer> {
+        async move {
+            let _asking = Asking::begin(&self.clock);
+            self.cx.ask(call, question).await
+        }
+        .boxed()
+    }
+
+    fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
+        self.cx.view_state(live, f);
+    }
+
+    fn values(&self) -> Values {
+        self.cx.values()
+    }
+
+    fn backend(&self) -> Option<Arc<dyn Backend>> {
+        self.cx.backend().cloned()
+    }
+
+    fn touch(&self, _call: &ToolCall) {
+        self.clock.touch();
+    }
+}

@@ -1,0 +1,117 @@
+//! The centre of the model onion: budget, retries, one answer.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::time::{Instant, sleep};
+
+use crate::error::{Error, Result};
+use crate::hook::Core;
+use crate::message::TokenCounter;
+use crate::model::{Model, ModelRequest, ModelResponse};
+use crate::run::{Estimate, Reservation, RunContext};
+use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
+use crate::util::sync::lock;
+
+use super::agent::Agent;
+use super::attempt::attempt;
+
+/// The centre of the model onion of an agent's runs.
+pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
+    let agent = agent.clone();
+    Arc::new(move |cx, request| {
+        let agent = agent.clone();
+        async move { call_model(&agent, &cx, request).await }.boxed()
+    })
+}
+
+async fn call_model(
+    agent: &Agent,
+    cx: &RunContext,
+    mut request: ModelRequest,
+) -> Result<ModelResponse> {
+    let config = agent.config();
+    let model = cx.model();
+    let estimate = estimate(&*config.counter, &*model, &request);
+    let reservation = cx.budget().reserve(estimate).await?;
+    if let Some(cap) = reservation.max_output_tokens {
+        request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
+    }
+    let _permit = cx.permits().acquire().await;
+    let mut retry = 0;
+    let mut superseded = None;
+    loop {
+        let started = Instant::now();
+        let show = config.request.partial_messages;
+        let attempt = attempt(cx, &*model, request.clone(), show, superseded).await;
+        lock(&cx.shared().stats).api_time += started.elapsed();
+        superseded = attempt.shown.or(superseded);
+        let error = match attempt.result {
+            Ok(response) => {
+                book(cx, &*model, &response, &reservation);
+                return Ok(response);
+            }
+            Err(error) => error,
+        };
+        retry += 1;
+        let policy = &config.limits.retry;
+        let Some(wait) = policy.wait(&error, retry) else {
+            return Err(error.attributed());
+        };
+        tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
+        cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
+            retry,
+            policy.max_retries,
+            u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            error.status(),
+            wire_error(&error),
+        ))));
+        sleep(wait).await;
+    }
+}
+
+fn estimate(counter: &dyn TokenCounter, model: &dyn Model, request: &ModelRequest) -> Estimate {
+    let profile = model.profile();
+    Estimate {
+        input_tokens: request
+            .messages
+            .iter()
+            .map(|message| counter.count_message(message))
+            .sum(),
+        max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
+        prices: profile.prices,
+    }
+}
+
+fn book(cx: &RunContext, model: &dyn Model, response: &ModelResponse, reservation: &Reservation) {
+    let profile = model.profile();
+    let cost = profile.prices.map(|prices| prices.cost(&response.usage));
+    reservation.settle(response.usage, cost);
+    let mut stats = lock(&cx.shared().stats);
+    stats.usage += response.usage;
+    let known = stats.by_model.contains_key(model.id());
+    let entry = stats.by_model.entry(model.id().into()).or_default();
+    entry.usage += response.usage;
+    entry.context_window = profile.context_window;
+    entry.max_output_tokens = u64::from(profile.max_output_tokens);
+    entry.cost_usd = match (known, entry.cost_usd, cost) {
+        (false, _, cost) => cost,
+        (true, Some(before), Some(cost)) => Some(before + cost),
+        _ => None,
+    };
+}
+
+/// The error in the words of the message stream.
+pub(super) fn wire_error(error: &Error) -> AssistantErrorKind {
+    use crate::error::ErrorKind::*;
+    match error.kind() {
+        Auth | PermissionDenied => AssistantErrorKind::AuthenticationFailed,
+        QuotaExhausted => AssistantErrorKind::BillingError,
+        RateLimited => AssistantErrorKind::RateLimit,
+        Overloaded => AssistantErrorKind::Overloaded,
+        InvalidRequest | ContextTooLong | RequestTooLarge => AssistantErrorKind::InvalidRequest,
+        NotFound => AssistantErrorKind::ModelNotFound,
+        Server | StreamTruncated | Protocol => AssistantErrorKind::ServerError,
+        _ => AssistantErrorKind::Unknown,
+    }
+}

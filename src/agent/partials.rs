@@ -1,0 +1,147 @@
+//! A model's events as stream events of the Messages API.
+
+use std::sync::Arc;
+
+use crate::message::{AssistantMessage, Message, Part};
+use crate::model::{ModelEvent, ResponseHead};
+use crate::sdk::{ApiMessage, ApiStreamEvent, BlockDelta, BlockStart};
+use crate::usage::Usage;
+
+/// Which block is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    None,
+    Text,
+    Thinking,
+    /// A call, by the model's own number for it.
+    Call(u32),
+}
+
+/// Turns the events of one attempt into stream events, numbering the blocks as they come.
+#[derive(Debug)]
+pub(super) struct Partials {
+    open: Open,
+    next_index: u32,
+    usage: Usage,
+}
+
+impl Partials {
+    pub(super) fn new() -> Self {
+        Self {
+            open: Open::None,
+            next_index: 0,
+            usage: Usage::default(),
+        }
+    }
+
+    /// Hands the stream events for `event` to `out`, in order.
+    pub(super) fn push(&mut self, event: ModelEvent, out: &mut dyn FnMut(ApiStreamEvent)) {
+        match event {
+            ModelEvent::Start(head) => out(start(*head)),
+            ModelEvent::Text(text) => {
+                self.open(Open::Text, || BlockStart::Text, out);
+                self.delta(BlockDelta::Text(text), out);
+            }
+            ModelEvent::Thinking(text) => {
+                self.open(Open::Thinking, || BlockStart::Thinking, out);
+                self.delta(BlockDelta::Thinking(text), out);
+            }
+            ModelEvent::ToolCallStart { index, id, name } => {
+                self.open(Open::Call(index), || BlockStart::ToolUse { id, name }, out);
+            }
+            ModelEvent::ToolCallDelta { index, json } if self.open == Open::Call(index) => {
+                self.delta(BlockDelta::InputJson(json), out);
+            }
+            // A delta of a call that is not the open one cannot be shown in its block any more.
+            ModelEvent::ToolCallDelta { .. } => {}
+            ModelEvent::ToolCall(call) => match self.open {
+                Open::Call(_) => self.close(out),
+                _ => {
+                    // It came whole: show it as a block with one delta.
+                    let json = call.raw_args.as_deref().map(str::to_owned);
+                    let json = json.unwrap_or_else(|| call.args.to_string());
+                    let block = BlockStart::ToolUse {
+                        id: call.id,
+                        name: call.name,
+                    };
+                    self.open(Open::Call(u32::MAX), || block, out);
+                    self.delta(BlockDelta::InputJson(json), out);
+                    self.close(out);
+                }
+            },
+            ModelEvent::Part(part) => self.part(&part, out),
+            ModelEvent::PartEnd => self.close(out),
+            ModelEvent::Usage(usage) => self.usage = usage,
+            ModelEvent::Stop { reason, sequence } => {
+                self.close(out);
+                out(ApiStreamEvent::MessageDelta {
+                    stop_reason: reason.map(|reason| Arc::from(reason.as_str())),
+                    stop_sequence: sequence,
+                    usage: self.usage,
+                });
+                out(ApiStreamEvent::MessageStop);
+            }
+            ModelEvent::Restart => *self = Self::new(),
+        }
+    }
+
+    /// A whole part: thinking that has been shown closes its block; anything else is a block of
+    /// its own.
+    fn part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
+        match part {
+            Part::Thinking(_) if self.open == Open::Thinking => self.close(out),
+            Part::Thinking(block) | Part::Opaque(block) => {
+                if let Ok(value) = serde_json::from_str(block.raw.get()) {
+                    self.close(out);
+                    out(ApiStreamEvent::ContentBlockStart {
+                        index: self.next_index,
+                        block: BlockStart::Other(value),
+                    });
+                    out(ApiStreamEvent::ContentBlockStop {
+                        index: self.next_index,
+                    });
+                    self.next_index += 1;
+                }
+            }
+            _ => self.close(out),
+        }
+    }
+
+    fn open(
+        &mut self,
+        kind: Open,
+        block: impl FnOnce() -> BlockStart,
+        out: &mut dyn FnMut(ApiStreamEvent),
+    ) {
+        if self.open == kind {
+            return;
+        }
+        self.close(out);
+        self.open = kind;
+        let index = self.next_index;
+        let block = block();
+        out(ApiStreamEvent::ContentBlockStart { index, block });
+    }
+
+    fn delta(&self, delta: BlockDelta, out: &mut dyn FnMut(ApiStreamEvent)) {
+        let index = self.next_index;
+        out(ApiStreamEvent::ContentBlockDelta { index, delta });
+    }
+
+    fn close(&mut self, out: &mut dyn FnMut(ApiStreamEvent)) {
+        if self.open == Open::None {
+            return;
+        }
+        self.open = Open::None;
+        let index = self.next_index;
+        self.next_index += 1;
+        out(ApiStreamEvent::ContentBlockStop { index });
+    }
+}
+
+fn start(head: ResponseHead) -> ApiStreamEvent {
+    let empty = Arc::new(Message::Assistant(AssistantMessage::default()));
+    ApiStreamEvent::MessageStart {
+        message: Box::new(ApiMessage::new(head.id, head.model, empty)),
+    }
+}
