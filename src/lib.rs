@@ -2,6 +2,7 @@
 
 mod error;
 pub mod message;
+pub mod model;
 mod usage;
 mod util;
 

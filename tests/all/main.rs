@@ -1,1 +1,3 @@
 //! Behaviour of the crate through its public API, one module a subject.
+
+mod prices;
