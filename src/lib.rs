@@ -3,6 +3,7 @@
 mod error;
 pub mod message;
 pub mod model;
+pub mod sdk;
 mod usage;
 mod util;
 
@@ -11,5 +12,6 @@ pub use message::{
     AssistantMessage, Content, Message, Messages, Part, Role, Todo, TodoStatus, ToolCall,
     ToolResult,
 };
+pub use sdk::{PermissionRequest, SdkMessage, StreamEvent};
 pub use usage::Usage;
 pub use util::{Secret, Values};

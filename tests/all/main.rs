@@ -1,3 +1,8 @@
 //! Behaviour of the crate through its public API, one module a subject.
 
 mod prices;
+mod sdk_content;
+mod sdk_golden;
+mod sdk_stream_event;
+mod sdk_unknown;
+mod sdk_wire;
