@@ -65,5 +65,9 @@ fn message(raw: Box<RawValue>) -> serde_json::Result<SdkMessage> {
             })));
         }
     };
-    with_extra(text, message, |message| &mut message.envelope_mut().extra)
+    let mut message = with_extra(text, message, |message| &mut message.envelope_mut().extra)?;
+    if let SdkMessage::Result(result) = &mut message {
+        result.forget_hosted();
+    }
+    Ok(message)
 }

@@ -278,6 +278,22 @@ impl ResultMessage {
         })
     }
 
+    /// Forgets what only the format's own hosts measure about themselves; it is never emitted.
+    pub(super) fn forget_hosted(&mut self) {
+        const KEYS: [&str; 5] = [
+            "request_sent_wall_ms",
+            "first_content_frame_ms",
+            "time_to_request_from_spawn_ms",
+            "warm_spare_claimed",
+            "time_origin_ms",
+        ];
+        self.envelope.extra.retain(|key, _| {
+            let is_post =
+                key.starts_with("first_stream_post_") || key.starts_with("first_text_post_");
+            !is_post && !KEYS.contains(&key.as_str())
+        });
+    }
+
     pub(super) fn write<M: SerializeMap>(&self, to: &mut Fields<'_, M>) -> Result<(), M::Error> {
         to.put("type", "result")?;
         to.put("subtype", &self.subtype)?;

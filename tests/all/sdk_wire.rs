@@ -319,3 +319,19 @@ fn messages_cross_threads() {
         None
     );
 }
+
+#[test]
+fn what_only_hosts_measure_is_not_passed_on() {
+    let mut hosted = result("success");
+    hosted["time_to_request_ms"] = 7.into();
+    let expected = hosted.clone();
+    for key in [
+        "request_sent_wall_ms",
+        "first_stream_post_wall_ms",
+        "warm_spare_claimed",
+    ] {
+        hosted[key] = 1.into();
+    }
+    let written = serde_json::to_value(read(&hosted)).expect("it writes");
+    assert_eq!(written, expected);
+}
