@@ -101,7 +101,7 @@ def entry(model, today):
     if tiers:
         row["prices"]["long"] = {"over": tiers[0].start} | {
             name: number(value.tiers[0].price if isinstance(value, Record) else value) for name, value in found.items()}
-    return {key: value for key, value in row.items() if value}
+    return {key: value for key, value in row.items() if value or key == "images"}
 
 
 def main(wheel, day):

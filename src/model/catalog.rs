@@ -223,9 +223,8 @@ struct ModelData {
     #[serde(default, rename = "match")]
     patterns: Vec<Pattern>,
     context_window: Option<u64>,
-    max_output_tokens: Option<u64>,
-    #[serde(default)]
-    images: bool,
+    max_output_tokens: Option<u32>,
+    images: Option<bool>,
     prices: Option<Prices>,
 }
 
@@ -252,7 +251,7 @@ impl ModelData {
             context_window: self.context_window.unwrap_or(default.context_window),
             max_output_tokens: self.max_output_tokens.unwrap_or(default.max_output_tokens),
             prices: self.prices,
-            images: self.images,
+            images: self.images.unwrap_or(default.images),
             prompt_cache: self.prices.is_some_and(|one| one.cache_read != one.input),
         };
         (

@@ -1,6 +1,6 @@
 //! What is known about one model.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
@@ -21,10 +21,10 @@ pub struct ModelProfile {
     /// How many tokens prompt and answer may have together.
     pub context_window: u64,
     /// How many tokens an answer may have.
-    pub max_output_tokens: u64,
+    pub max_output_tokens: u32,
     /// What tokens cost; `None` when that is not known.
     pub prices: Option<Prices>,
-    /// Whether the model is known to see images.
+    /// Whether the model takes images.
     pub images: bool,
     /// Whether tokens read from a prompt cache have a price of their own.
     pub prompt_cache: bool,
@@ -32,13 +32,13 @@ pub struct ModelProfile {
 
 impl Default for ModelProfile {
     /// What an unknown model is taken for: a window of 128,000 tokens, answers of 8,192, no
-    /// prices, text only.
+    /// prices, images taken.
     fn default() -> Self {
         Self {
             context_window: 128_000,
             max_output_tokens: 8_192,
             prices: None,
-            images: false,
+            images: true,
             prompt_cache: false,
         }
     }
@@ -54,7 +54,7 @@ impl ModelProfile {
 
     /// The same profile with another longest answer, in tokens.
     #[must_use]
-    pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
+    pub fn with_max_output_tokens(mut self, tokens: u32) -> Self {
         self.max_output_tokens = tokens;
         self
     }
@@ -87,7 +87,7 @@ impl ModelProfile {
 }
 
 /// Prices in US dollars per million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "PricesData")]
 #[non_exhaustive]
 pub struct Prices {
@@ -100,11 +100,12 @@ pub struct Prices {
     /// Prompt tokens written to the cache.
     pub cache_write: f64,
     /// What every token of a call with a long prompt costs, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrices>,
 }
 
 /// The prices of a call whose prompt is long, in US dollars per million tokens.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LongPrices {
     /// The prompt is long when it has more tokens than this, cached ones included.

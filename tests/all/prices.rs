@@ -194,3 +194,15 @@ fn a_damaged_table_is_an_error() {
         assert!(error.to_string().starts_with("model table: "), "{error}");
     }
 }
+
+#[test]
+fn prices_read_back_as_they_are_written() {
+    let prices = Prices::new(1.0, 2.0)
+        .with_cache(0.5, 1.25)
+        .with_long(10, Prices::new(3.0, 4.0));
+    let json = serde_json::to_string(&prices).expect("they write");
+    assert_eq!(
+        serde_json::from_str::<Prices>(&json).expect("they read"),
+        prices
+    );
+}
