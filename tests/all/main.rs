@@ -7,3 +7,10 @@ mod messages_validate;
 mod pretty;
 mod text;
 mod tokens;
+
+mod prices;
+mod sdk_content;
+mod sdk_golden;
+mod sdk_stream_event;
+mod sdk_unknown;
+mod sdk_wire;
