@@ -70,6 +70,8 @@ pub struct ModelRequest {
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
     visible: bool,
+    /// Whether nobody wants to see single events although the request is visible.
+    coarse: bool,
     held: bool,
     memo: RequestMemo,
 }
@@ -149,7 +151,7 @@ impl ModelRequest {
     /// Whether somebody sees the single events. When not, a provider may join neighbouring text
     /// events that arrived together.
     pub fn wants_events(&self) -> bool {
-        self.visible || !self.taps.is_empty()
+        (self.visible && !self.coarse) || !self.taps.is_empty()
     }
 
     /// The provider's slot for what it encoded in this run.
@@ -159,6 +161,11 @@ impl ModelRequest {
 
     pub(crate) fn show_events(mut self) -> Self {
         self.visible = true;
+        self
+    }
+
+    pub(crate) fn without_partials(mut self) -> Self {
+        self.coarse = true;
         self
     }
 

@@ -1,5 +1,6 @@
 //! What a tool call knows about the run it is part of.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,7 @@ use super::view::StateView;
 
 /// The run as seen from a tool call; the engine implements it.
 pub(crate) trait ToolHost: Send + Sync {
+    fn as_any(&self) -> &(dyn Any + Send + Sync);
     fn session_id(&self) -> &Arc<str>;
     fn run_id(&self) -> &str;
     fn progress(&self, call: &ToolCall, data: Value);
@@ -169,6 +171,11 @@ impl ToolContext {
     /// Tells work on the side when this call is over.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
+    }
+
+    /// The engine's own host, if that is what the context stands on.
+    pub(crate) fn host(&self) -> &(dyn Any + Send + Sync) {
+        self.host.as_any()
     }
 
     fn is_live(&self) -> bool {

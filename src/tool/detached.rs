@@ -32,6 +32,10 @@ struct State {
 pub(super) struct Detached(Mutex<State>);
 
 impl ToolHost for Detached {
+    fn as_any(&self) -> &(dyn std::any::Any + Send + Sync) {
+        self
+    }
+
     fn session_id(&self) -> &Arc<str> {
         &NO_SESSION
     }

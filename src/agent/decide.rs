@@ -1,0 +1,169 @@
+//! Whether a call may run: hooks, schema, gate, questions.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::hook::{Verdict, guard};
+use crate::message::{ToolCall, ToolResult};
+use crate::run::RunContext;
+use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
+use crate::state::PendingCall;
+use crate::tool::{Answer, GateDecision, GateRequest, Tool, parse_arguments};
+use crate::util::sync::lock;
+
+use super::config::{Config, Unanswered};
+
+/// What was decided about a call.
+pub(super) enum Permit {
+    /// It runs, with these arguments.
+    Run(ToolCall),
+    /// It does not, and this is its result.
+    Refuse(ToolResult),
+    /// It waits for an answer that comes later.
+    Park(PendingCall),
+    /// It does not, and the run ends as interrupted.
+    Interrupt(ToolResult),
+}
+
+/// What the hooks of `pre_tool_use` say together.
+pub(super) struct HookSay {
+    pub(super) call: ToolCall,
+    pub(super) verdict: Verdict,
+    pub(super) context: Vec<String>,
+}
+
+/// Asks every hook of `pre_tool_use`, in order. Each sees the arguments as the ones before it
+/// left them.
+pub(super) async fn ask_hooks(
+    config: &Config,
+    cx: &RunContext,
+    mut call: ToolCall,
+) -> Result<HookSay> {
+    let mut verdict = Verdict::Continue;
+    let mut context = Vec::new();
+    for hook in &config.hooks.pre_tool_use {
+        let timeout = config.limits.hook_timeout;
+        let future = hook.pre_tool_use(cx, &call);
+        let decision = guard(hook.name(), "pre_tool_use", timeout, None, future).await?;
+        if let Some(args) = decision.args {
+            call = call.with_args(args);
+        }
+        context.extend(decision.context);
+        verdict = verdict.combine(decision.verdict);
+    }
+    Ok(HookSay {
+        call,
+        verdict,
+        context,
+    })
+}
+
+/// Decides about a call on its final arguments.
+///
+/// `verdict` is what hooks said; a hook's allow answers a question of the mode, never a rule's.
+pub(super) async fn permit(
+    config: &Config,
+    cx: &RunContext,
+    tool: &Arc<dyn Tool>,
+    mut call: ToolCall,
+    verdict: Verdict,
+) -> Permit {
+    if let Err(text) = parse_arguments(&call, tool.parameters()) {
+        return Permit::Refuse(ToolResult::failed(&call, text));
+    }
+    match &verdict {
+        Verdict::Stop(reason) => {
+            cx.stop(reason.clone());
+            return Permit::Refuse(deny(cx, &call, "hook", reason));
+        }
+        Verdict::Deny(reason) => return Permit::Refuse(deny(cx, &call, "hook", reason)),
+        _ => {}
+    }
+    let request = GateRequest::new(
+        call.clone(),
+        tool.clone(),
+        cx.permission_mode(),
+        cx.session_id().clone(),
+    );
+    let question = match config.gate.check(&request).await {
+        Ok(GateDecision::Allow { args }) => {
+            if let Some(args) = args {
+                call = match replace_args(&call, tool, args) {
+                    Ok(call) => call,
+                    Err(refused) => return Permit::Refuse(refused),
+                };
+            }
+            match verdict {
+                Verdict::Ask(question) => question,
+                _ => return Permit::Run(call),
+            }
+        }
+        Ok(GateDecision::Deny { message }) => {
+            return Permit::Refuse(deny(cx, &call, "rule", &message));
+        }
+        Ok(GateDecision::Interrupt { message }) => {
+            return Permit::Interrupt(deny(cx, &call, "rule", &message));
+        }
+        Ok(GateDecision::Ask { question, by_rule }) => match verdict {
+            Verdict::Allow if !by_rule => return Permit::Run(call),
+            Verdict::Ask(hook_question) => hook_question,
+            _ => question,
+        },
+        Err(error) => {
+            let text = format!("the permission check failed: {error}");
+            return Permit::Refuse(deny(cx, &call, "other", &text));
+        }
+    };
+    ask(config, cx, &request, call, question).await
+}
+
+async fn ask(
+    config: &Config,
+    cx: &RunContext,
+    request: &GateRequest,
+    call: ToolCall,
+    question: String,
+) -> Permit {
+    match cx.ask(&call, question.clone()).await {
+        Answer::Allow => Permit::Run(call),
+        Answer::AllowForSession => {
+            if let Err(error) = config.gate.grant(request).await {
+                cx.warn(format!("the grant for this session was not kept: {error}"));
+            }
+            Permit::Run(call)
+        }
+        Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),
+        Answer::Unanswered if config.limits.unanswered == Unanswered::Park => {
+            let id = format!("pending_{}_{}", cx.run_id(), call.id).into();
+            Permit::Park(PendingCall::new(id, call, question))
+        }
+        Answer::Unanswered => {
+            let why = format!(
+                "permission denied (nobody is there to answer): {question}; \
+                 go on without this call or say what you would need"
+            );
+            Permit::Refuse(deny(cx, &call, "mode", &why))
+        }
+    }
+}
+
+fn replace_args(call: &ToolCall, tool: &Arc<dyn Tool>, args: Value) -> Result<ToolCall, ToolResult> {
+    let call = call.clone().with_args(args);
+    match parse_arguments(&call, tool.parameters()) {
+        Ok(_) => Ok(call),
+        Err(text) => Err(ToolResult::failed(&call, text)),
+    }
+}
+
+/// Notes and reports that a call was not allowed; its result carries the reason.
+pub(super) fn deny(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> ToolResult {
+    let reason = if reason.trim().is_empty() { "denied" } else { reason };
+    let mut denied = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
+    denied.decision_reason_type = Some(by.into());
+    cx.emit(SystemKind::PermissionDenied(Box::new(denied)));
+    let denial = PermissionDenial::new(call.name.clone(), call.id.clone(), call.args.clone());
+    lock(&cx.shared().stats).permission_denials.push(denial);
+    ToolResult::failed(call, reason)
+}

@@ -1,0 +1,106 @@
+//! Running one tool: its panics, its time, its signs of life.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::{Instant, sleep_until};
+
+use crate::error::BoxError;
+use crate::message::{ToolCall, ToolResult};
+use crate::run::RunContext;
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
+use crate::util::{Cancellation, panic};
+
+use super::call_host::{CallClock, CallHost, progress};
+
+/// How long a call may go without progress, and how often it is said to be alive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) timeout: Duration,
+    pub(super) heartbeat: Duration,
+}
+
+enum End {
+    Returned(Result<ToolOutput, BoxError>),
+    Panicked(String),
+    TimedOut,
+}
+
+/// Executes `call`. Whatever goes wrong is in the result.
+pub(super) async fn execute(
+    cx: &RunContext,
+    tool: &Arc<dyn Tool>,
+    call: &ToolCall,
+    clock: &Arc<CallClock>,
+    pace: Pace,
+) -> ToolResult {
+    let host = Arc::new(CallHost {
+        cx: cx.clone(),
+        clock: clock.clone(),
+    });
+    let cancellation = Cancellation::default();
+    let _cancel = cancellation.guard();
+    let (context, _live) = ToolContext::new(host, Arc::new(call.clone()), cancellation.clone());
+    match watch(cx, tool, call, clock, pace, context).await {
+        End::Returned(Ok(output)) => output.into_result(call),
+        End::Returned(Err(error)) => failed(call, &error),
+        End::Panicked(message) => {
+            ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
+        }
+        End::TimedOut => ToolResult::failed(
+            call,
+            format!(
+                "tool {:?} timed out: no progress for {:?}; it was cancelled",
+                call.name, pace.timeout
+            ),
+        ),
+    }
+}
+
+async fn watch(
+    cx: &RunContext,
+    tool: &Arc<dyn Tool>,
+    call: &ToolCall,
+    clock: &Arc<CallClock>,
+    pace: Pace,
+    context: ToolContext,
+) -> End {
+    let args = (*call.args).clone();
+    // The call itself is inside the future, so that a panic before its first await is caught.
+    let execution = AssertUnwindSafe(async move { tool.execute(context, args).await });
+    let mut execution = std::pin::pin!(execution.catch_unwind());
+    let mut beat = Instant::now() + pace.heartbeat;
+    loop {
+        let deadline = clock.moved() + pace.timeout;
+        tokio::select! {
+            biased;
+            end = &mut execution => {
+                return match end {
+                    Ok(returned) => End::Returned(returned),
+                    Err(payload) => End::Panicked(panic::message(&*payload).to_owned()),
+                };
+            }
+            () = sleep_until(deadline.min(beat)) => {}
+        }
+        let now = Instant::now();
+        if now >= clock.moved() + pace.timeout {
+            return End::TimedOut;
+        }
+        if now >= beat {
+            beat = now + pace.heartbeat;
+            let mut alive = progress(cx, call, clock);
+            alive.heartbeat = true;
+            cx.shared().push(alive.into());
+        }
+    }
+}
+
+fn failed(call: &ToolCall, error: &BoxError) -> ToolResult {
+    let mut result = ToolResult::failed(call, error.to_string());
+    if let Some(error) = error.downcast_ref::<ToolError>() {
+        result.details = error.details().cloned();
+    }
+    result
+}

@@ -1,0 +1,113 @@
+//! Building a turn's request.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::guard;
+use crate::message::{Message, Messages, ModelCheck};
+use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
+use crate::run::{OutputFormat, RunContext};
+
+use super::config::Config;
+
+/// What a run remembers about its requests, so that a turn looks only at what is new.
+#[derive(Default)]
+pub(super) struct Requests {
+    /// One for the history and one for what each hook made of it.
+    checks: Vec<ModelCheck>,
+    /// The message that stands for what was compacted, made once.
+    summary: Option<(Compaction, Arc<Message>)>,
+}
+
+impl Requests {
+    /// The request for this turn: the history as it is sent, changed by the hooks, with the
+    /// agent's options.
+    pub(super) async fn build(
+        &mut self,
+        config: &Config,
+        cx: &RunContext,
+        output: Option<&OutputFormat>,
+    ) -> Result<ModelRequest> {
+        let messages = self.view(cx);
+        let messages = self.modify(config, cx, messages).await?;
+        let options = &config.request;
+        let mut request = ModelRequest::new(messages)
+            .with_memo(cx.memo().clone())
+            .show_events();
+        request.system = cx.system().prompt();
+        request.tools = cx.tools().definitions();
+        request.max_tokens = options.max_tokens;
+        request.temperature = options.temperature;
+        request.stop = options.stop.clone();
+        request.settings = options.settings.clone();
+        request.response_format = output.map(|format| ResponseFormat::JsonSchema {
+            name: format.name.clone(),
+            schema: format.schema.clone(),
+        });
+        if !options.partial_messages {
+            request = request.without_partials();
+        }
+        Ok(request)
+    }
+
+    /// The history as the model sees it: a summary in place of what was compacted, leading
+    /// system messages moved to the system prompt.
+    fn view(&mut self, cx: &RunContext) -> Messages {
+        let (messages, compaction) =
+            cx.state(|state| (state.messages.clone(), state.compaction.clone()));
+        let mut view = match compaction {
+            Some(compaction) => self.summarized(&messages, compaction),
+            None => messages,
+        };
+        let is_system = |message: &&Arc<Message>| matches!(***message, Message::System(_));
+        let leading = view.as_slice().iter().take_while(is_system).count();
+        if leading > 0 {
+            let texts: Vec<_> = view.iter().take(leading).map(|message| message.text()).collect();
+            let text = texts.join("\n\n");
+            cx.system().section("history", text, Stability::Stable);
+            view = view.as_slice()[leading..].iter().cloned().collect();
+        }
+        view
+    }
+
+    fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
+        let through = compaction.through_message.min(messages.len());
+        let summary = match &self.summary {
+            Some((known, message)) if *known == compaction => message.clone(),
+            _ => {
+                let text = format!("[Summary of the conversation so far]\n\n{}", compaction.summary);
+                let message = Arc::new(Message::human(text));
+                self.summary = Some((compaction, message.clone()));
+                message
+            }
+        };
+        let rest = messages.as_slice()[through..].iter().cloned();
+        std::iter::once(summary).chain(rest).collect()
+    }
+
+    /// Passes the messages through every `modify_request`; what comes out must be sendable.
+    async fn modify(
+        &mut self,
+        config: &Config,
+        cx: &RunContext,
+        messages: Messages,
+    ) -> Result<Messages> {
+        let hooks = &config.hooks.modify_request;
+        self.checks.resize_with(hooks.len() + 1, ModelCheck::default);
+        let mut messages = messages;
+        self.checks[0].check(&messages)?;
+        for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
+            let timeout = config.limits.hook_timeout;
+            let future = hook.modify_request(cx, messages);
+            messages = guard(hook.name(), "modify_request", timeout, None, future).await?;
+            check.check(&messages).map_err(|problem| {
+                let text = format!(
+                    "hook `{}` left messages in modify_request that no model takes: {problem}",
+                    hook.name()
+                );
+                Error::new(ErrorKind::Hook, text).with_source(problem).attributed()
+            })?;
+        }
+        Ok(messages)
+    }
+}

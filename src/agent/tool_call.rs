@@ -1,0 +1,196 @@
+//! One tool call, from the model's wish to its result.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::FutureExt;
+use serde_json::json;
+
+use crate::hook::{Core, Onion, Verdict, guard};
+use crate::message::{Part, ToolCall, ToolResult};
+use crate::run::RunContext;
+use crate::state::{PendingCall, Record};
+use crate::tool::Tool;
+
+use super::agent::Agent;
+use super::call_host::{CallClock, progress};
+use super::decide::{HookSay, Permit, ask_hooks, permit};
+use super::drive::Keeper;
+use super::execute::{Pace, execute};
+
+/// What a call came to.
+pub(super) enum Outcome {
+    Done(ToolResult),
+    Parked(PendingCall),
+    Interrupt(ToolResult),
+}
+
+/// What every call of a turn needs.
+#[derive(Clone, Copy)]
+pub(super) struct Calls<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) cx: &'a RunContext,
+    pub(super) keeper: &'a Keeper,
+}
+
+impl Calls<'_> {
+    /// Decides about a call and runs it. `started` is set just before the tool may run.
+    pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Outcome {
+        let tool = match self.cx.tools().resolve(&call.name) {
+            Ok(tool) => tool,
+            Err(text) => return Outcome::Done(ToolResult::failed(&call, text)),
+        };
+        if !call.args.is_object() {
+            // Not even hooks get to see arguments that could not be parsed.
+            return match permit(self.agent.config(), self.cx, &tool, call, Verdict::Continue).await {
+                Permit::Refuse(result) => Outcome::Done(result),
+                _ => unreachable!("arguments that are no object never match an object schema"),
+            };
+        }
+        let said = match ask_hooks(self.agent.config(), self.cx, call.clone()).await {
+            Ok(said) => said,
+            Err(error) => return Outcome::Done(ToolResult::failed(&call, error.to_string())),
+        };
+        let HookSay {
+            call,
+            verdict,
+            context,
+        } = said;
+        let outcome = match permit(self.agent.config(), self.cx, &tool, call, verdict).await {
+            Permit::Run(call) => self.run_permitted(&tool, call, started).await,
+            Permit::Refuse(result) => Outcome::Done(result),
+            Permit::Park(pending) => return Outcome::Parked(pending),
+            Permit::Interrupt(result) => return Outcome::Interrupt(result),
+        };
+        match outcome {
+            Outcome::Done(mut result) => {
+                let parts = context.into_iter().map(Part::Text);
+                result.content.parts_mut().extend(parts);
+                Outcome::Done(result)
+            }
+            other => other,
+        }
+    }
+
+    /// Runs a call that may run: what a later approval comes to, too.
+    pub(super) async fn run_permitted(
+        &self,
+        tool: &Arc<dyn Tool>,
+        call: ToolCall,
+        started: &AtomicBool,
+    ) -> Outcome {
+        if !tool.side_effect().is_read_only() && !tool.is_idempotent() {
+            let record = Record::ToolStarted {
+                call_id: call.id.clone(),
+            };
+            if let Err(error) = self.keeper.append(vec![record]).await {
+                let text = format!("the call was not run, for its start could not be stored: {error}");
+                return Outcome::Done(ToolResult::failed(&call, text));
+            }
+        }
+        started.store(true, Ordering::Release);
+        let clock = CallClock::start();
+        let begin = progress(self.cx, &call, &clock)
+            .with_data(json!({"state": "started", "args": &*call.args}));
+        self.cx.shared().push(begin.into());
+        let result = self.wrap(tool, call.clone(), &clock).await;
+        let result = self.post(&call, result).await;
+        let done = progress(self.cx, &call, &clock).with_data(json!({
+            "state": "done",
+            "is_error": result.is_error,
+            "output": result.content.text(),
+        }));
+        self.cx.shared().push(done.into());
+        Outcome::Done(result)
+    }
+
+    async fn wrap(
+        &self,
+        tool: &Arc<dyn Tool>,
+        call: ToolCall,
+        clock: &Arc<CallClock>,
+    ) -> ToolResult {
+        let config = self.agent.config();
+        let pace = Pace {
+            timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
+            heartbeat: config.limits.heartbeat,
+        };
+        if config.hooks.wrap_tool_call.is_empty() {
+            return execute(self.cx, tool, &call, clock, pace).await;
+        }
+        let onion = Onion {
+            hooks: config.hooks.wrap_tool_call.clone(),
+            context: self.cx.clone(),
+            core: centre(self.agent, tool, &call, clock, pace),
+            timeout: config.limits.hook_timeout,
+            repeatable: tool.is_idempotent(),
+        };
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let refused = call.clone();
+        match onion.run(call).await {
+            Ok(mut result) => {
+                // Whatever hooks did: the result answers this call and no other.
+                result.tool_call_id = id;
+                result.name = name;
+                result
+            }
+            Err(error) => ToolResult::failed(&refused, error.to_string()),
+        }
+    }
+
+    async fn post(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
+        let config = self.agent.config();
+        for hook in &config.hooks.post_tool_use {
+            let timeout = config.limits.hook_timeout;
+            let future = hook.post_tool_use(self.cx, call, result.clone());
+            match guard(hook.name(), "post_tool_use", timeout, None, future).await {
+                Ok(changed) => result = changed,
+                Err(error) => return ToolResult::failed(call, error.to_string()),
+            }
+        }
+        result.tool_call_id = call.id.clone();
+        result.name = call.name.clone();
+        result
+    }
+}
+
+/// The centre of a tool onion. A call that a hook has changed since it was permitted is decided
+/// about again: what runs is what was looked at.
+fn centre(
+    agent: &Agent,
+    tool: &Arc<dyn Tool>,
+    permitted: &ToolCall,
+    clock: &Arc<CallClock>,
+    pace: Pace,
+) -> Core<ToolCall> {
+    let (agent, tool) = (agent.clone(), tool.clone());
+    let (permitted, clock) = (permitted.clone(), clock.clone());
+    Arc::new(move |cx, call| {
+        let (agent, tool) = (agent.clone(), tool.clone());
+        let (permitted, clock) = (permitted.clone(), clock.clone());
+        async move {
+            let mut call = call;
+            if call.name != permitted.name {
+                let text = format!(
+                    "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
+                    permitted.name, call.name
+                );
+                return Ok(ToolResult::failed(&permitted, text));
+            }
+            call.id = permitted.id.clone();
+            if call.args != permitted.args {
+                call = match permit(agent.config(), &cx, &tool, call, Verdict::Continue).await {
+                    Permit::Run(call) => call,
+                    Permit::Refuse(result) | Permit::Interrupt(result) => return Ok(result),
+                    Permit::Park(_) => {
+                        let text = "the call was changed after it was permitted, and nobody \
+                                    answered about the change";
+                        return Ok(ToolResult::failed(&permitted, text));
+                    }
+                };
+            }
+            Ok(execute(&cx, &tool, &call, &clock, pace).await)
+        }
+        .boxed()
+    })
+}
