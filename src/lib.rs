@@ -1,8 +1,11 @@
 //! An embeddable LLM agent core.
 
+pub mod backend;
 mod error;
 pub mod message;
 pub mod model;
+pub mod tool;
+pub mod trace;
 mod usage;
 mod util;
 
@@ -13,5 +16,14 @@ pub use message::{
     ToolResult,
 };
 pub use model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, StopReason};
+#[cfg(feature = "schema")]
+pub use schemars;
+pub use serde_json;
+#[cfg(feature = "http")]
+pub use tool::HttpTool;
+pub use tool::{
+    Answer, FuncTool, IntoToolResult, Json, PermissionMode, Tool, ToolContext, ToolError,
+    ToolOutput, ToolRegistry,
+};
 pub use usage::Usage;
 pub use util::{Secret, Values};
