@@ -4,6 +4,7 @@ pub mod backend;
 mod error;
 pub mod message;
 pub mod model;
+pub mod sdk;
 pub mod tool;
 pub mod trace;
 mod usage;
@@ -18,6 +19,7 @@ pub use message::{
 pub use model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, StopReason};
 #[cfg(feature = "schema")]
 pub use schemars;
+pub use sdk::{PermissionRequest, SdkMessage, StreamEvent};
 pub use serde_json;
 #[cfg(feature = "http")]
 pub use tool::HttpTool;

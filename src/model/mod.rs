@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod catalog;
 mod compactor;
 mod event;
 mod fold;
@@ -33,13 +34,14 @@ mod stop;
 mod system;
 mod taps;
 
+pub use catalog::Catalog;
 pub use compactor::{Compaction, CompactionTrigger, Compactor, NoCompaction};
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub use memo::RequestMemo;
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
-pub use profile::{ModelProfile, Prices};
+pub use profile::{LongPrices, ModelProfile, Prices};
 pub use prompter::{PromptContext, Prompter, StaticPrompt};
 pub use request::{ModelRequest, ToolDefinition};
 pub use response::ModelResponse;

@@ -1,6 +1,12 @@
 //! Behaviour of the crate through its public API, one module a subject.
 
 mod backend_memory;
+mod prices;
+mod sdk_content;
+mod sdk_golden;
+mod sdk_stream_event;
+mod sdk_unknown;
+mod sdk_wire;
 #[cfg(feature = "http")]
 mod tool_http;
 mod tool_schema;

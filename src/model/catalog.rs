@@ -1,0 +1,262 @@
+//! What is known about many models.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+
+use super::profile::{ModelProfile, Prices};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The table that comes with the crate; `data/README.md` has its source, licence and format.
+const BUILTIN: &str = include_str!("../../data/models.json");
+
+/// Profiles of models, found by the ids that people and providers use for them.
+///
+/// ```
+/// use agentcore::{Usage, model::{Catalog, ModelProfile}};
+///
+/// let mut catalog = Catalog::builtin().clone();
+/// let sonnet = catalog.lookup("anthropic:claude-sonnet-4-5-20250929").expect("it is in the table");
+/// assert_eq!(sonnet.context_window, 200_000);
+/// assert!(catalog.lookup("my-model").is_none());
+///
+/// catalog.insert("my-model", ModelProfile::default().with_context_window(32_768));
+/// assert_eq!(catalog.lookup("vllm:my-model").map(|profile| profile.context_window), Some(32_768));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    inserted: HashMap<String, ModelProfile>,
+    /// The last one that knows a model wins.
+    tables: Vec<Arc<Table>>,
+}
+
+#[derive(Debug)]
+struct Table {
+    providers: Vec<Provider>,
+}
+
+#[derive(Debug)]
+struct Provider {
+    names: Vec<String>,
+    /// Serves other makers' models: their ids mean it only where it is named.
+    host: bool,
+    models: Vec<(Vec<Pattern>, ModelProfile)>,
+}
+
+/// How an id is recognised. All texts are in lower case.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Pattern {
+    Exact(String),
+    Prefix(String),
+    Suffix(String),
+    Contains(String),
+}
+
+impl Pattern {
+    /// How well it fits: exactly before in part, more text before less.
+    fn fit(&self, id: &str, undated: &str) -> Option<(u8, usize)> {
+        match self {
+            Self::Exact(text) if id == text => Some((2, text.len())),
+            Self::Exact(text) if undated == text => Some((1, text.len())),
+            Self::Prefix(text) if id.starts_with(&**text) => Some((0, text.len())),
+            Self::Suffix(text) if id.ends_with(&**text) => Some((0, text.len())),
+            Self::Contains(text) if id.contains(&**text) => Some((0, text.len())),
+            _ => None,
+        }
+    }
+
+    fn lowered(self) -> Self {
+        match self {
+            Self::Exact(text) => Self::Exact(text.to_lowercase()),
+            Self::Prefix(text) => Self::Prefix(text.to_lowercase()),
+            Self::Suffix(text) => Self::Suffix(text.to_lowercase()),
+            Self::Contains(text) => Self::Contains(text.to_lowercase()),
+        }
+    }
+}
+
+impl Catalog {
+    /// A catalog that knows no model.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The catalog that comes with the crate. It is read on first use; a clone shares the table.
+    pub fn builtin() -> &'static Self {
+        static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+            Catalog::from_json(BUILTIN).expect("the table was read when the crate was tested")
+        });
+        &CATALOG
+    }
+
+    /// Reads a table in the format that `data/README.md` describes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when the text is not such a table.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let data: TableData = serde_json::from_str(text).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("model table: {error}")).with_source(error)
+        })?;
+        let providers = data.providers.into_iter().map(Provider::from).collect();
+        Ok(Self {
+            inserted: HashMap::new(),
+            tables: vec![Arc::new(Table { providers })],
+        })
+    }
+
+    /// Adds one model, by its whole id or by the part after the provider's name, in place of
+    /// whatever was known about it.
+    pub fn insert(&mut self, id: impl AsRef<str>, profile: ModelProfile) {
+        self.inserted.insert(id.as_ref().to_lowercase(), profile);
+    }
+
+    /// Puts another catalog on top: where both know a model, `other` is right. Models that were
+    /// [inserted](Self::insert) one by one still come before every table.
+    pub fn merge(&mut self, other: Self) {
+        self.inserted.extend(other.inserted);
+        self.tables.extend(other.tables);
+    }
+
+    /// What is known about `model`.
+    ///
+    /// One provider's name in front (`anthropic:` or `anthropic/`) restricts the search to that
+    /// provider. Upper and lower case are the same, and a date at the end (`-20250929`,
+    /// `-2025-09-29`, `@20250929`) or `-latest` may be missing from the table. `None` means
+    /// unknown, which is not the same as free.
+    pub fn lookup(&self, model: &str) -> Option<ModelProfile> {
+        let model = model.to_lowercase();
+        let split = model.split_once([':', '/']);
+        if let Some(profile) = self.inserted.get(&model) {
+            return Some(*profile);
+        }
+        if let Some(profile) = split.and_then(|(_, id)| self.inserted.get(id)) {
+            return Some(*profile);
+        }
+        self.tables
+            .iter()
+            .rev()
+            .find_map(|table| table.lookup(&model, split))
+    }
+}
+
+impl<I: AsRef<str>> Extend<(I, ModelProfile)> for Catalog {
+    fn extend<T: IntoIterator<Item = (I, ModelProfile)>>(&mut self, models: T) {
+        for (id, profile) in models {
+            self.insert(id, profile);
+        }
+    }
+}
+
+impl Table {
+    fn lookup(&self, model: &str, split: Option<(&str, &str)>) -> Option<ModelProfile> {
+        let named = split.and_then(|(name, id)| {
+            let is_named = |provider: &&Provider| provider.names.iter().any(|own| own == name);
+            Some((self.providers.iter().find(is_named)?, id))
+        });
+        match named {
+            Some((provider, id)) => best([provider], id),
+            // What is left of a colon is a provider this table does not have, such as a local
+            // server that runs an open model under its usual name.
+            None if model.contains(':') => None,
+            None => best(self.providers.iter().filter(|one| !one.host), model),
+        }
+    }
+}
+
+/// The profile whose pattern fits best; of equals, the first.
+fn best<'a>(providers: impl IntoIterator<Item = &'a Provider>, id: &str) -> Option<ModelProfile> {
+    let undated = undated(id);
+    let mut found: Option<((u8, usize), ModelProfile)> = None;
+    for (patterns, profile) in providers.into_iter().flat_map(|one| &one.models) {
+        let fit = patterns.iter().filter_map(|one| one.fit(id, undated)).max();
+        if let Some(fit) = fit
+            && found.is_none_or(|(other, _)| fit > other)
+        {
+            found = Some((fit, *profile));
+        }
+    }
+    found.map(|(_, profile)| profile)
+}
+
+/// The id without a date or `-latest` at its end.
+fn undated(id: &str) -> &str {
+    const SHAPES: [&str; 3] = ["-dddddddd", "@dddddddd", "-dddd-dd-dd"];
+    let fits = |tail: &[u8], shape: &[u8]| {
+        tail.iter().zip(shape).all(|(have, want)| match want {
+            b'd' => have.is_ascii_digit(),
+            _ => have == want,
+        })
+    };
+    for shape in SHAPES {
+        let Some(head) = id.len().checked_sub(shape.len()) else {
+            continue;
+        };
+        // A tail that fits is ASCII, so it begins at a character.
+        if fits(&id.as_bytes()[head..], shape.as_bytes()) {
+            return &id[..head];
+        }
+    }
+    id.strip_suffix("-latest").unwrap_or(id)
+}
+
+#[derive(Deserialize)]
+struct TableData {
+    providers: Vec<ProviderData>,
+}
+
+#[derive(Deserialize)]
+struct ProviderData {
+    id: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    #[serde(default)]
+    host: bool,
+    models: Vec<ModelData>,
+}
+
+#[derive(Deserialize)]
+struct ModelData {
+    id: String,
+    #[serde(default, rename = "match")]
+    patterns: Vec<Pattern>,
+    context_window: Option<u64>,
+    max_output_tokens: Option<u32>,
+    images: Option<bool>,
+    prices: Option<Prices>,
+}
+
+impl From<ProviderData> for Provider {
+    fn from(data: ProviderData) -> Self {
+        let mut names = data.aliases;
+        names.push(data.id);
+        Self {
+            names: names.iter().map(|name| name.to_lowercase()).collect(),
+            host: data.host,
+            models: data.models.into_iter().map(ModelData::into_model).collect(),
+        }
+    }
+}
+
+impl ModelData {
+    fn into_model(self) -> (Vec<Pattern>, ModelProfile) {
+        let default = ModelProfile::default();
+        let mut patterns = self.patterns;
+        if patterns.is_empty() {
+            patterns.push(Pattern::Exact(self.id));
+        }
+        let profile = ModelProfile {
+            context_window: self.context_window.unwrap_or(default.context_window),
+            max_output_tokens: self.max_output_tokens.unwrap_or(default.max_output_tokens),
+            prices: self.prices,
+            images: self.images.unwrap_or(default.images),
+            prompt_cache: self.prices.is_some_and(|one| one.cache_read != one.input),
+        };
+        (
+            patterns.into_iter().map(Pattern::lowered).collect(),
+            profile,
+        )
+    }
+}

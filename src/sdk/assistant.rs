@@ -1,0 +1,219 @@
+//! Answers of the model.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::block::{self, Blocks};
+use super::envelope::Envelope;
+use super::fields::{Fields, read, with_extra, words};
+use crate::message::Message;
+use crate::usage::Usage;
+
+words! {
+    /// Why an answer failed.
+    AssistantErrorKind {
+        /// The key is missing or was refused.
+        AuthenticationFailed = "authentication_failed",
+        /// The organisation does not allow this sign-in.
+        OauthOrgNotAllowed = "oauth_org_not_allowed",
+        /// The account is on hold.
+        AccountOnHold = "account_on_hold",
+        /// The account must be verified.
+        VerificationRequired = "verification_required",
+        /// Credit or a spend limit is used up.
+        BillingError = "billing_error",
+        /// Too many requests.
+        RateLimit = "rate_limit",
+        /// The provider is overloaded.
+        Overloaded = "overloaded",
+        /// The provider refused the request as malformed.
+        InvalidRequest = "invalid_request",
+        /// There is no such model.
+        ModelNotFound = "model_not_found",
+        /// The provider failed.
+        ServerError = "server_error",
+        /// The answer was cut at its longest.
+        MaxOutputTokens = "max_output_tokens",
+        /// The cloud's credential was refused.
+        CloudCredentialError = "cloud_credential_error",
+        /// Anything else.
+        Unknown = "unknown",
+    }
+}
+
+/// An answer of the model, complete. Type `assistant`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AssistantEvent {
+    /// What every message carries.
+    pub envelope: Envelope,
+    /// The answer.
+    pub message: ApiMessage,
+    /// Why it failed, for an answer that stands for a failure.
+    pub error: Option<AssistantErrorKind>,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+    /// Messages that this one replaces: they are void.
+    pub supersedes: Vec<Uuid>,
+    /// Whether the answer was cut short by an interrupt.
+    pub aborted: bool,
+}
+
+#[derive(serde::Deserialize)]
+struct Wire {
+    message: ApiMessage,
+    error: Option<AssistantErrorKind>,
+    request_id: Option<String>,
+    supersedes: Option<Vec<Uuid>>,
+    aborted: Option<bool>,
+}
+
+impl AssistantEvent {
+    /// An answer.
+    pub fn new(envelope: Envelope, message: ApiMessage) -> Self {
+        Self {
+            envelope,
+            message,
+            error: None,
+            request_id: None,
+            supersedes: Vec::new(),
+            aborted: false,
+        }
+    }
+
+    /// The text of the answer.
+    pub fn text(&self) -> Cow<'_, str> {
+        self.message.message.text()
+    }
+
+    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+        let wire: Wire = read(text)?;
+        Ok(Self {
+            envelope: read(text)?,
+            message: wire.message,
+            error: wire.error,
+            request_id: wire.request_id,
+            supersedes: wire.supersedes.unwrap_or_default(),
+            aborted: wire.aborted.unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn write<M: SerializeMap>(&self, to: &mut Fields<'_, M>) -> Result<(), M::Error> {
+        to.put("type", "assistant")?;
+        to.put("message", &self.message)?;
+        to.maybe("error", &self.error)?;
+        to.maybe("request_id", &self.request_id)?;
+        to.list("supersedes", &self.supersedes)?;
+        to.flag("aborted", self.aborted)?;
+        self.envelope.write(to, true)
+    }
+}
+
+/// A message of the Messages API: what the model said, and how.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ApiMessage {
+    /// The provider's id of the message.
+    pub id: Arc<str>,
+    /// The model that answered.
+    pub model: Arc<str>,
+    /// What it said, shared with the history.
+    pub message: Arc<Message>,
+    /// Why it stopped; `None` while it writes.
+    pub stop_reason: Option<Arc<str>>,
+    /// The stop sequence that was met.
+    pub stop_sequence: Option<Arc<str>>,
+    /// The tokens of this call.
+    pub usage: Usage,
+    /// Fields this crate does not interpret.
+    pub extra: Map<String, Value>,
+}
+
+#[derive(serde::Deserialize)]
+struct ApiWire {
+    #[serde(default)]
+    id: Arc<str>,
+    #[serde(default)]
+    model: Arc<str>,
+    content: Box<RawValue>,
+    stop_reason: Option<Arc<str>>,
+    stop_sequence: Option<Arc<str>>,
+    #[serde(default)]
+    usage: Option<Usage>,
+}
+
+impl ApiMessage {
+    /// A message of `model`.
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        model: impl Into<Arc<str>>,
+        message: impl Into<Arc<Message>>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            model: model.into(),
+            message: message.into(),
+            stop_reason: None,
+            stop_sequence: None,
+            usage: Usage::default(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The same message with the reason it stopped for.
+    #[must_use]
+    pub fn with_stop_reason(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.stop_reason = Some(reason.into());
+        self
+    }
+
+    /// The same message with its tokens.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+}
+
+impl Serialize for ApiMessage {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut to = Fields::new(to.serialize_map(None)?, &self.extra);
+        to.put("id", &*self.id)?;
+        to.put("type", "message")?;
+        to.put("role", "assistant")?;
+        to.put("model", &*self.model)?;
+        to.put("content", &Blocks(self.message.content().parts()))?;
+        to.put("stop_reason", &self.stop_reason)?;
+        to.put("stop_sequence", &self.stop_sequence)?;
+        to.put("usage", &self.usage)?;
+        to.end()
+    }
+}
+
+/// Reads from JSON text, as [`SdkMessage`](super::SdkMessage).
+impl<'de> Deserialize<'de> for ApiMessage {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        api_message(raw.get()).map_err(D::Error::custom)
+    }
+}
+
+fn api_message(text: &str) -> serde_json::Result<ApiMessage> {
+    let wire: ApiWire = read(text)?;
+    let message = ApiMessage {
+        id: wire.id,
+        model: wire.model,
+        message: Arc::new(Message::ai(block::content(&wire.content)?)),
+        stop_reason: wire.stop_reason,
+        stop_sequence: wire.stop_sequence,
+        usage: wire.usage.unwrap_or_default(),
+        extra: Map::new(),
+    };
+    with_extra(text, message, |message| &mut message.extra)
+}

@@ -1,0 +1,109 @@
+//! What every message carries.
+
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::SerializeMap;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::fields::Fields;
+
+/// What every message carries besides its own fields.
+///
+/// The default has no id, no session and the number 0, as a client's message that says nothing.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Envelope {
+    /// The message's own id. Nil when a client sent the message without one.
+    #[serde(default, deserialize_with = "lenient_uuid")]
+    pub uuid: Uuid,
+    /// Which session it belongs to. Empty when a client did not say.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub session_id: Arc<str>,
+    /// Its number in the run, from 0. This is an extension: other emitters number nothing.
+    #[serde(default, deserialize_with = "lenient_number")]
+    pub seq: u64,
+    /// The tool call it happened in, for messages of a subagent.
+    #[serde(default)]
+    pub parent_tool_use_id: Option<Arc<str>>,
+    /// Fields this crate does not interpret, written back as they were read. Those inside of a
+    /// known field are kept under its name.
+    #[serde(skip)]
+    pub extra: Map<String, Value>,
+}
+
+impl Envelope {
+    /// The keys that are the envelope's on every message.
+    pub(super) const KEYS: [&str; 6] = [
+        "type",
+        "subtype",
+        "uuid",
+        "session_id",
+        "seq",
+        "parent_tool_use_id",
+    ];
+
+    /// An envelope with a new random id.
+    pub fn new(session_id: impl Into<Arc<str>>, seq: u64) -> Self {
+        // Ids name messages and guard nothing, so the fast generator serves: a system call for
+        // each streamed delta would cost more than the delta.
+        let random = fastrand::u128(..).to_be_bytes();
+        Self {
+            uuid: uuid::Builder::from_random_bytes(random).into_uuid(),
+            session_id: session_id.into(),
+            seq,
+            parent_tool_use_id: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// The same envelope with a given id.
+    #[must_use]
+    pub fn with_uuid(mut self, uuid: Uuid) -> Self {
+        self.uuid = uuid;
+        self
+    }
+
+    /// The same envelope of a message from inside the tool call `id`.
+    #[must_use]
+    pub fn with_parent(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.parent_tool_use_id = Some(id.into());
+        self
+    }
+
+    /// Writes the fields. `parent` says whether the message declares `parent_tool_use_id`, as
+    /// `null` when there is none.
+    pub(super) fn write<M: SerializeMap>(
+        &self,
+        to: &mut Fields<'_, M>,
+        parent: bool,
+    ) -> Result<(), M::Error> {
+        if parent || self.parent_tool_use_id.is_some() {
+            to.put("parent_tool_use_id", &self.parent_tool_use_id)?;
+        }
+        if !self.uuid.is_nil() {
+            to.put("uuid", &self.uuid)?;
+        }
+        if !self.session_id.is_empty() {
+            to.put("session_id", &*self.session_id)?;
+        }
+        to.put("seq", &self.seq)
+    }
+}
+
+/// An id that is no UUID reads as nil; its text stays among the unknown fields.
+fn lenient_uuid<'de, D: Deserializer<'de>>(from: D) -> Result<Uuid, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    Ok(text
+        .and_then(|text| Uuid::parse_str(&text).ok())
+        .unwrap_or_default())
+}
+
+fn lenient_text<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+fn lenient_number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}

@@ -1,0 +1,187 @@
+//! One message of the stream.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::assistant::AssistantEvent;
+use super::envelope::Envelope;
+use super::partial::{ApiStreamEvent, BlockDelta, PartialEvent};
+use super::progress::{PermissionRequest, ToolProgress};
+use super::result::ResultMessage;
+use super::system::SystemEvent;
+use super::user::UserEvent;
+
+/// What a run says: one message of its stream.
+///
+/// It serialises as one flat JSON object, `type` first, in the message format of the Claude Agent
+/// SDK (declared shapes of `@anthropic-ai/claude-agent-sdk` 0.3.330), and reads such messages
+/// from JSON text, unknown types and fields included.
+///
+/// ```
+/// use agentcore::SdkMessage;
+///
+/// let line = r#"{"type":"result","subtype":"success","is_error":false,"num_turns":1,
+///     "duration_ms":12,"duration_api_ms":10,"result":"4","stop_reason":"end_turn",
+///     "total_cost_usd":0.001,"usage":{"input_tokens":9,"output_tokens":1},"modelUsage":{},
+///     "permission_denials":[],"uuid":"7f8e6a3c-4b1f-4b8e-9d7a-0a1b2c3d4e5f","session_id":"s"}"#;
+/// let message: SdkMessage = serde_json::from_str(line)?;
+/// let result = message.as_result().expect("a result");
+/// assert_eq!(result.result.as_deref(), Some("4"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SdkMessage {
+    /// What happens around the conversation; `system/init` is the first message of a run.
+    System(SystemEvent),
+    /// An answer of the model, complete.
+    Assistant(Box<AssistantEvent>),
+    /// What is said to the model: input, or the results of a turn's tool calls.
+    User(Box<UserEvent>),
+    /// The end of a run; the last message.
+    Result(Box<ResultMessage>),
+    /// A piece of an answer, while it is written.
+    StreamEvent(PartialEvent),
+    /// A tool call that starts, goes on, or ends.
+    ToolProgress(Box<ToolProgress>),
+    /// A call waits for somebody's word. An extension of the format.
+    PermissionRequest(Box<PermissionRequest>),
+    /// A message of a type this version does not know.
+    Unknown(Box<UnknownMessage>),
+}
+
+/// A message of an unknown type, kept whole.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UnknownMessage {
+    /// What could be read of the common fields. Not written: `raw` is.
+    pub envelope: Envelope,
+    /// The `type`.
+    pub kind: Arc<str>,
+    /// The whole message, which is what is written.
+    pub raw: Arc<RawValue>,
+}
+
+impl PartialEq for UnknownMessage {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw.get() == other.raw.get()
+    }
+}
+
+impl SdkMessage {
+    /// The common fields.
+    pub fn envelope(&self) -> &Envelope {
+        match self {
+            Self::System(one) => &one.envelope,
+            Self::Assistant(one) => &one.envelope,
+            Self::User(one) => &one.envelope,
+            Self::Result(one) => &one.envelope,
+            Self::StreamEvent(one) => &one.envelope,
+            Self::ToolProgress(one) => &one.envelope,
+            Self::PermissionRequest(one) => &one.envelope,
+            Self::Unknown(one) => &one.envelope,
+        }
+    }
+
+    /// The common fields, to change.
+    pub fn envelope_mut(&mut self) -> &mut Envelope {
+        match self {
+            Self::System(one) => &mut one.envelope,
+            Self::Assistant(one) => &mut one.envelope,
+            Self::User(one) => &mut one.envelope,
+            Self::Result(one) => &mut one.envelope,
+            Self::StreamEvent(one) => &mut one.envelope,
+            Self::ToolProgress(one) => &mut one.envelope,
+            Self::PermissionRequest(one) => &mut one.envelope,
+            Self::Unknown(one) => &mut one.envelope,
+        }
+    }
+
+    /// The message's own id.
+    pub fn uuid(&self) -> Uuid {
+        self.envelope().uuid
+    }
+
+    /// Which session it belongs to.
+    pub fn session_id(&self) -> &str {
+        &self.envelope().session_id
+    }
+
+    /// Its number in the run.
+    pub fn seq(&self) -> u64 {
+        self.envelope().seq
+    }
+
+    /// The tool call it happened in, for messages of a subagent.
+    pub fn parent_tool_use_id(&self) -> Option<&str> {
+        self.envelope().parent_tool_use_id.as_deref()
+    }
+
+    /// The text that was just written, when this is such a piece.
+    pub fn text_delta(&self) -> Option<&str> {
+        match self {
+            Self::StreamEvent(PartialEvent {
+                event:
+                    ApiStreamEvent::ContentBlockDelta {
+                        delta: BlockDelta::Text(text),
+                        ..
+                    },
+                ..
+            }) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text of a complete answer of the model.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Assistant(event) => Some(event.text()),
+            _ => None,
+        }
+    }
+
+    /// The result, when this is the end of the run.
+    pub fn as_result(&self) -> Option<&ResultMessage> {
+        match self {
+            Self::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the end of the run.
+    pub fn is_result(&self) -> bool {
+        matches!(self, Self::Result(_))
+    }
+}
+
+macro_rules! from_boxed {
+    ($($variant:ident($event:ident)),*) => {$(
+        impl From<$event> for SdkMessage {
+            fn from(event: $event) -> Self {
+                Self::$variant(Box::new(event))
+            }
+        }
+    )*};
+}
+from_boxed!(
+    Assistant(AssistantEvent),
+    User(UserEvent),
+    Result(ResultMessage),
+    ToolProgress(ToolProgress),
+    PermissionRequest(PermissionRequest)
+);
+
+impl From<SystemEvent> for SdkMessage {
+    fn from(event: SystemEvent) -> Self {
+        Self::System(event)
+    }
+}
+
+impl From<PartialEvent> for SdkMessage {
+    fn from(event: PartialEvent) -> Self {
+        Self::StreamEvent(event)
+    }
+}

@@ -1,0 +1,308 @@
+//! What system messages say of runs, requests and calls.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::assistant::AssistantErrorKind;
+use super::fields::words;
+
+/// A turn begins, with what it can do. Subtype `init`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Init {
+    /// The model that will be asked.
+    pub model: Arc<str>,
+    /// The working directory.
+    pub cwd: String,
+    /// The names of the tools.
+    pub tools: Vec<Arc<str>>,
+    /// The MCP servers.
+    pub mcp_servers: Vec<McpServerStatus>,
+    /// The permission mode: `default`, `plan`, ...
+    #[serde(rename = "permissionMode")]
+    pub permission_mode: Arc<str>,
+    /// The version of the program that emits the stream.
+    #[serde(rename = "claude_code_version")]
+    pub version: Arc<str>,
+    /// Where the key comes from; `none` when that is not told.
+    #[serde(rename = "apiKeySource")]
+    pub api_key_source: Arc<str>,
+    /// The names of the slash commands.
+    pub slash_commands: Vec<Arc<str>>,
+    /// The output style.
+    pub output_style: Arc<str>,
+    /// The names of the skills.
+    pub skills: Vec<Arc<str>>,
+    /// The names of the subagents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Arc<str>>,
+    /// The plugins.
+    pub plugins: Vec<Value>,
+}
+
+impl Init {
+    /// A turn of `model` with these tools in `cwd`, emitted by this crate.
+    pub fn new<T: Into<Arc<str>>>(
+        model: impl Into<Arc<str>>,
+        cwd: impl Into<String>,
+        tools: impl IntoIterator<Item = T>,
+    ) -> Self {
+        Self {
+            model: model.into(),
+            cwd: cwd.into(),
+            tools: tools.into_iter().map(Into::into).collect(),
+            permission_mode: "default".into(),
+            version: concat!("agentcore ", env!("CARGO_PKG_VERSION")).into(),
+            api_key_source: "none".into(),
+            output_style: "default".into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// An MCP server and whether it is connected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct McpServerStatus {
+    /// The server's name.
+    pub name: Arc<str>,
+    /// `connected`, `failed`, `pending`, ...
+    pub status: Arc<str>,
+}
+
+impl McpServerStatus {
+    /// The status of the server `name`.
+    pub fn new(name: impl Into<Arc<str>>, status: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            status: status.into(),
+        }
+    }
+}
+
+words! {
+    /// What a run is doing.
+    Activity {
+        /// It shortens the history.
+        Compacting = "compacting",
+        /// It waits for the model.
+        Requesting = "requesting",
+    }
+}
+
+/// What a run is doing. Subtype `status`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// What it does; `None` when nothing special.
+    pub status: Option<Activity>,
+    /// The permission mode, when it changed.
+    #[serde(rename = "permissionMode", skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<Arc<str>>,
+    /// How compaction went: `success` or `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compact_result: Option<Arc<str>>,
+    /// Why compaction failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compact_error: Option<String>,
+}
+
+impl Status {
+    /// The run does this now, or nothing special.
+    pub fn new(status: impl Into<Option<Activity>>) -> Self {
+        Self {
+            status: status.into(),
+            ..Self::default()
+        }
+    }
+}
+
+words! {
+    /// Who asked for a compaction.
+    CompactTrigger {
+        /// Somebody.
+        Manual = "manual",
+        /// The length of the history.
+        Auto = "auto",
+    }
+}
+
+/// What came before was replaced by a summary. Subtype `compact_boundary`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompactBoundary {
+    /// Who asked for it.
+    pub trigger: CompactTrigger,
+    /// How many tokens the history had.
+    #[serde(default)]
+    pub pre_tokens: u64,
+    /// How many it has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub post_tokens: Option<u64>,
+    /// How long it took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The messages that were kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserved_messages: Option<PreservedMessages>,
+}
+
+impl CompactBoundary {
+    /// A compaction of a history of `pre_tokens` tokens.
+    pub fn new(trigger: CompactTrigger, pre_tokens: u64) -> Self {
+        Self {
+            trigger,
+            pre_tokens,
+            post_tokens: None,
+            duration_ms: None,
+            preserved_messages: None,
+        }
+    }
+}
+
+/// The messages a compaction kept: the first follows `anchor_uuid`, each other its predecessor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PreservedMessages {
+    /// The message they now follow.
+    pub anchor_uuid: Uuid,
+    /// The kept messages, in order.
+    pub uuids: Vec<Uuid>,
+}
+
+impl PreservedMessages {
+    /// The messages `uuids`, which now follow `anchor_uuid`.
+    pub fn new(anchor_uuid: Uuid, uuids: Vec<Uuid>) -> Self {
+        Self { anchor_uuid, uuids }
+    }
+}
+
+/// A request failed and will be sent again. Subtype `api_retry`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ApiRetry {
+    /// Which retry comes now, from 1.
+    pub attempt: u32,
+    /// How many there may be.
+    pub max_retries: u32,
+    /// How long it waits, in milliseconds.
+    pub retry_delay_ms: u64,
+    /// The HTTP status; `None` when there was no answer.
+    pub error_status: Option<u16>,
+    /// What went wrong.
+    pub error: AssistantErrorKind,
+}
+
+impl ApiRetry {
+    /// Retry `attempt` of at most `max_retries`, after a wait of `retry_delay_ms` milliseconds.
+    pub fn new(
+        attempt: u32,
+        max_retries: u32,
+        retry_delay_ms: u64,
+        error_status: Option<u16>,
+        error: AssistantErrorKind,
+    ) -> Self {
+        Self {
+            attempt,
+            max_retries,
+            retry_delay_ms,
+            error_status,
+            error,
+        }
+    }
+}
+
+/// A call was not allowed. Subtype `permission_denied`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PermissionDenied {
+    /// Which tool.
+    pub tool_name: Arc<str>,
+    /// Which call.
+    pub tool_use_id: Arc<str>,
+    /// What the model is told.
+    #[serde(default)]
+    pub message: String,
+    /// What decided: `rule`, `mode`, `hook`, ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision_reason_type: Option<Arc<str>>,
+    /// Why, more closely.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision_reason: Option<String>,
+}
+
+impl PermissionDenied {
+    /// The call `tool_use_id` was not allowed.
+    pub fn new(
+        tool_name: impl Into<Arc<str>>,
+        tool_use_id: impl Into<Arc<str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            tool_name: tool_name.into(),
+            tool_use_id: tool_use_id.into(),
+            message: message.into(),
+            decision_reason_type: None,
+            decision_reason: None,
+        }
+    }
+}
+
+words! {
+    /// How much a piece of information matters.
+    Level {
+        /// Good to know.
+        Info = "info",
+        /// Worth a look.
+        Notice = "notice",
+        /// Something to try.
+        Suggestion = "suggestion",
+        /// Something is wrong, and the run goes on.
+        Warning = "warning",
+    }
+}
+
+words! {
+    /// How urgent a notification is.
+    Priority {
+        /// Whenever.
+        Low = "low",
+        /// Soon.
+        Medium = "medium",
+        /// Next.
+        High = "high",
+        /// At once.
+        Immediate = "immediate",
+    }
+}
+
+/// Something to show at once. Subtype `notification`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Notification {
+    /// What it is about; a later one with the same key replaces it.
+    pub key: Arc<str>,
+    /// The text.
+    pub text: String,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// How long to show it, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Notification {
+    /// A notification.
+    pub fn new(key: impl Into<Arc<str>>, text: impl Into<String>, priority: Priority) -> Self {
+        Self {
+            key: key.into(),
+            text: text.into(),
+            priority,
+            timeout_ms: None,
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Answers while they are written: the stream events of the Messages API.
+//!
+//! Format: <https://docs.anthropic.com/en/docs/build-with-claude/streaming>.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::assistant::ApiMessage;
+use super::envelope::Envelope;
+use super::fields::{Fields, read};
+use crate::usage::Usage;
+
+/// A piece of an answer, while it is written. Type `stream_event`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PartialEvent {
+    /// What every message carries.
+    pub envelope: Envelope,
+    /// The piece.
+    pub event: ApiStreamEvent,
+    /// How many times the answer was begun before this. An extension, absent when 0.
+    pub attempt: u32,
+    /// How long the first token took, in milliseconds.
+    pub ttft_ms: Option<u64>,
+}
+
+/// A stream event of the Messages API.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ApiStreamEvent {
+    /// The answer begins.
+    MessageStart {
+        /// The answer, still empty.
+        message: Box<ApiMessage>,
+    },
+    /// A block begins.
+    ContentBlockStart {
+        /// Which block of the answer.
+        index: u32,
+        /// What it will be.
+        block: BlockStart,
+    },
+    /// A block grows.
+    ContentBlockDelta {
+        /// Which block of the answer.
+        index: u32,
+        /// By what.
+        delta: BlockDelta,
+    },
+    /// A block is complete.
+    ContentBlockStop {
+        /// Which block of the answer.
+        index: u32,
+    },
+    /// What is known at the end of the answer.
+    MessageDelta {
+        /// Why it stopped.
+        stop_reason: Option<Arc<str>>,
+        /// The stop sequence that was met.
+        stop_sequence: Option<Arc<str>>,
+        /// The tokens so far.
+        usage: Usage,
+    },
+    /// The answer is complete.
+    MessageStop,
+    /// The connection lives.
+    Ping,
+    /// The provider failed in the middle.
+    Error {
+        /// The provider's error object.
+        error: Value,
+    },
+    /// An event this version does not know, whole.
+    Unknown(Value),
+}
+
+/// What a block that begins will be.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BlockStart {
+    /// Text.
+    Text,
+    /// Reasoning.
+    Thinking,
+    /// A tool call.
+    ToolUse {
+        /// The call's id.
+        id: Arc<str>,
+        /// Which tool.
+        name: Arc<str>,
+    },
+    /// Another block, whole.
+    Other(Value),
+}
+
+/// What a block grows by.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BlockDelta {
+    /// Text.
+    Text(String),
+    /// A piece of the arguments' JSON.
+    InputJson(String),
+    /// Reasoning.
+    Thinking(String),
+    /// The signature of the reasoning.
+    Signature(String),
+    /// Another delta, whole.
+    Other(Value),
+}
+
+#[derive(serde::Deserialize)]
+struct Wire {
+    event: Box<RawValue>,
+    #[serde(default)]
+    attempt: u32,
+    ttft_ms: Option<u64>,
+}
+
+impl PartialEvent {
+    /// A piece of an answer's first attempt.
+    pub fn new(envelope: Envelope, event: ApiStreamEvent) -> Self {
+        Self {
+            envelope,
+            event,
+            attempt: 0,
+            ttft_ms: None,
+        }
+    }
+
+    /// The same piece of a later attempt.
+    #[must_use]
+    pub fn with_attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+        let wire: Wire = read(text)?;
+        Ok(Self {
+            envelope: read(text)?,
+            event: event(wire.event.get())?,
+            attempt: wire.attempt,
+            ttft_ms: wire.ttft_ms,
+        })
+    }
+
+    pub(super) fn write<M: SerializeMap>(&self, to: &mut Fields<'_, M>) -> Result<(), M::Error> {
+        to.put("type", "stream_event")?;
+        to.put("event", &self.event)?;
+        if self.attempt > 0 {
+            to.put("attempt", &self.attempt)?;
+        }
+        to.maybe("ttft_ms", &self.ttft_ms)?;
+        self.envelope.write(to, true)
+    }
+}
+
+impl Serialize for ApiStreamEvent {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Self::Unknown(event) = self {
+            return event.serialize(to);
+        }
+        let none = Map::new();
+        let mut to = Fields::new(to.serialize_map(None)?, &none);
+        match self {
+            Self::MessageStart { message } => {
+                to.put("type", "message_start")?;
+                to.put("message", message)?;
+            }
+            Self::ContentBlockStart { index, block } => {
+                to.put("type", "content_block_start")?;
+                to.put("index", index)?;
+                to.put("content_block", block)?;
+            }
+            Self::ContentBlockDelta { index, delta } => {
+                to.put("type", "content_block_delta")?;
+                to.put("index", index)?;
+                to.put("delta", delta)?;
+            }
+            Self::ContentBlockStop { index } => {
+                to.put("type", "content_block_stop")?;
+                to.put("index", index)?;
+            }
+            Self::MessageDelta {
+                stop_reason,
+                stop_sequence,
+                usage,
+            } => {
+                let delta = json!({"stop_reason": stop_reason, "stop_sequence": stop_sequence});
+                to.put("type", "message_delta")?;
+                to.put("delta", &delta)?;
+                to.put("usage", &Told(usage))?;
+            }
+            Self::MessageStop => to.put("type", "message_stop")?,
+            Self::Ping | Self::Unknown(_) => to.put("type", "ping")?,
+            Self::Error { error } => {
+                to.put("type", "error")?;
+                to.put("error", error)?;
+            }
+        }
+        to.end()
+    }
+}
+
+/// The usage of a `message_delta`, where a count replaces the one of `message_start`: those that
+/// were not told must be absent.
+struct Told<'a>(&'a Usage);
+
+impl Serialize for Told<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (key, tokens) in [
+            ("input_tokens", self.0.input_tokens),
+            ("cache_read_input_tokens", self.0.cache_read_tokens),
+            ("cache_creation_input_tokens", self.0.cache_write_tokens),
+        ] {
+            if tokens > 0 {
+                map.serialize_entry(key, &tokens)?;
+            }
+        }
+        map.serialize_entry("output_tokens", &self.0.output_tokens)?;
+        map.end()
+    }
+}
+
+impl Serialize for BlockStart {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Self::Other(block) = self {
+            return block.serialize(to);
+        }
+        let mut map = to.serialize_map(None)?;
+        match self {
+            Self::Text | Self::Other(_) => {
+                map.serialize_entry("type", "text")?;
+                map.serialize_entry("text", "")?;
+            }
+            Self::Thinking => {
+                map.serialize_entry("type", "thinking")?;
+                map.serialize_entry("thinking", "")?;
+            }
+            Self::ToolUse { id, name } => {
+                map.serialize_entry("type", "tool_use")?;
+                map.serialize_entry("id", &**id)?;
+                map.serialize_entry("name", &**name)?;
+                map.serialize_entry("input", &Map::new())?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl Serialize for BlockDelta {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (kind, key, text) = match self {
+            Self::Text(text) => ("text_delta", "text", text),
+            Self::InputJson(text) => ("input_json_delta", "partial_json", text),
+            Self::Thinking(text) => ("thinking_delta", "thinking", text),
+            Self::Signature(text) => ("signature_delta", "signature", text),
+            Self::Other(delta) => return delta.serialize(to),
+        };
+        let mut map = to.serialize_map(Some(2))?;
+        map.serialize_entry("type", kind)?;
+        map.serialize_entry(key, text)?;
+        map.end()
+    }
+}
+
+/// An event with the fields of all known kinds.
+#[derive(serde::Deserialize)]
+struct EventWire {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    index: u32,
+    message: Option<Box<ApiMessage>>,
+    content_block: Option<Value>,
+    delta: Option<Value>,
+    usage: Option<Usage>,
+    error: Option<Value>,
+}
+
+/// Reads an event; one of a kind or shape that is not known stays as it is.
+fn event(text: &str) -> serde_json::Result<ApiStreamEvent> {
+    let known = read::<EventWire>(text).ok().and_then(known_event);
+    known.map_or_else(|| Ok(ApiStreamEvent::Unknown(read(text)?)), Ok)
+}
+
+fn known_event(wire: EventWire) -> Option<ApiStreamEvent> {
+    let index = wire.index;
+    Some(match &*wire.kind {
+        "message_start" => ApiStreamEvent::MessageStart {
+            message: wire.message?,
+        },
+        "content_block_start" => ApiStreamEvent::ContentBlockStart {
+            index,
+            block: block_start(wire.content_block?),
+        },
+        "content_block_delta" => ApiStreamEvent::ContentBlockDelta {
+            index,
+            delta: block_delta(wire.delta?),
+        },
+        "content_block_stop" => ApiStreamEvent::ContentBlockStop { index },
+        "message_delta" => {
+            let mut delta = wire.delta.filter(Value::is_object)?;
+            ApiStreamEvent::MessageDelta {
+                stop_reason: take(&mut delta, "stop_reason")?,
+                stop_sequence: take(&mut delta, "stop_sequence")?,
+                usage: wire.usage.unwrap_or_default(),
+            }
+        }
+        "message_stop" => ApiStreamEvent::MessageStop,
+        "ping" => ApiStreamEvent::Ping,
+        "error" => ApiStreamEvent::Error { error: wire.error? },
+        _ => return None,
+    })
+}
+
+fn block_start(mut block: Value) -> BlockStart {
+    let is_empty = |key| block.get(key).is_none_or(|text| text == "");
+    match block["type"].as_str() {
+        Some("text") if is_empty("text") => BlockStart::Text,
+        Some("thinking") if is_empty("thinking") && is_empty("signature") => BlockStart::Thinking,
+        Some("tool_use") if block.get("input").is_none_or(|input| *input == json!({})) => {
+            match (take(&mut block.clone(), "id"), take(&mut block, "name")) {
+                (Some(id), Some(name)) => BlockStart::ToolUse { id, name },
+                _ => BlockStart::Other(block),
+            }
+        }
+        _ => BlockStart::Other(block),
+    }
+}
+
+fn block_delta(mut delta: Value) -> BlockDelta {
+    let (key, make): (_, fn(String) -> BlockDelta) = match delta["type"].as_str() {
+        Some("text_delta") => ("text", BlockDelta::Text),
+        Some("input_json_delta") => ("partial_json", BlockDelta::InputJson),
+        Some("thinking_delta") => ("thinking", BlockDelta::Thinking),
+        Some("signature_delta") => ("signature", BlockDelta::Signature),
+        _ => return BlockDelta::Other(delta),
+    };
+    match delta.get_mut(key) {
+        Some(Value::String(text)) => make(std::mem::take(text)),
+        _ => BlockDelta::Other(delta),
+    }
+}
+
+/// Takes a field out of an object; an absent one counts as `null`.
+fn take<T: DeserializeOwned>(object: &mut Value, key: &str) -> Option<T> {
+    let value = object.get_mut(key).map(Value::take).unwrap_or_default();
+    serde_json::from_value(value).ok()
+}

@@ -1,0 +1,172 @@
+//! Tool calls under way, and calls that wait for somebody's word.
+
+use std::sync::Arc;
+
+use serde::ser::SerializeMap;
+use serde_json::Value;
+
+use super::envelope::Envelope;
+use super::fields::{Fields, read};
+
+/// A tool call that starts, goes on, or ends. Type `tool_progress`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolProgress {
+    /// What every message carries.
+    pub envelope: Envelope,
+    /// Which call.
+    pub tool_use_id: Arc<str>,
+    /// Which tool.
+    pub tool_name: Arc<str>,
+    /// How long the call has run, in seconds.
+    pub elapsed_time_seconds: f64,
+    /// What there is to tell. An extension: `{"state":"started","args":..}` at the start,
+    /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own in between.
+    pub data: Option<Value>,
+    /// Whether it only says that the call still runs.
+    pub heartbeat: bool,
+    /// The task that does the work.
+    pub task_id: Option<Arc<str>>,
+}
+
+#[derive(serde::Deserialize)]
+struct ProgressWire {
+    tool_use_id: Arc<str>,
+    tool_name: Arc<str>,
+    #[serde(default)]
+    elapsed_time_seconds: f64,
+    data: Option<Value>,
+    heartbeat: Option<bool>,
+    task_id: Option<Arc<str>>,
+}
+
+impl ToolProgress {
+    /// Progress of the call `tool_use_id`.
+    pub fn new(
+        envelope: Envelope,
+        tool_use_id: impl Into<Arc<str>>,
+        tool_name: impl Into<Arc<str>>,
+        elapsed_time_seconds: f64,
+    ) -> Self {
+        Self {
+            envelope,
+            tool_use_id: tool_use_id.into(),
+            tool_name: tool_name.into(),
+            elapsed_time_seconds,
+            data: None,
+            heartbeat: false,
+            task_id: None,
+        }
+    }
+
+    /// The same progress with what there is to tell.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+        let wire: ProgressWire = read(text)?;
+        Ok(Self {
+            envelope: read(text)?,
+            tool_use_id: wire.tool_use_id,
+            tool_name: wire.tool_name,
+            elapsed_time_seconds: wire.elapsed_time_seconds,
+            data: wire.data,
+            heartbeat: wire.heartbeat.unwrap_or_default(),
+            task_id: wire.task_id,
+        })
+    }
+
+    pub(super) fn write<M: SerializeMap>(&self, to: &mut Fields<'_, M>) -> Result<(), M::Error> {
+        to.put("type", "tool_progress")?;
+        to.put("tool_use_id", &*self.tool_use_id)?;
+        to.put("tool_name", &*self.tool_name)?;
+        to.put("elapsed_time_seconds", &self.elapsed_time_seconds)?;
+        to.maybe("data", &self.data)?;
+        to.flag("heartbeat", self.heartbeat)?;
+        to.maybe("task_id", &self.task_id)?;
+        self.envelope.write(to, true)
+    }
+}
+
+/// A call that waits for somebody's word. Type `permission_request`, an extension.
+///
+/// Plain data: the answer goes to the run's responder, which takes the request for its id.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PermissionRequest {
+    /// What every message carries.
+    pub envelope: Envelope,
+    /// The request's id, which the answer names.
+    pub id: Arc<str>,
+    /// Which call.
+    pub tool_use_id: Arc<str>,
+    /// Which tool.
+    pub tool_name: Arc<str>,
+    /// The arguments that would be used.
+    pub input: Arc<Value>,
+    /// What to ask, for people.
+    pub question: String,
+}
+
+#[derive(serde::Deserialize)]
+struct RequestWire {
+    id: Arc<str>,
+    tool_use_id: Arc<str>,
+    tool_name: Arc<str>,
+    #[serde(default)]
+    input: Arc<Value>,
+    #[serde(default)]
+    question: String,
+}
+
+impl PermissionRequest {
+    /// A request about the call `tool_use_id`, to answer under `id`.
+    pub fn new(
+        envelope: Envelope,
+        id: impl Into<Arc<str>>,
+        tool_use_id: impl Into<Arc<str>>,
+        tool_name: impl Into<Arc<str>>,
+        input: impl Into<Arc<Value>>,
+        question: impl Into<String>,
+    ) -> Self {
+        Self {
+            envelope,
+            id: id.into(),
+            tool_use_id: tool_use_id.into(),
+            tool_name: tool_name.into(),
+            input: input.into(),
+            question: question.into(),
+        }
+    }
+
+    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+        let wire: RequestWire = read(text)?;
+        Ok(Self {
+            envelope: read(text)?,
+            id: wire.id,
+            tool_use_id: wire.tool_use_id,
+            tool_name: wire.tool_name,
+            input: wire.input,
+            question: wire.question,
+        })
+    }
+
+    pub(super) fn write<M: SerializeMap>(&self, to: &mut Fields<'_, M>) -> Result<(), M::Error> {
+        to.put("type", "permission_request")?;
+        to.put("id", &*self.id)?;
+        to.put("tool_use_id", &*self.tool_use_id)?;
+        to.put("tool_name", &*self.tool_name)?;
+        to.put("input", &*self.input)?;
+        to.put("question", &self.question)?;
+        self.envelope.write(to, true)
+    }
+}
+
+impl AsRef<str> for PermissionRequest {
+    fn as_ref(&self) -> &str {
+        &self.id
+    }
+}

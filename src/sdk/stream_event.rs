@@ -1,0 +1,263 @@
+//! The run as events for a browser.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::assistant::AssistantEvent;
+use super::message::SdkMessage;
+use super::notice::Activity;
+use super::progress::ToolProgress;
+use super::result::ResultMessage;
+use super::system::SystemKind;
+
+/// One event: what is sent to somebody who watches an agent work.
+///
+/// Absent fields are not written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StreamEvent {
+    /// What happens: one of the constants of this type.
+    pub event: Cow<'static, str>,
+    /// Which tool or model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// Which tool call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<Arc<str>>,
+    /// What there is to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Which thread. On [`DONE`](Self::DONE).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<Arc<str>>,
+}
+
+impl StreamEvent {
+    /// The model is asked.
+    pub const MODEL_START: &'static str = "on_chat_model_start";
+    /// The model wrote: `{"delta": text}`.
+    pub const MODEL_STREAM: &'static str = "on_chat_model_stream";
+    /// The model starts over, and what it wrote since its start is void: `{"attempt": n}`.
+    pub const MODEL_RESTART: &'static str = "on_chat_model_restart";
+    /// The answer is complete.
+    pub const MODEL_END: &'static str = "on_chat_model_end";
+    /// A tool starts: `{"args": ..}`, with the call's id as `run_id`.
+    pub const TOOL_START: &'static str = "on_tool_start";
+    /// A tool ended: `{"output": ..}`, and `"is_error": true` when it failed.
+    pub const TOOL_END: &'static str = "on_tool_end";
+    /// The run succeeded: `{"thread_id": .., "total_duration_ms": ..}`.
+    pub const DONE: &'static str = "done";
+    /// The run failed: `{"error": text}`.
+    pub const ERROR: &'static str = "error";
+
+    /// An event without anything but its kind.
+    pub fn new(event: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            event: event.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same event with the name of a tool or model.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The same event of the call `id`.
+    #[must_use]
+    pub fn with_run_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.run_id = Some(id.into());
+        self
+    }
+
+    /// The same event with what there is to tell.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// The same event of the thread `id`.
+    #[must_use]
+    pub fn with_thread_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.thread_id = Some(id.into());
+        self
+    }
+}
+
+/// Turns the messages of one run into [`StreamEvent`]s.
+///
+/// Every start has its end, also when the run breaks off. Without partial messages each answer
+/// comes as one delta. Messages of subagents are left out: the call that runs one is an ordinary
+/// tool call.
+///
+/// ```
+/// use agentcore::sdk::{Envelope, StreamEvents, ToolProgress};
+/// use serde_json::json;
+///
+/// let mut events = StreamEvents::new();
+/// let start = ToolProgress::new(Envelope::new("th_1", 4), "call_1", "read_file", 0.0)
+///     .with_data(json!({"state": "started", "args": {"path": "main.py"}}));
+/// assert_eq!(
+///     serde_json::to_value(events.push(&start.into()))?,
+///     json!([{"event": "on_tool_start", "name": "read_file", "run_id": "call_1",
+///             "data": {"args": {"path": "main.py"}}}])
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct StreamEvents {
+    model: Option<Arc<str>>,
+    /// An answer is being written.
+    is_open: bool,
+    /// Text of that answer was told.
+    has_text: bool,
+    /// The calls under way.
+    tools: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl StreamEvents {
+    /// For a run that begins.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The events of the next message of the run, often none.
+    pub fn push(&mut self, message: &SdkMessage) -> Vec<StreamEvent> {
+        let mut out = Vec::new();
+        if message.parent_tool_use_id().is_some() {
+            return out;
+        }
+        match message {
+            SdkMessage::System(event) => self.system(&event.kind, &mut out),
+            SdkMessage::StreamEvent(_) => {
+                if let Some(text) = message.text_delta().filter(|text| !text.is_empty()) {
+                    self.open(&mut out);
+                    self.text(text, &mut out);
+                }
+            }
+            SdkMessage::Assistant(event) => self.answer(event, &mut out),
+            SdkMessage::ToolProgress(progress) => self.tool(progress, &mut out),
+            SdkMessage::Result(result) => self.result(result, &mut out),
+            SdkMessage::User(_) | SdkMessage::PermissionRequest(_) | SdkMessage::Unknown(_) => {}
+        }
+        out
+    }
+
+    fn system(&mut self, kind: &SystemKind, out: &mut Vec<StreamEvent>) {
+        match kind {
+            SystemKind::Init(init) if !init.model.is_empty() => {
+                self.model = Some(init.model.clone());
+            }
+            SystemKind::Status(status) if status.status == Some(Activity::Requesting) => {
+                self.open(out);
+            }
+            SystemKind::StreamRestart { attempt, .. } if self.is_open => {
+                self.has_text = false;
+                out.push(
+                    self.of_model(StreamEvent::MODEL_RESTART)
+                        .with_data(json!({ "attempt": attempt })),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, event: &AssistantEvent, out: &mut Vec<StreamEvent>) {
+        if !event.message.model.is_empty() {
+            self.model = Some(event.message.model.clone());
+        }
+        self.open(out);
+        let text = event.text();
+        if !self.has_text && !text.is_empty() {
+            self.text(&text, out);
+        }
+        self.close(out);
+    }
+
+    fn tool(&mut self, progress: &ToolProgress, out: &mut Vec<StreamEvent>) {
+        let Some(data) = &progress.data else { return };
+        let id = &progress.tool_use_id;
+        let field = |key: &str| data.get(key).cloned().unwrap_or_default();
+        let event = |name| {
+            StreamEvent::new(name)
+                .with_name(progress.tool_name.clone())
+                .with_run_id(id.clone())
+        };
+        match data["state"].as_str() {
+            Some("started") => {
+                self.tools.push((id.clone(), progress.tool_name.clone()));
+                out.push(event(StreamEvent::TOOL_START).with_data(json!({"args": field("args")})));
+            }
+            Some("done") => {
+                self.tools.retain(|(open, _)| open != id);
+                let mut data = json!({ "output": field("output") });
+                if field("is_error") == true {
+                    data["is_error"] = true.into();
+                }
+                out.push(event(StreamEvent::TOOL_END).with_data(data));
+            }
+            _ => {}
+        }
+    }
+
+    fn result(&mut self, result: &ResultMessage, out: &mut Vec<StreamEvent>) {
+        self.close(out);
+        for (id, name) in std::mem::take(&mut self.tools) {
+            out.push(
+                StreamEvent::new(StreamEvent::TOOL_END)
+                    .with_name(name)
+                    .with_run_id(id)
+                    .with_data(json!({"output": null, "is_error": true})),
+            );
+        }
+        if result.is_error {
+            let text = match &*result.errors {
+                [] => result
+                    .result
+                    .clone()
+                    .unwrap_or_else(|| result.subtype.to_string()),
+                errors => errors.join("\n"),
+            };
+            out.push(StreamEvent::new(StreamEvent::ERROR).with_data(json!({ "error": text })));
+            return;
+        }
+        let thread = &result.envelope.session_id;
+        let data = json!({"thread_id": &**thread, "total_duration_ms": result.duration_ms});
+        let done = StreamEvent::new(StreamEvent::DONE).with_data(data);
+        out.push(done.with_thread_id(thread.clone()));
+    }
+
+    fn open(&mut self, out: &mut Vec<StreamEvent>) {
+        if !self.is_open {
+            self.is_open = true;
+            self.has_text = false;
+            out.push(self.of_model(StreamEvent::MODEL_START));
+        }
+    }
+
+    fn close(&mut self, out: &mut Vec<StreamEvent>) {
+        if self.is_open {
+            self.is_open = false;
+            out.push(self.of_model(StreamEvent::MODEL_END));
+        }
+    }
+
+    fn text(&mut self, text: &str, out: &mut Vec<StreamEvent>) {
+        self.has_text = true;
+        out.push(StreamEvent::new(StreamEvent::MODEL_STREAM).with_data(json!({ "delta": text })));
+    }
+
+    fn of_model(&self, event: &'static str) -> StreamEvent {
+        StreamEvent {
+            name: self.model.clone(),
+            ..StreamEvent::new(event)
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Work that may outlive its turn: background commands and subagents.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::fields::words;
+
+words! {
+    /// How far a task is.
+    TaskState {
+        /// Not begun.
+        Pending = "pending",
+        /// Under way.
+        Running = "running",
+        /// Done.
+        Completed = "completed",
+        /// It went wrong.
+        Failed = "failed",
+        /// It was ended by force.
+        Killed = "killed",
+        /// It was ended.
+        Stopped = "stopped",
+        /// It rests.
+        Paused = "paused",
+    }
+}
+
+/// Work began. Subtype `task_started`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskStarted {
+    /// The task's id.
+    pub task_id: Arc<str>,
+    /// What is done.
+    #[serde(default)]
+    pub description: String,
+    /// The call that began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Arc<str>>,
+    /// Which subagent does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent_type: Option<Arc<str>>,
+    /// Which kind of work it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<Arc<str>>,
+    /// The subagent's prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+}
+
+impl TaskStarted {
+    /// The task `task_id` began.
+    pub fn new(task_id: impl Into<Arc<str>>, description: impl Into<String>) -> Self {
+        Self {
+            task_id: task_id.into(),
+            description: description.into(),
+            tool_use_id: None,
+            subagent_type: None,
+            task_type: None,
+            prompt: None,
+        }
+    }
+}
+
+/// What a task has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskUsage {
+    /// Tokens, all kinds together.
+    pub total_tokens: u64,
+    /// Tool calls.
+    pub tool_uses: u64,
+    /// Time, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl TaskUsage {
+    /// Tokens, tool calls, and milliseconds.
+    pub fn new(total_tokens: u64, tool_uses: u64, duration_ms: u64) -> Self {
+        Self {
+            total_tokens,
+            tool_uses,
+            duration_ms,
+        }
+    }
+}
+
+/// Work goes on. Subtype `task_progress`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskProgress {
+    /// The task's id.
+    pub task_id: Arc<str>,
+    /// What is done.
+    #[serde(default)]
+    pub description: String,
+    /// What it has used so far.
+    #[serde(default)]
+    pub usage: TaskUsage,
+    /// The call that began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Arc<str>>,
+    /// Which subagent does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent_type: Option<Arc<str>>,
+    /// The tool it used last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_tool_name: Option<Arc<str>>,
+    /// How it goes, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+impl TaskProgress {
+    /// The task `task_id` goes on.
+    pub fn new(
+        task_id: impl Into<Arc<str>>,
+        description: impl Into<String>,
+        usage: TaskUsage,
+    ) -> Self {
+        Self {
+            task_id: task_id.into(),
+            description: description.into(),
+            usage,
+            tool_use_id: None,
+            subagent_type: None,
+            last_tool_name: None,
+            summary: None,
+        }
+    }
+}
+
+/// Something about a task changed. Subtype `task_updated`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskUpdated {
+    /// The task's id.
+    pub task_id: Arc<str>,
+    /// What changed.
+    pub patch: TaskPatch,
+}
+
+impl TaskUpdated {
+    /// The task `task_id` changed.
+    pub fn new(task_id: impl Into<Arc<str>>, patch: TaskPatch) -> Self {
+        Self {
+            task_id: task_id.into(),
+            patch,
+        }
+    }
+}
+
+/// The new values of what changed about a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskPatch {
+    /// How far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskState>,
+    /// What is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether the run goes on without waiting for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_backgrounded: Option<bool>,
+}
+
+/// Work ended. Subtype `task_notification`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskNotification {
+    /// The task's id.
+    pub task_id: Arc<str>,
+    /// How it ended.
+    pub status: TaskState,
+    /// The file with its output; empty when there is none.
+    #[serde(default)]
+    pub output_file: String,
+    /// What came of it.
+    #[serde(default)]
+    pub summary: String,
+    /// The call that began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Arc<str>>,
+    /// What it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TaskUsage>,
+}
+
+impl TaskNotification {
+    /// The task `task_id` ended.
+    pub fn new(
+        task_id: impl Into<Arc<str>>,
+        status: TaskState,
+        summary: impl Into<String>,
+    ) -> Self {
+        Self {
+            task_id: task_id.into(),
+            status,
+            output_file: String::new(),
+            summary: summary.into(),
+            tool_use_id: None,
+            usage: None,
+        }
+    }
+}

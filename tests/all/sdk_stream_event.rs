@@ -1,0 +1,235 @@
+//! A run as the events a browser gets.
+
+use agentcore::sdk::{
+    Activity, ApiMessage, ApiStreamEvent, AssistantEvent, BlockDelta, Envelope, Init, PartialEvent,
+    ResultMessage, ResultSubtype, Status, StreamEvents, SystemEvent, SystemKind, ToolProgress,
+    UserEvent,
+};
+use agentcore::{Message, SdkMessage, StreamEvent, ToolCall};
+use serde_json::{Value, json};
+
+fn envelope() -> Envelope {
+    Envelope::new("th_8f3a2b", 0)
+}
+
+fn system(kind: SystemKind) -> SdkMessage {
+    SystemEvent::new(envelope(), kind).into()
+}
+
+fn init() -> SdkMessage {
+    let tools: [&str; 0] = [];
+    system(SystemKind::Init(Box::new(Init::new("m", "/w", tools))))
+}
+
+fn requesting() -> SdkMessage {
+    system(SystemKind::Status(Box::new(Status::new(
+        Activity::Requesting,
+    ))))
+}
+
+fn delta(text: &str) -> SdkMessage {
+    let delta = BlockDelta::Text(text.to_owned());
+    PartialEvent::new(
+        envelope(),
+        ApiStreamEvent::ContentBlockDelta { index: 0, delta },
+    )
+    .into()
+}
+
+fn answer(message: Message) -> SdkMessage {
+    AssistantEvent::new(envelope(), ApiMessage::new("msg", "m", message)).into()
+}
+
+fn tool(data: Value) -> SdkMessage {
+    ToolProgress::new(envelope(), "t1", "read_file", 0.0)
+        .with_data(data)
+        .into()
+}
+
+fn end(subtype: ResultSubtype) -> ResultMessage {
+    let mut result = ResultMessage::new(envelope(), subtype);
+    result.duration_ms = 1200;
+    result
+}
+
+/// The events of these messages as JSON.
+fn events(messages: impl IntoIterator<Item = SdkMessage>) -> Value {
+    let mut events = StreamEvents::new();
+    let all: Vec<StreamEvent> = messages
+        .into_iter()
+        .flat_map(|one| events.push(&one))
+        .collect();
+    serde_json::to_value(all).expect("they write")
+}
+
+fn start_of_model() -> Value {
+    json!({"event": "on_chat_model_start", "name": "m"})
+}
+
+fn end_of_model() -> Value {
+    json!({"event": "on_chat_model_end", "name": "m"})
+}
+
+fn text(text: &str) -> Value {
+    json!({"event": "on_chat_model_stream", "data": {"delta": text}})
+}
+
+#[test]
+fn one_cycle_with_a_tool() {
+    let call = ToolCall::new("t1", "read_file", json!({"path": "main.py"}));
+    let told = events([
+        init(),
+        requesting(),
+        delta("Let me read"),
+        delta(" that file."),
+        answer(Message::ai_calling("Let me read that file.", [call])),
+        tool(json!({"state": "started", "args": {"path": "main.py"}})),
+        tool(json!({"percent": 50})),
+        tool(json!({"state": "done", "is_error": false, "output": "from fastapi"})),
+        UserEvent::new(
+            envelope(),
+            [Message::tool("t1", "read_file", "from fastapi")],
+        )
+        .into(),
+        requesting(),
+        delta("An app."),
+        answer(Message::ai("An app.")),
+        end(ResultSubtype::Success).into(),
+    ]);
+    assert_eq!(
+        told,
+        json!([
+            start_of_model(),
+            text("Let me read"),
+            text(" that file."),
+            end_of_model(),
+            {"event": "on_tool_start", "name": "read_file", "run_id": "t1",
+             "data": {"args": {"path": "main.py"}}},
+            {"event": "on_tool_end", "name": "read_file", "run_id": "t1",
+             "data": {"output": "from fastapi"}},
+            start_of_model(),
+            text("An app."),
+            end_of_model(),
+            {"event": "done", "thread_id": "th_8f3a2b",
+             "data": {"thread_id": "th_8f3a2b", "total_duration_ms": 1200}},
+        ])
+    );
+}
+
+#[test]
+fn without_partial_messages_an_answer_is_one_delta() {
+    let told = events([init(), requesting(), answer(Message::ai("Hi"))]);
+    assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
+    // Nor is the start lost when nobody announced the request.
+    let told = events([init(), answer(Message::ai("Hi"))]);
+    assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
+    let call = ToolCall::new("t", "n", json!({}));
+    let told = events([init(), answer(Message::ai_calling("", [call]))]);
+    assert_eq!(told, json!([start_of_model(), end_of_model()]));
+}
+
+#[test]
+fn a_second_request_before_the_answer_is_the_same_start() {
+    let told = events([
+        init(),
+        requesting(),
+        requesting(),
+        answer(Message::ai("Hi")),
+    ]);
+    assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
+}
+
+#[test]
+fn an_answer_that_starts_over_says_so() {
+    let restart = SystemKind::StreamRestart {
+        attempt: 1,
+        supersedes: Vec::new(),
+    };
+    let told = events([
+        init(),
+        requesting(),
+        delta("Wro"),
+        system(restart.clone()),
+        answer(Message::ai("Right")),
+        system(restart),
+    ]);
+    let again = json!({"event": "on_chat_model_restart", "name": "m", "data": {"attempt": 1}});
+    assert_eq!(
+        told,
+        json!([
+            start_of_model(),
+            text("Wro"),
+            again,
+            text("Right"),
+            end_of_model()
+        ])
+    );
+}
+
+#[test]
+fn a_run_that_breaks_off_closes_what_it_opened() {
+    let mut failed = end(ResultSubtype::ErrorDuringExecution);
+    failed.errors = vec!["no network".to_owned(), "gave up".to_owned()];
+    let told = events([init(), requesting(), delta("So"), failed.into()]);
+    let error = json!({"event": "error", "data": {"error": "no network\ngave up"}});
+    assert_eq!(
+        told,
+        json!([start_of_model(), text("So"), end_of_model(), error])
+    );
+
+    let started = tool(json!({"state": "started", "args": {}}));
+    let told = events([started, end(ResultSubtype::ErrorMaxTurns).into()]);
+    assert_eq!(told[1]["event"], "on_tool_end");
+    assert_eq!(told[1]["data"], json!({"output": null, "is_error": true}));
+    assert_eq!(
+        told[2],
+        json!({"event": "error", "data": {"error": "error_max_turns"}})
+    );
+}
+
+#[test]
+fn a_failed_tool_is_marked() {
+    let told = events([
+        tool(json!({"state": "started", "args": {}})),
+        tool(json!({"state": "done", "is_error": true, "output": "Error: no"})),
+        end(ResultSubtype::Success).into(),
+    ]);
+    assert_eq!(
+        told[1]["data"],
+        json!({"output": "Error: no", "is_error": true})
+    );
+    assert_eq!(told[2]["event"], "done");
+}
+
+#[test]
+fn subagents_are_left_out() {
+    let inside = |mut message: SdkMessage| {
+        message.envelope_mut().parent_tool_use_id = Some("t1".into());
+        message
+    };
+    let told = events([
+        inside(init()),
+        inside(requesting()),
+        inside(delta("x")),
+        inside(answer(Message::ai("x"))),
+        inside(tool(json!({"state": "started"}))),
+    ]);
+    assert_eq!(told, json!([]));
+}
+
+#[test]
+fn an_event_reads_back() {
+    let event = StreamEvent::new(StreamEvent::TOOL_END)
+        .with_name("n")
+        .with_run_id("t")
+        .with_data(json!({"output": "o"}));
+    let text = serde_json::to_string(&event).expect("it writes");
+    assert_eq!(
+        serde_json::from_str::<StreamEvent>(&text).expect("it reads"),
+        event
+    );
+    assert_eq!(
+        serde_json::to_string(&StreamEvent::new("done")).expect("it writes"),
+        r#"{"event":"done"}"#
+    );
+}
