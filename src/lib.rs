@@ -24,7 +24,16 @@ pub use message::{
 };
 pub use model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, StopReason};
 pub use run::{ExitReason, Responder, Run, RunContext, RunHandle, RunOutput};
+#[cfg(feature = "schema")]
+pub use schemars;
 pub use sdk::{PermissionRequest, SdkMessage, StreamEvent};
+pub use serde_json;
 pub use state::{AgentState, SessionStore, ThreadStore};
+#[cfg(feature = "http")]
+pub use tool::HttpTool;
+pub use tool::{
+    Answer, FuncTool, IntoToolResult, Json, PermissionMode, Tool, ToolContext, ToolError,
+    ToolOutput, ToolRegistry,
+};
 pub use usage::Usage;
 pub use util::{Cancellation, Secret, Values, text};

@@ -26,6 +26,24 @@
 //! Arguments are parsed, checked against the schema, passed to the permission gate and only then
 //! to [`Tool::execute`]. A call that fails, panics or outlives its timeout becomes an error
 //! result the model reads; the run goes on.
+//!
+//! # Argument schemas
+//!
+//! Arguments are checked against a subset of JSON Schema draft 2020-12, read straight from the
+//! tool's schema:
+//!
+//! | about | keywords |
+//! |---|---|
+//! | any value | `type` (one or many; `integer` takes `1.0`), `nullable`, `enum`, `const` |
+//! | objects | `properties`, `required`, `additionalProperties`, `minProperties`, `maxProperties`, `dependentRequired` |
+//! | arrays | `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` |
+//! | strings | `minLength`, `maxLength`, in characters |
+//! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` |
+//! | schemas | `anyOf`, `oneOf`, `allOf`, `not`, `$ref` within the document, `true`, `false` |
+//!
+//! Everything else is ignored, `pattern` and `format` among it: a tool whose arguments must have
+//! a certain spelling checks that itself. Where `patternProperties` stands beside it,
+//! `additionalProperties` is ignored too, since no pattern is matched.
 
 mod access;
 mod context;
@@ -34,26 +52,34 @@ mod func;
 mod gate;
 #[cfg(feature = "http")]
 mod http_tool;
+mod map;
 mod output;
 mod registry;
 mod schema;
 mod source;
 mod suggest;
 mod tool;
+#[cfg(feature = "schema")]
+mod typed;
 mod view;
 
 pub use access::{Access, Concurrency, SideEffect};
 pub use context::ToolContext;
 pub(crate) use context::ToolHost;
-#[cfg(feature = "schema")]
-pub use func::schema_of;
 pub use func::FuncTool;
-pub use gate::{AllowAll, Answer, Confirmer, GateDecision, GateRequest, PermissionGate, PermissionMode};
+pub use gate::{
+    AllowAll, Answer, Confirmer, GateDecision, GateRequest, PermissionGate, PermissionMode,
+};
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
+pub use map::ToolMap;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
-pub use registry::{ToolMap, ToolRegistry};
+pub use registry::ToolRegistry;
+pub(crate) use registry::{check_name, check_tool};
+pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub use source::ToolSource;
 pub use tool::Tool;
+#[cfg(feature = "schema")]
+pub use typed::schema_of;
 pub use view::StateView;

@@ -1,6 +1,8 @@
 //! Small things every layer needs.
 
 mod cancel;
+#[cfg(feature = "http")]
+pub(crate) mod http_client;
 pub(crate) mod panic;
 mod secret;
 pub(crate) mod sync;

@@ -8,9 +8,14 @@ mod pretty;
 mod text;
 mod tokens;
 
+mod backend_memory;
 mod prices;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;
 mod sdk_unknown;
 mod sdk_wire;
+#[cfg(feature = "http")]
+mod tool_http;
+mod tool_schema;
+mod tools;

@@ -1,0 +1,168 @@
+//! A workspace that is nowhere but in memory.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::contract::{Backend, DirEntry, EntryKind};
+
+const ROOT: &str = "/workspace";
+
+/// Files in memory, for tests and for agents that need no more. It runs no commands.
+///
+/// Its root is `/workspace`. Folders are there as long as a file lies beneath them. Clones share
+/// the files.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBackend {
+    /// By path beneath the root, without a slash in front.
+    files: Arc<Mutex<BTreeMap<String, Bytes>>>,
+}
+
+impl MemoryBackend {
+    /// An empty workspace.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All files with their content, by path beneath the root.
+    pub fn files(&self) -> BTreeMap<String, Bytes> {
+        lock(&self.files).clone()
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    fn root(&self) -> &str {
+        ROOT
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        let key = resolve(path)?;
+        let files = lock(&self.files);
+        match files.get(&key) {
+            Some(content) => Ok(content.clone()),
+            None => Err(no_file(&files, &key, path)),
+        }
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        let key = resolve(path)?;
+        let mut files = lock(&self.files);
+        if is_folder(&files, &key) {
+            return Err(failed(io::ErrorKind::IsADirectory, "is a folder", path));
+        }
+        let beneath_a_file = key
+            .match_indices('/')
+            .any(|(end, _)| files.contains_key(&key[..end]));
+        if beneath_a_file {
+            return Err(failed(
+                io::ErrorKind::NotADirectory,
+                "lies beneath a file",
+                path,
+            ));
+        }
+        files.insert(key, Bytes::copy_from_slice(content));
+        Ok(())
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        let key = resolve(path)?;
+        let files = lock(&self.files);
+        if files.contains_key(&key) {
+            return Err(failed(io::ErrorKind::NotADirectory, "is a file", path));
+        }
+        if !is_folder(&files, &key) {
+            return Err(failed(io::ErrorKind::NotFound, "does not exist", path));
+        }
+        let mut entries: BTreeMap<&str, DirEntry> = BTreeMap::new();
+        for (rest, content) in beneath(&files, &key) {
+            let (name, kind, size) = match rest.split_once('/') {
+                Some((name, _)) => (name, EntryKind::Dir, 0),
+                None => (rest, EntryKind::File, content.len() as u64),
+            };
+            if let Entry::Vacant(entry) = entries.entry(name) {
+                entry.insert(DirEntry::new(name, kind, size));
+            }
+        }
+        Ok(entries.into_values().collect())
+    }
+
+    async fn exists(&self, path: &str) -> Result<bool> {
+        let key = resolve(path)?;
+        let files = lock(&self.files);
+        Ok(files.contains_key(&key) || is_folder(&files, &key))
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        let key = resolve(path)?;
+        let mut files = lock(&self.files);
+        match files.remove(&key) {
+            Some(_) => Ok(()),
+            None => Err(no_file(&files, &key, path)),
+        }
+    }
+}
+
+/// The path beneath the root, `.` and `..` resolved; empty for the root itself.
+fn resolve(path: &str) -> Result<String> {
+    let outside = || {
+        Error::new(
+            ErrorKind::PermissionDenied,
+            format!("path {path:?} is outside workspace {ROOT:?}"),
+        )
+    };
+    let relative = match path.strip_prefix(ROOT) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
+        _ if path.starts_with('/') => return Err(outside()),
+        _ => path,
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop().ok_or_else(outside)?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
+/// The files beneath a folder by what follows its path.
+fn beneath<'a>(
+    files: &'a BTreeMap<String, Bytes>,
+    folder: &str,
+) -> impl Iterator<Item = (&'a str, &'a Bytes)> {
+    let prefix = match folder {
+        "" => String::new(),
+        folder => format!("{folder}/"),
+    };
+    files
+        .range(prefix.clone()..)
+        .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
+}
+
+/// The root is a folder always, any other only while there is something in it.
+fn is_folder(files: &BTreeMap<String, Bytes>, key: &str) -> bool {
+    key.is_empty() || beneath(files, key).next().is_some()
+}
+
+fn no_file(files: &BTreeMap<String, Bytes>, key: &str, path: &str) -> Error {
+    if is_folder(files, key) {
+        failed(io::ErrorKind::IsADirectory, "is a folder", path)
+    } else {
+        failed(io::ErrorKind::NotFound, "does not exist", path)
+    }
+}
+
+fn failed(kind: io::ErrorKind, what: &str, path: &str) -> Error {
+    io::Error::new(kind, format!("{path:?} {what}")).into()
+}

@@ -1,0 +1,274 @@
+//! Tools made from closures.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::error::BoxError;
+
+use super::access::{Access, Concurrency, SideEffect};
+use super::context::ToolContext;
+use super::output::{IntoToolResult, ToolOutput};
+use super::tool::Tool;
+
+type Body = Box<
+    dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolOutput, BoxError>> + Send + Sync,
+>;
+type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
+
+/// A tool made from a closure.
+///
+/// The closure may return anything [`IntoToolResult`]: a `String`, a `&str`, a
+/// [`Value`], [`Json`](super::Json), a [`ToolOutput`], or a `Result` of one of these whose error
+/// is [`BoxError`], so that `?` works on any error.
+///
+/// ```
+/// use agentcore::FuncTool;
+/// use agentcore::tool::SideEffect;
+/// use serde_json::json;
+///
+/// let read = FuncTool::new(
+///     "read_note",
+///     "Reads a note by its name",
+///     json!({
+///         "type": "object",
+///         "properties": {"name": {"type": "string"}},
+///         "required": ["name"],
+///     }),
+///     |_cx, args| async move {
+///         let name = args["name"].as_str().unwrap_or_default();
+///         Ok(std::fs::read_to_string(format!("notes/{name}"))?)
+///     },
+/// )
+/// .side_effect(SideEffect::ReadOnly)
+/// .idempotent();
+/// ```
+pub struct FuncTool {
+    name: String,
+    description: String,
+    parameters: Value,
+    body: Body,
+    side_effect: SideEffect,
+    concurrency: Concurrency,
+    timeout: Option<Duration>,
+    idempotent: bool,
+    accesses: Option<Accesses>,
+}
+
+impl FuncTool {
+    /// A tool whose arguments arrive as JSON, with the schema that describes them.
+    pub fn new<F, Fut>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+        f: F,
+    ) -> Self
+    where
+        F: Fn(ToolContext, Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoToolResult> + Send + 'static,
+    {
+        let body = move |cx, args| f(cx, args).map(IntoToolResult::into_tool_result).boxed();
+        Self::from_body(name.into(), description.into(), parameters, Box::new(body))
+    }
+
+    fn from_body(name: String, description: String, parameters: Value, body: Body) -> Self {
+        Self {
+            name,
+            description,
+            parameters,
+            body,
+            side_effect: SideEffect::Mutating,
+            concurrency: Concurrency::Parallel,
+            timeout: None,
+            idempotent: false,
+            accesses: None,
+        }
+    }
+
+    /// The same tool with another kind of effect. It is [`SideEffect::Mutating`] at first.
+    #[must_use]
+    pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
+        self.side_effect = side_effect;
+        self
+    }
+
+    /// The same tool, beside others or alone. It is [`Concurrency::Parallel`] at first.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// The same tool, whose calls run alone and in their place.
+    #[must_use]
+    pub fn exclusive(self) -> Self {
+        self.concurrency(Concurrency::Exclusive)
+    }
+
+    /// The same tool with its own limit on how long a call may go without progress.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The same tool, whose calls may be repeated without harm.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// The same tool, with what a call would do, for permission rules.
+    ///
+    /// ```
+    /// use agentcore::FuncTool;
+    /// use agentcore::tool::Access;
+    /// use serde_json::json;
+    ///
+    /// let tool = FuncTool::new("show", "Shows a file", json!({"type": "object"}), |_, _| async { "" })
+    ///     .accesses(|args| match args["path"].as_str() {
+    ///         Some(path) => vec![Access::Read(path.into())],
+    ///         None => vec![],
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn accesses(mut self, f: impl Fn(&Value) -> Vec<Access> + Send + Sync + 'static) -> Self {
+        self.accesses = Some(Box::new(f));
+        self
+    }
+}
+
+#[cfg(feature = "schema")]
+mod typed {
+    use futures::FutureExt;
+    use futures::future::ready;
+    use schemars::JsonSchema;
+    use serde::de::DeserializeOwned;
+
+    use super::super::typed::{decode, schema_of};
+    use super::{BoxError, FuncTool, Future, IntoToolResult, ToolContext};
+
+    impl FuncTool {
+        /// A tool over typed arguments, whose schema is derived from their type.
+        ///
+        /// A field's doc comment becomes its description. A type without fields, `()` among them,
+        /// is a tool without arguments. Arguments that do not deserialise are an error that names
+        /// the place.
+        ///
+        /// ```
+        /// use agentcore::{FuncTool, Tool, ToolContext, schemars, schemars::JsonSchema};
+        /// use serde::Deserialize;
+        ///
+        /// #[derive(Deserialize, JsonSchema)]
+        /// struct Greet {
+        ///     /// Whom to greet.
+        ///     name: String,
+        /// }
+        ///
+        /// # async fn example() -> Result<(), agentcore::BoxError> {
+        /// let greet = FuncTool::typed("greet", "Greets somebody", |args: Greet| async move {
+        ///     format!("Hello {}", args.name)
+        /// });
+        /// let output = greet
+        ///     .execute(ToolContext::detached(), serde_json::json!({"name": "World"}))
+        ///     .await?;
+        /// assert_eq!(output.content.text(), "Hello World");
+        /// # Ok(())
+        /// # }
+        /// ```
+        pub fn typed<A, F, Fut>(
+            name: impl Into<String>,
+            description: impl Into<String>,
+            f: F,
+        ) -> Self
+        where
+            A: DeserializeOwned + JsonSchema,
+            F: Fn(A) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output: IntoToolResult> + Send + 'static,
+        {
+            Self::typed_with_context(name, description, move |_cx, args| f(args))
+        }
+
+        /// As [`typed`](Self::typed), for closures that need the [`ToolContext`].
+        pub fn typed_with_context<A, F, Fut>(
+            name: impl Into<String>,
+            description: impl Into<String>,
+            f: F,
+        ) -> Self
+        where
+            A: DeserializeOwned + JsonSchema,
+            F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output: IntoToolResult> + Send + 'static,
+        {
+            let body = move |cx, args| match decode::<A>(&args) {
+                Ok(args) => f(cx, args).map(IntoToolResult::into_tool_result).boxed(),
+                Err(error) => ready(Err(BoxError::from(error))).boxed(),
+            };
+            let schema = schema_of::<A>();
+            Self::from_body(name.into(), description.into(), schema, Box::new(body))
+        }
+    }
+}
+
+impl Tool for FuncTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        self.side_effect
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.concurrency
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    fn accesses(&self, args: &Value) -> Vec<Access> {
+        self.accesses.as_ref().map_or_else(Vec::new, |f| f(args))
+    }
+
+    // Written by hand, for `async_trait` would box the closure's box again.
+    fn execute<'a: 'b, 'b>(
+        &'a self,
+        cx: ToolContext,
+        args: Value,
+    ) -> BoxFuture<'b, Result<ToolOutput, BoxError>>
+    where
+        Self: 'b,
+    {
+        (self.body)(cx, args)
+    }
+}
+
+impl fmt::Debug for FuncTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FuncTool")
+            .field("name", &self.name)
+            .field("side_effect", &self.side_effect)
+            .field("concurrency", &self.concurrency)
+            .field("timeout", &self.timeout)
+            .field("idempotent", &self.idempotent)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,363 @@
+//! Tools that live behind an address.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Client, Response, StatusCode, Url};
+use serde_json::{Map, Value, json};
+
+use crate::error::{BoxError, Error, ErrorKind, Result};
+use crate::util::{Secret, http_client};
+
+use super::access::{Concurrency, SideEffect};
+use super::context::ToolContext;
+use super::output::ToolOutput;
+use super::tool::Tool;
+
+/// How long a call may take in all, redirects included.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What the loop's own limit is longer by, so that this tool's error is the one that is seen.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The most bytes read of a reply.
+const LONGEST_REPLY: usize = 4 * 1024 * 1024;
+
+/// The most bytes of a failed reply that are quoted.
+const LONGEST_QUOTE: usize = 2_000;
+
+const MOST_REDIRECTS: usize = 5;
+
+/// A tool that forwards its calls to a callback address.
+///
+/// A call is `POST {callback}/tools/{name}` with `{"name", "args"}`; the reply is
+/// `{"result", "error"}`. A `result` that is no string reaches the model as JSON text. Within
+/// 120 seconds in all there must be a status 200 and a body of at most 4 MiB. Redirects are
+/// followed to the same host and port alone, or there from http to https, with the same body.
+///
+/// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
+/// [`bearer`](Self::bearer) and [`header`](Self::header) are taken out of what the peer says.
+///
+/// ```
+/// use agentcore::HttpTool;
+/// use serde_json::json;
+///
+/// let tool = HttpTool::new(
+///     "lookup",
+///     "Looks up an order",
+///     json!({"type": "object", "properties": {"order": {"type": "string"}}}),
+///     "http://127.0.0.1:8080/callbacks",
+/// )?
+/// .bearer("token")?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+pub struct HttpTool {
+    name: String,
+    description: String,
+    parameters: Value,
+    url: Url,
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    side_effect: SideEffect,
+    concurrency: Concurrency,
+    idempotent: bool,
+    limit: Duration,
+    client: OnceLock<Client>,
+}
+
+impl HttpTool {
+    /// A tool behind `callback_url`.
+    ///
+    /// # Errors
+    ///
+    /// When the address is not one of http or https.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+        callback_url: &str,
+    ) -> Result<Self> {
+        let name = name.into();
+        let url = endpoint(callback_url, &name)
+            .map_err(|why| Error::new(ErrorKind::Config, format!("http_tool: {name}: {why}")))?;
+        Ok(Self {
+            name,
+            description: description.into(),
+            parameters,
+            url,
+            headers: HeaderMap::from_iter([(
+                CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            )]),
+            secrets: Vec::new(),
+            side_effect: SideEffect::Network,
+            concurrency: Concurrency::Parallel,
+            idempotent: false,
+            limit: TIMEOUT,
+            client: OnceLock::new(),
+        })
+    }
+
+    /// The same tool, which shows a bearer token.
+    ///
+    /// # Errors
+    ///
+    /// When the token cannot be a header's value, as with a line break in it.
+    pub fn bearer(mut self, token: impl Into<Secret>) -> Result<Self> {
+        let token = token.into();
+        let value = Secret::new(format!("Bearer {}", token.expose()));
+        // The token before the value it is part of: a peer may repeat either.
+        self.secrets.push(token);
+        self.header("authorization", value)
+    }
+
+    /// The same tool with a header, whose value is kept secret.
+    ///
+    /// # Errors
+    ///
+    /// When the name or the value cannot be one of a header.
+    pub fn header(mut self, name: &str, value: impl Into<Secret>) -> Result<Self> {
+        let secret = value.into();
+        let refused = |what| {
+            let text = format!("http_tool: {}: the header {name:?} has {what}", self.name);
+            Error::new(ErrorKind::Config, text)
+        };
+        let header = HeaderName::try_from(name).map_err(|_| refused("no valid name"))?;
+        let mut value =
+            HeaderValue::try_from(secret.expose()).map_err(|_| refused("no valid value"))?;
+        value.set_sensitive(true);
+        self.headers.insert(header, value);
+        self.secrets.push(secret);
+        Ok(self)
+    }
+
+    /// The same tool with another kind of effect. It is [`SideEffect::Network`] at first.
+    #[must_use]
+    pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
+        self.side_effect = side_effect;
+        self
+    }
+
+    /// The same tool, whose calls run alone and in their place.
+    #[must_use]
+    pub fn exclusive(mut self) -> Self {
+        self.concurrency = Concurrency::Exclusive;
+        self
+    }
+
+    /// The same tool, whose calls may be repeated without harm.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// The same tool with another limit on a whole call than 120 seconds.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    async fn call(&self, args: Value) -> Result<String, String> {
+        let body = json!({"name": self.name, "args": args}).to_string();
+        let mut url = self.url.clone();
+        for _ in 0..=MOST_REDIRECTS {
+            let request = self.client()?.post(url.clone());
+            let request = request.headers(self.headers.clone()).body(body.clone());
+            let sent = request.send().await;
+            let response = sent.map_err(|error| self.failed(http_client::describe(error)))?;
+            match redirect(&url, &response) {
+                Some(next) if may_follow(&url, &next) => url = next,
+                Some(_) => {
+                    return Err(self.failed("redirected to another host, which is not followed"));
+                }
+                None => return self.read(response).await,
+            }
+        }
+        Err(self.failed(format_args!("redirected more than {MOST_REDIRECTS} times")))
+    }
+
+    async fn read(&self, mut response: Response) -> Result<String, String> {
+        let status = response.status();
+        let most = if status == StatusCode::OK {
+            LONGEST_REPLY
+        } else {
+            LONGEST_QUOTE
+        };
+        let mut body = Vec::new();
+        let mut is_cut = false;
+        while !is_cut {
+            let chunk = response.chunk().await;
+            let Some(chunk) = chunk.map_err(|error| self.failed(http_client::describe(error)))?
+            else {
+                break;
+            };
+            is_cut = body.len() + chunk.len() > most;
+            body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
+        }
+        if status != StatusCode::OK {
+            let text = String::from_utf8_lossy(&body);
+            let rest = if is_cut { "..." } else { "" };
+            let code = status.as_u16();
+            return Err(format!(
+                "http_tool: {} returned {code}: {}{rest}",
+                self.name,
+                text.trim_end()
+            ));
+        }
+        if is_cut {
+            return Err(self.failed(format_args!(
+                "the reply is longer than {LONGEST_REPLY} bytes"
+            )));
+        }
+        let mut reply: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
+            let text = String::from_utf8_lossy(&body);
+            let head: String = text.chars().take(LONGEST_QUOTE / 4).collect();
+            self.failed(format_args!(
+                r#"the reply is not {{"result", "error"}} in JSON: {error}: {head}"#
+            ))
+        })?;
+        let mut take = |field| reply.remove(field).unwrap_or_default();
+        match take("error") {
+            Value::Null | Value::Bool(false) => Ok(text(take("result"))),
+            Value::String(error) if error.is_empty() => Ok(text(take("result"))),
+            error => Err(self.failed(text(error))),
+        }
+    }
+
+    /// Made at the first call, for it belongs to the runtime it is used in.
+    fn client(&self) -> Result<&Client, String> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let mut builder = http_client::builder().map_err(|error| self.failed(error))?;
+        if is_loopback(&self.url) {
+            // A proxy would look for the callback on its own machine.
+            builder = builder.no_proxy();
+        }
+        let client = builder.build();
+        let client = client.map_err(|error| self.failed(http_client::describe(error)))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    fn failed(&self, why: impl fmt::Display) -> String {
+        format!("http_tool: {}: {why}", self.name)
+    }
+
+    fn scrub(&self, text: String) -> String {
+        let secrets = self.secrets.iter();
+        secrets.fold(text, |text, secret| secret.scrub(&text))
+    }
+}
+
+#[async_trait]
+impl Tool for HttpTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        self.side_effect
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.concurrency
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.limit.saturating_add(GRACE))
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+        let late = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
+        let called = tokio::time::timeout(self.limit, self.call(args)).await;
+        match called.unwrap_or_else(|_| late()) {
+            Ok(text) => Ok(self.scrub(text).into()),
+            Err(text) => Err(self.scrub(text).into()),
+        }
+    }
+}
+
+impl fmt::Debug for HttpTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may hold a password or a token; its host says enough.
+        f.debug_struct("HttpTool")
+            .field("name", &self.name)
+            .field("host", &self.url.host_str())
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
+    let mut url = Url::parse(callback).map_err(|error| format!("the callback address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(String::from("the callback address must be http or https"));
+    }
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(["tools", name]);
+    }
+    Ok(url)
+}
+
+/// Where the peer points to, if it answers the same request elsewhere.
+fn redirect(from: &Url, response: &Response) -> Option<Url> {
+    use StatusCode as S;
+    let elsewhere = [
+        S::MOVED_PERMANENTLY,
+        S::FOUND,
+        S::TEMPORARY_REDIRECT,
+        S::PERMANENT_REDIRECT,
+    ];
+    if !elsewhere.contains(&response.status()) {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    from.join(location).ok()
+}
+
+/// The same host and port, or from http to https on the same host with the ports of both.
+fn may_follow(from: &Url, to: &Url) -> bool {
+    let port = Url::port_or_known_default;
+    let is_upgrade = (from.scheme(), port(from), to.scheme(), port(to))
+        == ("http", Some(80), "https", Some(443));
+    let is_same = from.scheme() == to.scheme() && port(from) == port(to);
+    from.host() == to.host() && (is_same || is_upgrade)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            host.parse::<std::net::IpAddr>()
+                .is_ok_and(|ip| ip.is_loopback())
+        }
+        None => false,
+    }
+}
+
+/// A string as itself, nothing as nothing, anything else as JSON.
+fn text(value: Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}

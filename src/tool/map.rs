@@ -1,0 +1,236 @@
+//! The tools of one turn.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::model::ToolDefinition;
+
+use super::registry::{check_tool, definition};
+use super::suggest::unknown_tool;
+use super::tool::Tool;
+
+/// The tools of one turn by name: a snapshot, so that a turn's calls find the tools the model
+/// was told of. A clone costs one pointer.
+#[derive(Clone, Default)]
+pub struct ToolMap(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Sorted by name, disabled ones too.
+    tools: Vec<Arc<dyn Tool>>,
+    disabled: BTreeSet<Arc<str>>,
+    definitions: OnceLock<Arc<[ToolDefinition]>>,
+}
+
+impl ToolMap {
+    /// Brings tools together. Of several with one name a hook's wins over the agent's own, and
+    /// that over a source's; among equals the first. Each tool that is left out for it, and each
+    /// of a source that no provider would take, comes with a warning.
+    pub(crate) fn build(
+        agent_tools: &[Arc<dyn Tool>],
+        hook_tools: &[Arc<dyn Tool>],
+        source_tools: Vec<Arc<dyn Tool>>,
+        disabled: &BTreeSet<Arc<str>>,
+    ) -> (Self, Vec<String>) {
+        let mut warnings = Vec::new();
+        let source_tools = source_tools.into_iter().filter(|tool| {
+            let checked = check_tool(tool);
+            if let Err(error) = &checked {
+                warnings.push(format!("a tool of a source is left out: {error}"));
+            }
+            checked.is_ok()
+        });
+        let mut tools: Vec<(Origin, Arc<dyn Tool>)> = Vec::new();
+        tools.extend(hook_tools.iter().map(|tool| (Origin::Hook, tool.clone())));
+        tools.extend(agent_tools.iter().map(|tool| (Origin::Agent, tool.clone())));
+        tools.extend(source_tools.map(|tool| (Origin::Source, tool)));
+        // The sort is stable, so that of one name the first in the order above is kept.
+        tools.sort_by(|(_, a), (_, b)| a.name().cmp(b.name()));
+        tools.dedup_by(|(hidden, tool), (kept, other)| {
+            let is_double = tool.name() == other.name();
+            if is_double {
+                warnings.push(hides(*kept, *hidden, tool.name()));
+            }
+            is_double
+        });
+        let map = Self(Arc::new(Inner {
+            tools: tools.into_iter().map(|(_, tool)| tool).collect(),
+            disabled: disabled.clone(),
+            definitions: OnceLock::new(),
+        }));
+        (map, warnings)
+    }
+
+    /// The earlier map when it holds the very same tools, so that its definitions stay the same
+    /// allocation and what providers encoded from them stays good.
+    pub(crate) fn or_earlier(self, earlier: &Self) -> Self {
+        let (new, old) = (&self.0, &earlier.0);
+        let is_same = new.tools.len() == old.tools.len()
+            && new.disabled == old.disabled
+            && new
+                .tools
+                .iter()
+                .zip(&old.tools)
+                .all(|(a, b)| Arc::ptr_eq(a, b));
+        if is_same { earlier.clone() } else { self }
+    }
+
+    /// The tool of that name, also when it is disabled.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let tools = &self.0.tools;
+        let index = tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
+        Some(tools[index].clone())
+    }
+
+    /// The tool a call of `name` runs, or the text the model reads instead.
+    pub(crate) fn resolve(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
+        match self.get(name) {
+            Some(_) if self.is_disabled(name) => Err(format!("tool {name:?} is disabled")),
+            Some(tool) => Ok(tool),
+            None => Err(unknown_tool(name, &self.names())),
+        }
+    }
+
+    /// Whether calls of that name are refused.
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.0.disabled.contains(name)
+    }
+
+    /// The names that can be called, sorted: those the model is told of.
+    pub fn names(&self) -> Vec<&str> {
+        self.enabled().map(|tool| tool.name()).collect()
+    }
+
+    /// What the model is told, sorted by name. Made once for a map and all its clones.
+    pub fn definitions(&self) -> Arc<[ToolDefinition]> {
+        let make = || self.enabled().map(definition).collect();
+        self.0.definitions.get_or_init(make).clone()
+    }
+
+    fn enabled(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        let tools = self.0.tools.iter();
+        tools.filter(|tool| !self.is_disabled(tool.name()))
+    }
+}
+
+impl fmt::Debug for ToolMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolMap")
+            .field("names", &self.names())
+            .field("disabled", &self.0.disabled)
+            .finish()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    Hook,
+    Agent,
+    Source,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hook => "a hook",
+            Self::Agent => "the agent",
+            Self::Source => "a source",
+        })
+    }
+}
+
+fn hides(kept: Origin, hidden: Origin, name: &str) -> String {
+    if kept == hidden {
+        return format!("{kept} has two tools {name:?}: the first is used");
+    }
+    format!("the tool {name:?} of {kept} hides the one of {hidden}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::func::FuncTool;
+    use super::*;
+
+    fn tool(name: &str, description: &str) -> Arc<dyn Tool> {
+        let schema = json!({"type": "object"});
+        Arc::new(FuncTool::new(name, description, schema, |_, _| async {}))
+    }
+
+    fn disabled(names: &[&str]) -> BTreeSet<Arc<str>> {
+        names.iter().map(|name| Arc::from(*name)).collect()
+    }
+
+    #[test]
+    fn a_hook_beats_the_agent_which_beats_a_source() {
+        let (map, warnings) = ToolMap::build(
+            &[tool("read", "agent"), tool("edit", "agent")],
+            &[tool("read", "hook")],
+            vec![
+                tool("read", "source"),
+                tool("edit", "source"),
+                tool("fetch", "source"),
+            ],
+            &disabled(&[]),
+        );
+        assert_eq!(map.names(), ["edit", "fetch", "read"]);
+        let described = |name| map.get(name).map(|tool| tool.description().to_owned());
+        assert_eq!(described("read").as_deref(), Some("hook"));
+        assert_eq!(described("edit").as_deref(), Some("agent"));
+        assert_eq!(
+            warnings,
+            [
+                r#"the tool "edit" of the agent hides the one of a source"#,
+                r#"the tool "read" of a hook hides the one of the agent"#,
+                r#"the tool "read" of a hook hides the one of a source"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_source_cannot_bring_a_name_providers_refuse() {
+        let (map, warnings) = ToolMap::build(
+            &[],
+            &[],
+            vec![tool("not a name", ""), tool("fine", "")],
+            &disabled(&[]),
+        );
+        assert_eq!(map.names(), ["fine"]);
+        assert!(warnings[0].contains("not a name"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_disabled_tool_is_neither_told_nor_run_nor_suggested() {
+        let tools = [tool("read", ""), tool("write", "")];
+        let (map, _) = ToolMap::build(&tools, &[], vec![], &disabled(&["write"]));
+        assert_eq!(map.names(), ["read"]);
+        assert_eq!(map.definitions().len(), 1);
+        assert!(map.get("write").is_some());
+        assert_eq!(
+            map.resolve("write").err().as_deref(),
+            Some(r#"tool "write" is disabled"#)
+        );
+        assert_eq!(
+            map.resolve("wirte").err().as_deref(),
+            Some(r#"unknown tool "wirte". Available tools: read"#)
+        );
+    }
+
+    #[test]
+    fn the_same_tools_keep_the_same_definitions() {
+        let tools = [tool("read", ""), tool("write", "")];
+        let none = disabled(&[]);
+        let (first, _) = ToolMap::build(&tools, &[], vec![], &none);
+        let (second, _) = ToolMap::build(&tools, &[], vec![], &none);
+        let second = second.or_earlier(&first);
+        assert!(Arc::ptr_eq(&first.definitions(), &second.definitions()));
+
+        let (third, _) = ToolMap::build(&tools, &[], vec![], &disabled(&["read"]));
+        assert_eq!(third.or_earlier(&second).names(), ["write"]);
+        let (fourth, _) = ToolMap::build(&tools, &[tool("read", "other")], vec![], &none);
+        let fourth = fourth.or_earlier(&first);
+        assert!(!Arc::ptr_eq(&first.definitions(), &fourth.definitions()));
+    }
+}

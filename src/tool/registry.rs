@@ -1,0 +1,197 @@
+//! A set of tools by name, with what is allowed and what is switched off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::ToolDefinition;
+
+use super::tool::Tool;
+
+/// The longest name every provider takes.
+const LONGEST_NAME: usize = 64;
+
+/// Tools by name, with marks on the names: which may run without a question, and which are
+/// switched off.
+///
+/// Marks belong to names, not to tools: they can be set before the tool is there and they stay
+/// when it is replaced. A clone is cheap and independent of the original.
+///
+/// ```
+/// use agentcore::{FuncTool, ToolRegistry};
+/// use serde_json::json;
+///
+/// let mut tools = ToolRegistry::new();
+/// tools.register(FuncTool::new("now", "The time", json!({"type": "object"}), |_, _| async { "noon" }))?;
+/// tools.register(FuncTool::new("wipe", "Erases all", json!({"type": "object"}), |_, _| async {}))?;
+/// tools.allow("now");
+/// tools.disable("wipe");
+///
+/// assert_eq!(tools.names(), ["now", "wipe"]);
+/// assert_eq!(tools.definitions().len(), 1);
+/// assert!(tools.is_allowed("now") && tools.is_disabled("wipe"));
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct ToolRegistry(Arc<Inner>);
+
+#[derive(Clone, Default)]
+struct Inner {
+    tools: BTreeMap<Arc<str>, Arc<dyn Tool>>,
+    allowed: BTreeSet<Arc<str>>,
+    disabled: BTreeSet<Arc<str>>,
+}
+
+impl ToolRegistry {
+    /// No tools at all.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    ///
+    /// When the name is taken or is not `[A-Za-z0-9_-]{1,64}`, and when the tool's parameters
+    /// are not an object schema.
+    pub fn register(&mut self, tool: impl Tool) -> Result<()> {
+        if self.0.tools.contains_key(tool.name()) {
+            return Err(Error::new(
+                ErrorKind::Tool,
+                format!("there is already a tool {:?}; use replace", tool.name()),
+            ));
+        }
+        self.replace(tool).map(drop)
+    }
+
+    /// Adds a tool, in place of the one of the same name if there is one, which is returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`register`](Self::register), but for the name being taken.
+    pub fn replace(&mut self, tool: impl Tool) -> Result<Option<Arc<dyn Tool>>> {
+        check_tool(&tool)?;
+        let name = Arc::from(tool.name());
+        Ok(self.inner().tools.insert(name, Arc::new(tool)))
+    }
+
+    /// Takes a tool out. Marks on its name stay.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.inner().tools.remove(name)
+    }
+
+    /// The tool of that name, also when it is disabled.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.0.tools.get(name).cloned()
+    }
+
+    /// Marks a name as one that may run without a question.
+    pub fn allow(&mut self, name: impl Into<Arc<str>>) {
+        self.inner().allowed.insert(name.into());
+    }
+
+    /// Whether the name was marked with [`allow`](Self::allow).
+    pub fn is_allowed(&self, name: &str) -> bool {
+        self.0.allowed.contains(name)
+    }
+
+    /// The names marked with [`allow`](Self::allow), sorted.
+    pub fn allowed(&self) -> impl Iterator<Item = &str> {
+        self.0.allowed.iter().map(|name| &**name)
+    }
+
+    /// Switches a name off: models are not told of it, and a call of it is an error result.
+    pub fn disable(&mut self, name: impl Into<Arc<str>>) {
+        self.inner().disabled.insert(name.into());
+    }
+
+    /// Switches a name on again.
+    pub fn enable(&mut self, name: &str) {
+        self.inner().disabled.remove(name);
+    }
+
+    /// Whether the name is switched off.
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.0.disabled.contains(name)
+    }
+
+    /// The names that are switched off, sorted.
+    pub fn disabled(&self) -> impl Iterator<Item = &str> {
+        self.0.disabled.iter().map(|name| &**name)
+    }
+
+    /// The names of all tools, disabled ones too, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        self.0.tools.keys().map(|name| &**name).collect()
+    }
+
+    /// All tools, disabled ones too, sorted by name.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.tools.values().cloned().collect()
+    }
+
+    /// What a model is told: the tools that are not disabled, sorted by name.
+    pub fn definitions(&self) -> Vec<ToolDefinition> {
+        let enabled = self
+            .0
+            .tools
+            .iter()
+            .filter(|(name, _)| !self.is_disabled(name));
+        enabled.map(|(_, tool)| definition(tool)).collect()
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRegistry")
+            .field("names", &self.names())
+            .field("allowed", &self.0.allowed)
+            .field("disabled", &self.0.disabled)
+            .finish()
+    }
+}
+
+pub(super) fn definition(tool: &Arc<dyn Tool>) -> ToolDefinition {
+    ToolDefinition::new(tool.name(), tool.description(), tool.parameters().clone())
+}
+
+/// Refuses a tool that providers would refuse, and with it every request it is part of.
+pub(crate) fn check_tool(tool: &dyn Tool) -> Result<()> {
+    check_name(tool.name())?;
+    let parameters = tool.parameters();
+    let is_object_schema = match parameters.get("type") {
+        Some(Value::String(name)) => name == "object",
+        Some(_) => false,
+        None => parameters.is_object(),
+    };
+    if is_object_schema {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Tool,
+        format!(
+            "the parameters of tool {:?} must be a JSON Schema of type object",
+            tool.name()
+        ),
+    ))
+}
+
+/// Checks a tool's name: `[A-Za-z0-9_-]{1,64}`.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(LONGEST_NAME + 1).collect();
+    Err(Error::new(
+        ErrorKind::Tool,
+        format!("{shown:?} is not a tool name; use 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -"),
+    ))
+}

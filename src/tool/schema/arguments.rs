@@ -1,0 +1,130 @@
+//! From what the model wrote to arguments a tool can be given.
+
+use serde_json::Value;
+
+use crate::message::ToolCall;
+
+use super::failure::{ArgumentError, clip, follow};
+use super::validate::Validator;
+use super::value::type_name;
+
+/// How much of a text that is no JSON is shown to the model again.
+const LONGEST_RAW: usize = 1_000;
+
+/// Checks a call's arguments against a tool's schema.
+///
+/// The [subset](crate::tool#argument-schemas) of JSON Schema this crate knows is checked;
+/// keywords outside it are ignored. Neither a schema that refers to itself nor arguments nested
+/// without end make it run for long: beyond a fixed depth and effort the arguments are refused.
+///
+/// # Errors
+///
+/// What fails and where.
+pub fn check_arguments(schema: &Value, args: &Value) -> Result<(), ArgumentError> {
+    Validator::new(schema).run(args)
+}
+
+/// The arguments of `call`, parsed and checked, or the text for the model about what is wrong.
+///
+/// Arguments that could not be parsed are never taken for empty ones; only a text that *is*
+/// empty counts as `{}`, and that has to match the schema like any other.
+pub(crate) fn parse_arguments(call: &ToolCall, schema: &Value) -> Result<Value, String> {
+    let args = &*call.args;
+    if !args.is_object() {
+        return Err(not_an_object(call, schema));
+    }
+    match check_arguments(schema, args) {
+        Ok(()) => Ok(args.clone()),
+        Err(error) => Err(error.for_model(&call.name, schema)),
+    }
+}
+
+fn not_an_object(call: &ToolCall, schema: &Value) -> String {
+    let name = &call.name;
+    let follow = follow(schema);
+    let parsed = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
+    let got = match (&call.raw_args, &parsed) {
+        (Some(raw), Some(Err(error))) => {
+            let head = clip(raw, LONGEST_RAW);
+            let rest = match raw.len() - head.len() {
+                0 => String::new(),
+                bytes => format!("... ({bytes} bytes left out)"),
+            };
+            return format!(
+                "the arguments for tool {name:?} are not valid JSON: {error}\nThey were: {head}{rest}\n{follow}"
+            );
+        }
+        (_, Some(Ok(value))) => type_name(value),
+        _ => type_name(&call.args),
+    };
+    format!("invalid arguments for tool {name:?}:\n/: expected object, got {got}\n{follow}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(raw: &str) -> Result<Value, String> {
+        let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+        parse_arguments(&ToolCall::from_raw("1", "weather", raw), &schema)
+    }
+
+    #[test]
+    fn an_empty_text_is_an_empty_object() {
+        assert_eq!(parse(""), Ok(json!({})));
+        assert_eq!(parse(" \n"), Ok(json!({})));
+    }
+
+    #[test]
+    fn an_empty_text_still_has_to_match() {
+        let call = ToolCall::from_raw("1", "weather", "");
+        let error = parse_arguments(&call, &json!({"required": ["city"]})).unwrap_err();
+        assert!(error.contains("/city: required, but missing"), "{error}");
+    }
+
+    #[test]
+    fn broken_text_names_the_place_and_is_shown_again() {
+        let error = parse(r#"{"city": "Par"#).unwrap_err();
+        assert!(error.contains("not valid JSON"), "{error}");
+        assert!(error.contains("line 1 column 13"), "{error}");
+        assert!(error.contains(r#"They were: {"city": "Par"#), "{error}");
+        assert!(error.contains(r#""type":"string""#), "{error}");
+    }
+
+    #[test]
+    fn a_long_broken_text_is_cut() {
+        let error = parse(&format!("{{\"city\": \"{}", "\u{e9}".repeat(5_000))).unwrap_err();
+        assert!(error.len() < 1_500, "{}", error.len());
+        assert!(error.contains("bytes left out"), "{error}");
+    }
+
+    #[test]
+    fn anything_but_an_object_is_refused() {
+        for (raw, got) in [
+            ("[1]", "array"),
+            ("null", "null"),
+            ("\"x\"", "string"),
+            ("3", "number"),
+        ] {
+            let error = parse(raw).unwrap_err();
+            assert!(
+                error.contains(&format!("/: expected object, got {got}")),
+                "{error}"
+            );
+        }
+        let call = ToolCall::new("1", "weather", Value::Null);
+        let error = parse_arguments(&call, &json!({})).unwrap_err();
+        assert!(error.contains("got null"), "{error}");
+    }
+
+    #[test]
+    fn a_changed_call_is_checked_by_its_new_arguments() {
+        let call = ToolCall::from_raw("1", "weather", "{").with_args(json!({"city": "Oslo"}));
+        assert_eq!(
+            parse_arguments(&call, &json!({})),
+            Ok(json!({"city": "Oslo"}))
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! What is wrong with a call's arguments.
+
+use std::error::Error as StdError;
+use std::fmt::{self, Write as _};
+
+use serde_json::Value;
+
+/// More failures than this are only counted.
+pub(super) const MOST: usize = 10;
+
+/// A schema longer than this is cut when it is quoted. The model has the whole of it in the
+/// tool's definition.
+const LONGEST_SCHEMA: usize = 16 * 1024;
+
+/// Why a call's arguments do not fit: each place with what is wrong there.
+///
+/// A place is a JSON pointer, `/` being the arguments as a whole. `Display` prints one failure a
+/// line; after ten it says how many more there are.
+///
+/// ```
+/// use agentcore::tool::check_arguments;
+/// use serde_json::json;
+///
+/// let schema = json!({
+///     "type": "object",
+///     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+///     "required": ["city", "days"],
+/// });
+/// let error = check_arguments(&schema, &json!({"city": 5})).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "/days: required, but missing\n/city: expected string, got number"
+/// );
+/// assert_eq!(error.paths().collect::<Vec<_>>(), ["/days", "/city"]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    failures: Vec<Failure>,
+    omitted: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) path: String,
+    pub(super) text: String,
+    pub(super) kind: Kind,
+    /// How many steps below the arguments.
+    pub(super) depth: usize,
+}
+
+/// What the choice between alternatives needs to know of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A value of the wrong type.
+    Type,
+    /// A value other than the only ones allowed: how alternatives are told apart.
+    Tag,
+    Other,
+}
+
+impl ArgumentError {
+    pub(super) fn new(failures: Vec<Failure>, omitted: usize) -> Self {
+        Self { failures, omitted }
+    }
+
+    /// One failure at one place.
+    #[cfg(feature = "schema")]
+    pub(crate) fn at(path: String, text: String) -> Self {
+        let failure = Failure {
+            depth: path.matches('/').count(),
+            path,
+            text,
+            kind: Kind::Other,
+        };
+        Self::new(vec![failure], 0)
+    }
+
+    /// The places that fail, as JSON pointers, at most ten.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.failures.iter().map(|failure| failure.path.as_str())
+    }
+
+    /// The text the model reads instead of the tool's answer: what failed where, and the schema
+    /// to follow.
+    pub fn for_model(&self, tool_name: &str, schema: &Value) -> String {
+        format!(
+            "invalid arguments for tool {tool_name:?}:\n{self}\n{}",
+            follow(schema)
+        )
+    }
+}
+
+/// The sentence that asks for arguments that fit.
+pub(super) fn follow(schema: &Value) -> String {
+    let mut text = String::from("The arguments must be a JSON object that matches this schema: ");
+    let schema = schema.to_string();
+    let head = clip(&schema, LONGEST_SCHEMA);
+    text.push_str(head);
+    if head.len() < schema.len() {
+        let _ = write!(text, "... ({} bytes left out)", schema.len() - head.len());
+    }
+    text
+}
+
+/// The first `most` bytes of `text`, or a little less so as not to cut a character.
+pub(super) fn clip(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let fits = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    &text[..fits.unwrap_or_default()]
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, failure) in self.failures.iter().enumerate() {
+            let line = if index == 0 { "" } else { "\n" };
+            write!(f, "{line}{}: {}", failure.path, failure.text)?;
+        }
+        if self.omitted > 0 {
+            write!(f, "\nand {} more", self.omitted)?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for ArgumentError {}

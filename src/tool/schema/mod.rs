@@ -1,0 +1,11 @@
+//! Checking a call's arguments against the tool's JSON Schema, of which a subset is known: see the
+//! documentation of [`crate::tool`].
+
+mod arguments;
+mod failure;
+mod validate;
+mod value;
+
+pub use arguments::check_arguments;
+pub(crate) use arguments::parse_arguments;
+pub use failure::ArgumentError;

@@ -1,0 +1,491 @@
+//! The validator: one walk over the arguments and the schema side by side.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use serde_json::{Map, Number, Value};
+
+use super::failure::{ArgumentError, Failure, Kind, MOST, clip};
+use super::value::{compare, first_repeat, is_multiple, is_type, same, size, type_name};
+
+/// How deep schemas may be applied within each other: what the JSON parser nests at most, with
+/// room for a reference and an alternative at every second level.
+const DEEPEST: usize = 256;
+
+/// How many schemas are applied before anybody asks how large the arguments are.
+const FREE_STEPS: usize = 20_000;
+
+/// How many more may be applied for each value among the arguments. Alternatives within
+/// alternatives can ask for any number, and end here.
+const STEPS_A_VALUE: usize = 100;
+
+/// How much of a value is quoted.
+const LONGEST_QUOTE: usize = 80;
+
+/// How many allowed names or values are listed.
+const MOST_NAMED: usize = 20;
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+pub(super) struct Validator<'a> {
+    root: &'a Value,
+    path: Vec<Step<'a>>,
+    /// References that are being followed, with the value each is applied to.
+    following: Vec<(&'a Value, &'a Value)>,
+    failures: Vec<Failure>,
+    omitted: usize,
+    depth: usize,
+    /// How many schemas may still be applied.
+    steps: usize,
+    /// The arguments, until their size was counted.
+    uncounted: Option<&'a Value>,
+    exhausted: bool,
+}
+
+impl<'a> Validator<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self {
+            root,
+            path: Vec::new(),
+            following: Vec::new(),
+            failures: Vec::new(),
+            omitted: 0,
+            depth: 0,
+            steps: FREE_STEPS,
+            uncounted: None,
+            exhausted: false,
+        }
+    }
+
+    pub(super) fn run(mut self, value: &'a Value) -> Result<(), ArgumentError> {
+        self.uncounted = Some(value);
+        self.apply(self.root, value);
+        if self.exhausted {
+            let text = "nested too deeply or too large to check against the schema";
+            self.path.clear();
+            self.failures.clear();
+            self.omitted = 0;
+            self.fail(Kind::Other, text);
+        }
+        if self.failures.is_empty() {
+            return Ok(());
+        }
+        Err(ArgumentError::new(self.failures, self.omitted))
+    }
+
+    fn apply(&mut self, schema: &'a Value, value: &'a Value) {
+        if self.steps == 0
+            && let Some(args) = self.uncounted.take()
+        {
+            self.steps = size(args).saturating_mul(STEPS_A_VALUE);
+        }
+        if self.exhausted || self.depth >= DEEPEST || self.steps == 0 {
+            self.exhausted = true;
+            return;
+        }
+        self.steps -= 1;
+        self.depth += 1;
+        match schema {
+            Value::Bool(false) => self.fail(Kind::Other, "not allowed"),
+            Value::Object(keywords) => self.keywords(keywords, value),
+            _ => {}
+        }
+        self.depth -= 1;
+    }
+
+    fn keywords(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
+        if value.is_null() && schema.get("nullable") == Some(&Value::Bool(true)) {
+            return;
+        }
+        if !self.right_type(schema, value) {
+            return;
+        }
+        self.fixed_values(schema, value);
+        match value {
+            Value::Object(members) => self.object(schema, members),
+            Value::Array(items) => self.array(schema, items),
+            Value::String(text) => self.string(schema, text),
+            Value::Number(number) => self.number(schema, number),
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.combinations(schema, value);
+        if let Some(Value::String(reference)) = schema.get("$ref") {
+            self.reference(reference, value);
+        }
+    }
+
+    fn right_type(&mut self, schema: &'a Map<String, Value>, value: &'a Value) -> bool {
+        let expected: Cow<'_, str> = match schema.get("type") {
+            Some(Value::String(name)) if !is_type(value, name) => name.into(),
+            Some(Value::Array(names)) => {
+                let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+                if names.is_empty() || names.iter().any(|name| is_type(value, name)) {
+                    return true;
+                }
+                names.join(" or ").into()
+            }
+            _ => return true,
+        };
+        let got = match value {
+            Value::Number(number) if expected == "integer" => number.to_string().into(),
+            _ => Cow::Borrowed(type_name(value)),
+        };
+        self.fail(Kind::Type, format!("expected {expected}, got {got}"));
+        false
+    }
+
+    fn fixed_values(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
+        if let Some(only) = schema.get("const").filter(|only| !same(only, value)) {
+            let text = format!("expected {}, got {}", quote(only), quote(value));
+            self.fail(Kind::Tag, text);
+        }
+        if let Some(Value::Array(allowed)) = schema.get("enum")
+            && !allowed.iter().any(|one| same(one, value))
+        {
+            let text = format!("expected one of {}, got {}", list(allowed), quote(value));
+            self.fail(Kind::Tag, text);
+        }
+    }
+
+    fn object(&mut self, schema: &'a Map<String, Value>, members: &'a Map<String, Value>) {
+        for name in strings(schema.get("required")) {
+            if !members.contains_key(name) {
+                self.inside(Step::Key(name), |v| {
+                    v.fail(Kind::Other, "required, but missing");
+                });
+            }
+        }
+        if let Some(Value::Object(dependents)) = schema.get("dependentRequired") {
+            for (cause, names) in dependents {
+                for name in strings(Some(names)) {
+                    if members.contains_key(cause) && !members.contains_key(name) {
+                        let text = format!("required beside {cause:?}, but missing");
+                        self.inside(Step::Key(name), |v| v.fail(Kind::Other, text));
+                    }
+                }
+            }
+        }
+        self.count(
+            schema,
+            members.len(),
+            ["minProperties", "maxProperties"],
+            "members",
+        );
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let additional = schema
+            .get("additionalProperties")
+            .filter(|_| patterns.is_none_or(Map::is_empty));
+        for (key, member) in members {
+            let named = properties.and_then(|properties| properties.get(key));
+            match (named, additional) {
+                (Some(schema), _) => self.inside(Step::Key(key), |v| v.apply(schema, member)),
+                (None, Some(Value::Bool(false))) => {
+                    let text = unexpected(properties);
+                    self.inside(Step::Key(key), |v| v.fail(Kind::Other, text));
+                }
+                (None, Some(schema)) => self.inside(Step::Key(key), |v| v.apply(schema, member)),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn array(&mut self, schema: &'a Map<String, Value>, items: &'a [Value]) {
+        self.count(schema, items.len(), ["minItems", "maxItems"], "items");
+        // Before draft 2020-12 a list under `items` was what `prefixItems` is now.
+        let (prefix, rest) = match (schema.get("prefixItems"), schema.get("items")) {
+            (Some(Value::Array(prefix)), rest) => (prefix.as_slice(), rest),
+            (_, Some(Value::Array(prefix))) => (prefix.as_slice(), schema.get("additionalItems")),
+            (_, rest) => (&[][..], rest),
+        };
+        for (index, item) in items.iter().enumerate() {
+            if let Some(schema) = prefix.get(index).or(rest) {
+                self.inside(Step::Index(index), |v| v.apply(schema, item));
+            }
+        }
+        if schema.get("uniqueItems") == Some(&Value::Bool(true))
+            && let Some((first, second)) = first_repeat(items)
+        {
+            let text = format!("the same as item {first}, but items must differ");
+            self.inside(Step::Index(second), |v| v.fail(Kind::Other, text));
+        }
+    }
+
+    fn string(&mut self, schema: &'a Map<String, Value>, text: &str) {
+        if schema.contains_key("minLength") || schema.contains_key("maxLength") {
+            let length = text.chars().count();
+            self.count(schema, length, ["minLength", "maxLength"], "characters");
+        }
+    }
+
+    fn count(
+        &mut self,
+        schema: &Map<String, Value>,
+        count: usize,
+        [least, most]: [&str; 2],
+        what: &str,
+    ) {
+        let count = Number::from(count);
+        let limit = |name: &str| schema.get(name).and_then(Value::as_number);
+        if let Some(least) = limit(least)
+            && compare(&count, least) == Some(Ordering::Less)
+        {
+            self.fail(
+                Kind::Other,
+                format!("expected at least {least} {what}, got {count}"),
+            );
+        }
+        if let Some(most) = limit(most)
+            && compare(&count, most) == Some(Ordering::Greater)
+        {
+            self.fail(
+                Kind::Other,
+                format!("expected at most {most} {what}, got {count}"),
+            );
+        }
+    }
+
+    fn number(&mut self, schema: &'a Map<String, Value>, number: &Number) {
+        use Ordering::{Equal, Greater, Less};
+        let bounds: [(&str, &[Ordering], &str); 4] = [
+            ("minimum", &[Less], "at least"),
+            ("maximum", &[Greater], "at most"),
+            ("exclusiveMinimum", &[Less, Equal], "more than"),
+            ("exclusiveMaximum", &[Greater, Equal], "less than"),
+        ];
+        for (name, wrong, phrase) in bounds {
+            if let Some(Value::Number(bound)) = schema.get(name)
+                && compare(number, bound).is_some_and(|order| wrong.contains(&order))
+            {
+                self.fail(
+                    Kind::Other,
+                    format!("expected {phrase} {bound}, got {number}"),
+                );
+            }
+        }
+        if let Some(Value::Number(step)) = schema.get("multipleOf")
+            && !is_multiple(number, step)
+        {
+            self.fail(
+                Kind::Other,
+                format!("expected a multiple of {step}, got {number}"),
+            );
+        }
+    }
+
+    fn combinations(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
+        if let Some(Value::Array(all)) = schema.get("allOf") {
+            for one in all {
+                self.apply(one, value);
+            }
+        }
+        if let Some(Value::Array(alternatives)) = schema.get("anyOf") {
+            self.alternatives(alternatives, value, false);
+        }
+        if let Some(Value::Array(alternatives)) = schema.get("oneOf") {
+            self.alternatives(alternatives, value, true);
+        }
+        if let Some(not) = schema.get("not")
+            && self.attempt(not, value).is_empty()
+        {
+            self.fail(Kind::Other, "matches what the schema excludes");
+        }
+    }
+
+    fn alternatives(&mut self, alternatives: &'a [Value], value: &'a Value, only_one: bool) {
+        let mut matching = 0;
+        let mut misses = Vec::new();
+        for alternative in alternatives {
+            let failures = self.attempt(alternative, value);
+            if failures.is_empty() {
+                matching += 1;
+                if !only_one {
+                    return;
+                }
+            } else {
+                misses.push(failures);
+            }
+        }
+        match matching {
+            0 if !misses.is_empty() => self.miss(misses),
+            0 | 1 => {}
+            many => {
+                let text = format!("matches {many} of the alternatives, but must match one");
+                self.fail(Kind::Other, text);
+            }
+        }
+    }
+
+    /// Reports that no alternative fits: by what is wrong with the one that was meant, when the
+    /// value's type or its tag tells which, else by the first failure of each.
+    fn miss(&mut self, mut misses: Vec<Vec<Failure>>) {
+        let here = self.path.len();
+        let is_meant = |failures: &[Failure]| {
+            !failures.iter().any(|failure| match failure.kind {
+                Kind::Type => failure.depth == here,
+                Kind::Tag => failure.depth <= here + 1,
+                Kind::Other => false,
+            })
+        };
+        let mut meant = (0..misses.len()).filter(|index| is_meant(&misses[*index]));
+        if let (Some(index), None) = (meant.next(), meant.next()) {
+            for failure in misses.swap_remove(index) {
+                self.record(failure);
+            }
+            return;
+        }
+        let own = self.pointer();
+        let mut reasons: Vec<String> = Vec::new();
+        for failure in misses.iter().filter_map(|failures| failures.first()) {
+            let reason = match failure.path == own {
+                true => failure.text.clone(),
+                false => format!("{}: {}", failure.path, failure.text),
+            };
+            if !reasons.contains(&reason) && reasons.len() < 4 {
+                reasons.push(reason);
+            }
+        }
+        let text = format!("matches none of the alternatives ({})", reasons.join("; "));
+        // Passed on as a wrong type when all were, for a choice further out.
+        let all_types = misses
+            .iter()
+            .flatten()
+            .all(|f| f.kind == Kind::Type && f.depth == here);
+        self.fail(if all_types { Kind::Type } else { Kind::Other }, text);
+    }
+
+    /// The failures of `value` against `schema`, kept apart.
+    fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
+        let kept = std::mem::take(&mut self.failures);
+        let omitted = self.omitted;
+        self.apply(schema, value);
+        self.omitted = omitted;
+        std::mem::replace(&mut self.failures, kept)
+    }
+
+    fn reference(&mut self, reference: &str, value: &'a Value) {
+        let Some(target) = resolve(self.root, reference) else {
+            return;
+        };
+        let is_same = |(schema, at): &(&'a Value, &'a Value)| {
+            std::ptr::eq(*schema, target) && std::ptr::eq(*at, value)
+        };
+        // A schema that comes back to itself without going deeper says nothing more.
+        if self.following.iter().any(is_same) {
+            return;
+        }
+        self.following.push((target, value));
+        self.apply(target, value);
+        self.following.pop();
+    }
+
+    fn inside(&mut self, step: Step<'a>, check: impl FnOnce(&mut Self)) {
+        self.path.push(step);
+        check(self);
+        self.path.pop();
+    }
+
+    fn fail(&mut self, kind: Kind, text: impl Into<String>) {
+        if self.failures.len() >= MOST {
+            self.omitted += 1;
+            return;
+        }
+        let failure = Failure {
+            path: self.pointer(),
+            text: text.into(),
+            kind,
+            depth: self.path.len(),
+        };
+        self.failures.push(failure);
+    }
+
+    fn record(&mut self, failure: Failure) {
+        if self.failures.len() < MOST {
+            self.failures.push(failure);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    fn pointer(&self) -> String {
+        if self.path.is_empty() {
+            return String::from("/");
+        }
+        let mut pointer = String::new();
+        for step in &self.path {
+            pointer.push('/');
+            match step {
+                Step::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
+                Step::Index(index) => pointer.push_str(&index.to_string()),
+            }
+        }
+        pointer
+    }
+}
+
+/// The schema a reference within the document names. Others are not followed.
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let fragment = reference.strip_prefix('#')?;
+    root.pointer(&percent_decoded(fragment))
+}
+
+fn percent_decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return text.into();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    let names = value.and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn unexpected(properties: Option<&Map<String, Value>>) -> String {
+    let names: Vec<&str> = properties
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str)
+        .collect();
+    match names.len() {
+        0 => String::from("unexpected property; none is known here"),
+        1..=MOST_NAMED => format!("unexpected property; known are {}", names.join(", ")),
+        _ => String::from("unexpected property"),
+    }
+}
+
+fn quote(value: &Value) -> String {
+    let text = value.to_string();
+    let head = clip(&text, LONGEST_QUOTE);
+    let rest = if head.len() < text.len() { "..." } else { "" };
+    format!("{head}{rest}")
+}
+
+fn list(values: &[Value]) -> String {
+    let quoted: Vec<String> = values.iter().take(MOST_NAMED).map(quote).collect();
+    let rest = if values.len() > quoted.len() {
+        ", ..."
+    } else {
+        ""
+    };
+    format!("{}{rest}", quoted.join(", "))
+}

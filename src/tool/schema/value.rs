@@ -1,0 +1,134 @@
+//! JSON values as JSON Schema sees them: `1` and `1.0` are the same number.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::{Number, Value};
+
+/// The JSON Schema name of a value's type.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Whether `value` is of the type `name`; any value is of a type nobody knows.
+pub(super) fn is_type(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "number" => value.is_number(),
+        "integer" => value.as_number().is_some_and(is_integer),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    }
+}
+
+fn is_integer(number: &Number) -> bool {
+    integer(number).is_some() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    let signed = number.as_i64().map(i128::from);
+    signed.or_else(|| number.as_u64().map(i128::from))
+}
+
+pub(super) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+/// Whether `number` is a multiple of `step`. Any number is one of a step that is not positive.
+pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
+    if let (Some(number), Some(step)) = (integer(number), integer(step)) {
+        return step <= 0 || number % step == 0;
+    }
+    let (Some(number), Some(step)) = (number.as_f64(), step.as_f64()) else {
+        return true;
+    };
+    let quotient = number / step;
+    // 0.3 is a multiple of 0.1 to a person, though not to a float.
+    step <= 0.0 || (quotient - quotient.round()).abs() <= 1e-9 * quotient.abs().max(1.0)
+}
+
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compare(a, b) == Some(Ordering::Equal),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// How many values there are in a value, itself among them.
+pub(super) fn size(value: &Value) -> usize {
+    let mut count = 0;
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        count += 1;
+        match value {
+            Value::Array(items) => rest.extend(items),
+            Value::Object(members) => rest.extend(members.values()),
+            _ => {}
+        }
+    }
+    count
+}
+
+/// The indices of the first two items that are the same.
+pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
+    let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let alike = seen.entry(digest(item)).or_default();
+        if let Some(earlier) = alike.iter().find(|earlier| same(&items[**earlier], item)) {
+            return Some((*earlier, index));
+        }
+        alike.push(index);
+    }
+    None
+}
+
+/// A hash that agrees with [`same`].
+fn digest(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    type_name(value).hash(&mut hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(flag) => flag.hash(&mut hasher),
+        // Adding zero makes -0.0 into 0.0.
+        Value::Number(number) => {
+            (number.as_f64().unwrap_or_default() + 0.0)
+                .to_bits()
+                .hash(&mut hasher);
+        }
+        Value::String(text) => text.hash(&mut hasher),
+        Value::Array(items) => items.iter().for_each(|item| digest(item).hash(&mut hasher)),
+        // A sum, for the order of the members does not count.
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| {
+                let mut member = DefaultHasher::new();
+                (key, digest(value)).hash(&mut member);
+                member.finish()
+            })
+            .fold(0_u64, u64::wrapping_add)
+            .hash(&mut hasher),
+    }
+    hasher.finish()
+}

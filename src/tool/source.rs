@@ -1,0 +1,76 @@
+//! Tools that come and go.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+
+use super::tool::Tool;
+
+/// A place tools come from that may change them while a run is going on: a server that others
+/// register tools with, or a peer that offers its own.
+///
+/// The loop asks before each turn, so a tool that appears is callable in the next turn and one
+/// that is gone is no longer offered. A call that is already running keeps its tool.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use agentcore::tool::{Tool, ToolRegistry, ToolSource};
+/// use agentcore::{Result, async_trait};
+///
+/// struct Registered {
+///     tools: std::sync::Mutex<ToolRegistry>,
+///     changes: AtomicU64,
+/// }
+///
+/// #[async_trait]
+/// impl ToolSource for Registered {
+///     fn name(&self) -> &str {
+///         "registered"
+///     }
+///
+///     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
+///         Ok(self.tools.lock().expect("no holder panics").tools())
+///     }
+///
+///     fn version(&self) -> Option<u64> {
+///         Some(self.changes.load(Ordering::Acquire))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait ToolSource: Send + Sync + 'static {
+    /// What the source is called in warnings.
+    fn name(&self) -> &str;
+
+    /// The tools it offers now.
+    ///
+    /// # Errors
+    ///
+    /// When the source cannot be reached.
+    async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>>;
+
+    /// A number that changes when the tools have changed, so that they are asked for only then.
+    /// It must be cheap. `None` means that the source is asked every turn.
+    fn version(&self) -> Option<u64> {
+        None
+    }
+}
+
+#[async_trait]
+impl<T: ToolSource + ?Sized> ToolSource for Arc<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
+        (**self).tools().await
+    }
+
+    fn version(&self) -> Option<u64> {
+        (**self).version()
+    }
+}

@@ -1,0 +1,113 @@
+//! The workspace in memory.
+
+use agentcore::ErrorKind;
+use agentcore::backend::{Backend, Command, DirEntry, EntryKind, MemoryBackend};
+
+#[tokio::test]
+async fn a_path_that_leaves_the_root_is_refused() {
+    let backend = MemoryBackend::new();
+    for path in [
+        "..",
+        "../x",
+        "a/../../x",
+        "/etc/passwd",
+        "/workspace/../etc/passwd",
+        "/workspaces/x",
+        "/",
+        "./../workspace/x",
+    ] {
+        let refused = [
+            backend.read(path).await.err(),
+            backend.write(path, b"x").await.err(),
+            backend.list(path).await.err(),
+            backend.exists(path).await.err(),
+            backend.remove(path).await.err(),
+        ];
+        for error in refused {
+            let error = error.unwrap_or_else(|| panic!("{path} was accepted"));
+            assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{path}");
+            let text = format!("path {path:?} is outside workspace \"/workspace\"");
+            assert_eq!(error.to_string(), text);
+        }
+    }
+    assert!(backend.files().is_empty());
+}
+
+#[tokio::test]
+async fn one_file_has_many_spellings() {
+    let backend = MemoryBackend::new();
+    backend.write("a/./b//../c.txt", b"text").await.unwrap();
+    for path in [
+        "a/c.txt",
+        "/workspace/a/c.txt",
+        "./a/c.txt",
+        "a//c.txt",
+        "x/../a/c.txt",
+    ] {
+        assert_eq!(&backend.read(path).await.unwrap()[..], b"text", "{path}");
+    }
+    assert_eq!(backend.files().keys().collect::<Vec<_>>(), ["a/c.txt"]);
+}
+
+#[tokio::test]
+async fn files_and_folders_are_told_apart() {
+    let backend = MemoryBackend::new();
+    backend.write("a/b.txt", b"1").await.unwrap();
+    let cases = [
+        (backend.read("a").await.err(), "is a folder"),
+        (backend.read("a/none").await.err(), "does not exist"),
+        (backend.write("a", b"").await.err(), "is a folder"),
+        (backend.write("", b"").await.err(), "is a folder"),
+        (
+            backend.write("a/b.txt/c", b"").await.err(),
+            "lies beneath a file",
+        ),
+        (backend.list("a/b.txt").await.err(), "is a file"),
+        (backend.list("none").await.err(), "does not exist"),
+        (backend.remove("a").await.err(), "is a folder"),
+        (backend.remove("none").await.err(), "does not exist"),
+    ];
+    for (error, text) in cases {
+        let error = error.expect(text);
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().ends_with(text), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_lists_what_is_directly_in_it() {
+    let backend = MemoryBackend::new();
+    assert!(backend.list("").await.unwrap().is_empty());
+    for path in ["b/one", "b/two/three", "a.txt", "ba"] {
+        backend.write(path, b"12").await.unwrap();
+    }
+    assert_eq!(
+        backend.list("/workspace").await.unwrap(),
+        [
+            DirEntry::new("a.txt", EntryKind::File, 2),
+            DirEntry::new("b", EntryKind::Dir, 0),
+            DirEntry::new("ba", EntryKind::File, 2),
+        ]
+    );
+    let names = |entries: Vec<DirEntry>| entries.into_iter().map(|e| e.name).collect::<Vec<_>>();
+    assert_eq!(names(backend.list("b/").await.unwrap()), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_folder_goes_with_its_last_file() {
+    let backend = MemoryBackend::new();
+    backend.write("a/b", b"").await.unwrap();
+    assert!(backend.exists("a").await.unwrap());
+    backend.clone().remove("a/b").await.unwrap();
+    assert!(!backend.exists("a").await.unwrap());
+    assert!(backend.exists(".").await.unwrap());
+}
+
+#[tokio::test]
+async fn it_runs_no_commands() {
+    let error = MemoryBackend::new()
+        .execute(Command::new("ls"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+}
