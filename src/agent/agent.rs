@@ -100,18 +100,27 @@ impl Agent {
 
     /// Whether any hook takes part in `phases`.
     pub fn uses(&self, phases: Phases) -> bool {
-        self.hooks().iter().any(|hook| hook.phases().contains(phases))
+        self.hooks()
+            .iter()
+            .any(|hook| hook.phases().contains(phases))
     }
 
     /// What it is made of.
     pub fn info(&self) -> AgentInfo {
-        let mut tools: Vec<_> = self.tools().iter().map(|tool| tool.name().to_owned()).collect();
+        let mut tools: Vec<_> = self
+            .tools()
+            .iter()
+            .map(|tool| tool.name().to_owned())
+            .collect();
         tools.sort_unstable();
         AgentInfo::new(
             self.name().to_owned(),
             self.model().id().to_owned(),
             tools,
-            self.hooks().iter().map(|hook| HookInfo::of(&**hook)).collect(),
+            self.hooks()
+                .iter()
+                .map(|hook| HookInfo::of(&**hook))
+                .collect(),
             self.config().limits.max_turns,
         )
     }
@@ -148,7 +157,10 @@ impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(agent) = self.agent.upgrade() {
             let mut live = lock(&agent.live);
-            if live.get(&self.id).is_some_and(|shared| shared.ptr_eq(&self.shared)) {
+            if live
+                .get(&self.id)
+                .is_some_and(|shared| shared.ptr_eq(&self.shared))
+            {
                 live.remove(&self.id);
             }
         }

@@ -5,7 +5,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps};
+use crate::model::{
+    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
+};
 use crate::run::RunContext;
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 use crate::util::sync::lock;
@@ -95,7 +97,11 @@ impl<'a> Screen<'a> {
 
     /// The first message that a later attempt makes void.
     fn superseded(&self) -> Option<Uuid> {
-        if self.held.is_some() { None } else { self.first }
+        if self.held.is_some() {
+            None
+        } else {
+            self.first
+        }
     }
 }
 
@@ -151,7 +157,11 @@ async fn stream(
             note_first_event(cx);
             screen.begin(superseded);
             if !matches!(event, ModelEvent::Start(_)) {
-                pass(&mut taps, screen, ModelEvent::Start(Box::<ResponseHead>::default()));
+                pass(
+                    &mut taps,
+                    screen,
+                    ModelEvent::Start(Box::<ResponseHead>::default()),
+                );
             }
         }
         if matches!(event, ModelEvent::Restart) {

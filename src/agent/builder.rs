@@ -119,7 +119,9 @@ impl AgentBuilder {
 
     /// Adds tools.
     pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
-        let tools = tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        let tools = tools
+            .into_iter()
+            .map(|tool| Arc::new(tool) as Arc<dyn Tool>);
         self.tools.extend(tools);
         self
     }
@@ -127,7 +129,8 @@ impl AgentBuilder {
     /// Adds the tools of a registry; those it has disabled are refused when they are called.
     pub fn registry(mut self, registry: &ToolRegistry) -> Self {
         self.tools.extend(registry.tools());
-        self.disabled_tools.extend(registry.disabled().map(Arc::from));
+        self.disabled_tools
+            .extend(registry.disabled().map(Arc::from));
         self
     }
 
@@ -145,7 +148,9 @@ impl AgentBuilder {
 
     /// Adds hooks, in order.
     pub fn hooks<H: Hook>(mut self, hooks: impl IntoIterator<Item = H>) -> Self {
-        let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>);
+        let hooks = hooks
+            .into_iter()
+            .map(|hook| Arc::new(hook) as Arc<dyn Hook>);
         self.hooks.extend(hooks);
         self
     }

@@ -149,7 +149,11 @@ async fn ask(
     }
 }
 
-fn replace_args(call: &ToolCall, tool: &Arc<dyn Tool>, args: Value) -> Result<ToolCall, ToolResult> {
+fn replace_args(
+    call: &ToolCall,
+    tool: &Arc<dyn Tool>,
+    args: Value,
+) -> Result<ToolCall, ToolResult> {
     let call = call.clone().with_args(args);
     match parse_arguments(&call, tool.parameters()) {
         Ok(_) => Ok(call),
@@ -159,7 +163,11 @@ fn replace_args(call: &ToolCall, tool: &Arc<dyn Tool>, args: Value) -> Result<To
 
 /// Notes and reports that a call was not allowed; its result carries the reason.
 pub(super) fn deny(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> ToolResult {
-    let reason = if reason.trim().is_empty() { "denied" } else { reason };
+    let reason = if reason.trim().is_empty() {
+        "denied"
+    } else {
+        reason
+    };
     let mut denied = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
     denied.decision_reason_type = Some(by.into());
     cx.emit(SystemKind::PermissionDenied(Box::new(denied)));

@@ -37,6 +37,7 @@ mod resume;
 mod retry;
 mod session;
 mod tool_call;
+mod tool_turn;
 mod tools;
 mod turn;
 

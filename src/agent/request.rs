@@ -62,7 +62,11 @@ impl Requests {
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System(_));
         let leading = view.as_slice().iter().take_while(is_system).count();
         if leading > 0 {
-            let texts: Vec<_> = view.iter().take(leading).map(|message| message.text()).collect();
+            let texts: Vec<_> = view
+                .iter()
+                .take(leading)
+                .map(|message| message.text())
+                .collect();
             let text = texts.join("\n\n");
             cx.system().section("history", text, Stability::Stable);
             view = view.as_slice()[leading..].iter().cloned().collect();
@@ -75,7 +79,10 @@ impl Requests {
         let summary = match &self.summary {
             Some((known, message)) if *known == compaction => message.clone(),
             _ => {
-                let text = format!("[Summary of the conversation so far]\n\n{}", compaction.summary);
+                let text = format!(
+                    "[Summary of the conversation so far]\n\n{}",
+                    compaction.summary
+                );
                 let message = Arc::new(Message::human(text));
                 self.summary = Some((compaction, message.clone()));
                 message
@@ -93,7 +100,8 @@ impl Requests {
         messages: Messages,
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
-        self.checks.resize_with(hooks.len() + 1, ModelCheck::default);
+        self.checks
+            .resize_with(hooks.len() + 1, ModelCheck::default);
         let mut messages = messages;
         self.checks[0].check(&messages)?;
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
@@ -105,7 +113,9 @@ impl Requests {
                     "hook `{}` left messages in modify_request that no model takes: {problem}",
                     hook.name()
                 );
-                Error::new(ErrorKind::Hook, text).with_source(problem).attributed()
+                Error::new(ErrorKind::Hook, text)
+                    .with_source(problem)
+                    .attributed()
             })?;
         }
         Ok(messages)

@@ -68,10 +68,16 @@ impl Decisions {
                 return Err(refuse(id, "it is decided twice"));
             }
             let Some(call) = pending.iter().find(|call| call.id == *id) else {
-                return Err(refuse(id, "no such call is pending; it may have been answered already"));
+                return Err(refuse(
+                    id,
+                    "no such call is pending; it may have been answered already",
+                ));
             };
             if !call.is_intact() {
-                return Err(refuse(id, "the stored call is not the one that was asked about"));
+                return Err(refuse(
+                    id,
+                    "the stored call is not the one that was asked about",
+                ));
             }
             if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
                 return Err(refuse(id, "the question has expired"));

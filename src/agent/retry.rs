@@ -78,7 +78,8 @@ mod tests {
     fn a_server_that_asks_too_much_is_not_waited_for() {
         let policy = RetryPolicy::default();
         let soon = Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(2));
-        let days = Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(259_200));
+        let days =
+            Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(259_200));
         assert_eq!(policy.wait(&soon, 1), Some(Duration::from_secs(2)));
         assert_eq!(policy.wait(&days, 1), None);
     }
@@ -86,7 +87,11 @@ mod tests {
     #[test]
     fn what_cannot_succeed_is_not_repeated() {
         let policy = RetryPolicy::default();
-        for kind in [ErrorKind::Auth, ErrorKind::QuotaExhausted, ErrorKind::InvalidRequest] {
+        for kind in [
+            ErrorKind::Auth,
+            ErrorKind::QuotaExhausted,
+            ErrorKind::InvalidRequest,
+        ] {
             assert_eq!(policy.wait(&Error::new(kind, ""), 1), None);
         }
     }

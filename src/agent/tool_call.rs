@@ -42,7 +42,8 @@ impl Calls<'_> {
         };
         if !call.args.is_object() {
             // Not even hooks get to see arguments that could not be parsed.
-            return match permit(self.agent.config(), self.cx, &tool, call, Verdict::Continue).await {
+            return match permit(self.agent.config(), self.cx, &tool, call, Verdict::Continue).await
+            {
                 Permit::Refuse(result) => Outcome::Done(result),
                 _ => unreachable!("arguments that are no object never match an object schema"),
             };
@@ -84,7 +85,8 @@ impl Calls<'_> {
                 call_id: call.id.clone(),
             };
             if let Err(error) = self.keeper.append(vec![record]).await {
-                let text = format!("the call was not run, for its start could not be stored: {error}");
+                let text =
+                    format!("the call was not run, for its start could not be stored: {error}");
                 return Outcome::Done(ToolResult::failed(&call, text));
             }
         }

@@ -55,7 +55,8 @@ impl RunTools {
     }
 
     async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
-        self.sources.resize_with(config.sources.len(), SourceTools::default);
+        self.sources
+            .resize_with(config.sources.len(), SourceTools::default);
         let mut changed = false;
         for (source, known) in config.sources.iter().zip(&mut self.sources) {
             let version = source.version();

@@ -45,7 +45,9 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
             }
             Poll::Pending => {}
         }
-        let inside = this.inside.is_some_and(|inside| inside.load(Ordering::Relaxed) > 0);
+        let inside = this
+            .inside
+            .is_some_and(|inside| inside.load(Ordering::Relaxed) > 0);
         let Some(timeout) = this.timeout.filter(|_| !inside) else {
             *this.sleep = None;
             return Poll::Pending;
@@ -80,7 +82,9 @@ pub(crate) async fn guard<T>(
         Ok(Err(error)) if error.is_attributed() => return Err(error),
         Ok(Err(error)) => {
             let text = format!("hook `{name}` failed in {phase}: {error}");
-            return Err(Error::new(ErrorKind::Hook, text).with_source(error).attributed());
+            return Err(Error::new(ErrorKind::Hook, text)
+                .with_source(error)
+                .attributed());
         }
         Err(Failure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
         Err(Failure::Timeout(timeout)) => {

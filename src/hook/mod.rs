@@ -56,10 +56,10 @@ pub use fn_hook::{
 };
 pub(crate) use guard::guard;
 pub use hook::Hook;
-pub use next::{Next, Step};
 pub(crate) use next::{Core, Onion};
+pub use next::{Next, Step};
 pub use phases::Phases;
 pub use with_state::{
-    after_agent_with, before_agent_with, before_stop_with, modify_request_with,
-    post_tool_use_with, pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
+    after_agent_with, before_agent_with, before_stop_with, modify_request_with, post_tool_use_with,
+    pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
 };

@@ -153,7 +153,14 @@ impl<T: Step> Next<T> {
         };
         let phase = T::PHASE.names().next().unwrap_or_default();
         let future = step.enter(&**hook, next);
-        guard(hook.name(), phase, self.onion.timeout, Some(&level.inside), future).await
+        guard(
+            hook.name(),
+            phase,
+            self.onion.timeout,
+            Some(&level.inside),
+            future,
+        )
+        .await
     }
 
     /// The run this is part of; usable before and after [`run`](Self::run).
@@ -190,7 +197,10 @@ impl<T: Step> Clone for Next<T> {
 impl<T: Step> fmt::Debug for Next<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Next")
-            .field("hooks_left", &(self.onion.hooks.len().saturating_sub(self.depth)))
+            .field(
+                "hooks_left",
+                &(self.onion.hooks.len().saturating_sub(self.depth)),
+            )
             .finish_non_exhaustive()
     }
 }

@@ -85,7 +85,9 @@ where
     F: Fn(S, RunContext, ToolCall, ToolResult) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<ToolResult>> + Send + 'static,
 {
-    fn_hook::post_tool_use(name, move |cx, call, result| f(state.clone(), cx, call, result))
+    fn_hook::post_tool_use(name, move |cx, call, result| {
+        f(state.clone(), cx, call, result)
+    })
 }
 
 /// [`before_stop`](super::before_stop) with `state` cloned into every call, as the first argument.
@@ -107,4 +109,3 @@ where
 {
     fn_hook::after_agent(name, move |cx, state| f(state.clone(), cx, state))
 }
-

@@ -119,7 +119,10 @@ impl Budget {
 
     /// Why nothing more may be spent, if so.
     pub(crate) fn exhausted(&self) -> Option<String> {
-        if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+        if self
+            .deadline()
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
             return Some("the time limit of the run is reached".into());
         }
         if self.remaining_usd().is_some_and(|left| left <= 0.0) {

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use crate::backend::Backend;
 use crate::message::ToolCall;
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
-use crate::sdk::{Envelope, Informational, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
+use crate::sdk::{
+    Envelope, Informational, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind,
+};
 use crate::state::AgentState;
 use crate::tool::{Answer, Confirmer, PermissionMode, StateView, Tool, ToolMap};
 use crate::trace::TraceRecorder;
@@ -231,7 +233,10 @@ impl RunContext {
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();
         tracing::warn!(session = %self.session_id(), "{text}");
-        self.emit(SystemKind::Informational(Informational::new(Level::Warning, text)));
+        self.emit(SystemKind::Informational(Informational::new(
+            Level::Warning,
+            text,
+        )));
     }
 
     /// Tells work on the side when the run is over.
@@ -399,7 +404,8 @@ impl RunContext {
             };
             desk.open(id)
         };
-        self.shared().push(SdkMessage::PermissionRequest(Box::new(request)));
+        self.shared()
+            .push(SdkMessage::PermissionRequest(Box::new(request)));
         receiver.await.unwrap_or(Answer::Unanswered)
     }
 }

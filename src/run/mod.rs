@@ -24,8 +24,8 @@ mod typed;
 
 pub use budget::{Budget, BudgetLimits};
 pub(crate) use budget::{Estimate, Reservation};
-pub use context::{ParentCall, RunContext};
 pub(crate) use context::{ContextParts, MAX_DEPTH};
+pub use context::{ParentCall, RunContext};
 pub use exit::ExitReason;
 pub use handle::RunHandle;
 pub use output::RunOutput;

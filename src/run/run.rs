@@ -121,7 +121,10 @@ impl Run {
     /// When the run ends with [`ExitReason::Error`](super::ExitReason::Error);
     /// [`Error::partial`] has what it had come to. Every other end is `Ok`.
     pub async fn finish(mut self) -> Result<RunOutput> {
-        while poll_fn(|cx| Pin::new(&mut self).poll_next(cx)).await.is_some() {}
+        while poll_fn(|cx| Pin::new(&mut self).poll_next(cx))
+            .await
+            .is_some()
+        {}
         self.into_output()
     }
 
@@ -162,7 +165,9 @@ impl Run {
             TaskOutcome::Failed(text) => ("failed", text),
         };
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
-        lock(&self.shared.control).steering.push(Message::human(said));
+        lock(&self.shared.control)
+            .steering
+            .push(Message::human(said));
         let kind = SystemKind::TaskNotification(TaskNotification::new(id, status, text));
         let event = SystemEvent::new(self.shared.envelope(), kind);
         self.shared.push(SdkMessage::System(event));

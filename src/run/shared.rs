@@ -123,7 +123,11 @@ impl Shared {
         let reader = {
             let mut queue = lock(&self.queue);
             queue.messages.push_back(message);
-            if queue.held { None } else { queue.reader.take() }
+            if queue.held {
+                None
+            } else {
+                queue.reader.take()
+            }
         };
         reader.into_iter().for_each(Waker::wake);
     }
@@ -132,7 +136,11 @@ impl Shared {
     pub(crate) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
         let (message, writers) = {
             let mut queue = lock(&self.queue);
-            let message = if queue.held { None } else { queue.messages.pop_front() };
+            let message = if queue.held {
+                None
+            } else {
+                queue.messages.pop_front()
+            };
             let writers = if queue.messages.is_empty() {
                 std::mem::take(&mut queue.writers)
             } else {
@@ -155,7 +163,11 @@ impl Shared {
             if queue.messages.is_empty() {
                 return Poll::Ready(());
             }
-            if !queue.writers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            if !queue
+                .writers
+                .iter()
+                .any(|waker| waker.will_wake(cx.waker()))
+            {
                 queue.writers.push(cx.waker().clone());
             }
             Poll::Pending

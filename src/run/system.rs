@@ -40,6 +40,8 @@ impl SystemSections {
 
 impl fmt::Debug for SystemSections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SystemSections").field(&self.prompt()).finish()
+        f.debug_tuple("SystemSections")
+            .field(&self.prompt())
+            .finish()
     }
 }

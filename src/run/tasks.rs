@@ -118,7 +118,10 @@ impl TaskScope {
         let (running, added) = {
             let mut tasks = lock(&self.0);
             tasks.open = 0;
-            (std::mem::take(&mut tasks.running), std::mem::take(&mut tasks.added))
+            (
+                std::mem::take(&mut tasks.running),
+                std::mem::take(&mut tasks.added),
+            )
         };
         drop((running, added));
     }

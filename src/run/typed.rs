@@ -51,7 +51,13 @@ impl Run {
         let schema = crate::tool::schema_of::<T>();
         let name: String = T::schema_name()
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '-' {
+                    c
+                } else {
+                    '_'
+                }
+            })
             .take(64)
             .collect();
         TypedRun {

@@ -128,7 +128,11 @@ impl ThreadStore {
     /// How many sessions there are, expired ones that nobody swept yet included.
     pub fn len(&self) -> usize {
         let threads = lock(&self.0.threads);
-        threads.entries.values().filter(|entry| entry.exists).count()
+        threads
+            .entries
+            .values()
+            .filter(|entry| entry.exists)
+            .count()
     }
 
     /// Whether there is none.
@@ -204,7 +208,11 @@ impl Threads {
     }
 
     fn expire(&mut self, id: &str, ttl: Duration) {
-        if self.entries.get(id).is_some_and(|entry| entry.is_expired(ttl)) {
+        if self
+            .entries
+            .get(id)
+            .is_some_and(|entry| entry.is_expired(ttl))
+        {
             self.entries.remove(id);
         }
     }

@@ -1,0 +1,74 @@
+//! An answer in the form that was asked for.
+
+use serde_json::Value;
+
+use crate::run::OutputFormat;
+use crate::tool::check_arguments;
+
+/// The value in a model's text, or what to tell the model about it.
+pub(super) fn read(format: &OutputFormat, text: &str) -> Result<Value, String> {
+    let json = unfence(text);
+    let value: Value = serde_json::from_str(json).map_err(|error| {
+        format!(
+            "Your answer is not valid JSON: {error}. Answer again with only a JSON value that \
+             matches this schema:\n{}",
+            format.schema
+        )
+    })?;
+    match check_arguments(&format.schema, &value) {
+        Ok(()) => Ok(value),
+        Err(problems) => Err(format!(
+            "Your answer does not match the schema:\n{problems}\nAnswer again with only a JSON \
+             value that matches this schema:\n{}",
+            format.schema
+        )),
+    }
+}
+
+/// Models that have no native structured output like to put JSON between fences.
+fn unfence(text: &str) -> &str {
+    let text = text.trim();
+    let Some(rest) = text.strip_prefix("```") else {
+        return text;
+    };
+    let rest = rest.strip_prefix("json").unwrap_or(rest);
+    rest.strip_suffix("```").unwrap_or(rest).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn format() -> OutputFormat {
+        OutputFormat {
+            name: "city".into(),
+            schema: Arc::new(json!({
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+            })),
+        }
+    }
+
+    #[test]
+    fn fences_are_taken_off() {
+        let expected = Ok(json!({"name": "Oslo"}));
+        assert_eq!(read(&format(), "{\"name\": \"Oslo\"}"), expected);
+        assert_eq!(
+            read(&format(), "```json\n{\"name\": \"Oslo\"}\n```"),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let prose = read(&format(), "Oslo, of course!").unwrap_err();
+        assert!(prose.contains("not valid JSON"), "{prose}");
+        let wrong = read(&format(), "{\"name\": 3}").unwrap_err();
+        assert!(wrong.contains("/name"), "{wrong}");
+    }
+}

@@ -1,0 +1,215 @@
+//! One run from its beginning to its result.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use uuid::Uuid;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::Core;
+use crate::message::{Message, Messages};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::run::{
+    Budget, ContextParts, ExitReason, MAX_DEPTH, Options, OutputFormat, ParentCall, RunContext,
+    RunOutput, Shared, TaskScope,
+};
+use crate::state::{AgentState, Lease, Record, SessionStore};
+use crate::util::sync::lock;
+use crate::util::{Cancellation, Values, panic};
+
+use super::agent::Agent;
+use super::call_model;
+use super::compaction::Context;
+use super::repeats::Repeats;
+use super::request::Requests;
+use super::resume::Decisions;
+use super::tools::RunTools;
+
+/// What a run starts from.
+pub(super) struct Start {
+    pub(super) agent: Agent,
+    pub(super) shared: Arc<Shared>,
+    pub(super) options: Arc<Mutex<Options>>,
+    pub(super) tasks: TaskScope,
+    pub(super) input: Messages,
+    pub(super) input_id: Option<Arc<str>>,
+    pub(super) user_id: Option<Arc<str>>,
+    pub(super) values: Values,
+    pub(super) decisions: Option<Decisions>,
+    pub(super) parent_call: Option<ParentCall>,
+    pub(super) parent: Option<RunContext>,
+}
+
+/// The session's place in the store, held for the run.
+pub(super) struct Keeper {
+    store: Arc<dyn SessionStore>,
+    lease: Lease,
+}
+
+impl Keeper {
+    pub(super) fn new(store: Arc<dyn SessionStore>, lease: Lease) -> Self {
+        Self { store, lease }
+    }
+
+    pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
+        self.store.append(&self.lease, records).await
+    }
+
+    pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
+        self.store.save(&self.lease, state).await
+    }
+}
+
+/// A run that is going on.
+pub(super) struct Driver {
+    pub(super) agent: Agent,
+    pub(super) cx: RunContext,
+    /// `None` until the session is leased.
+    pub(super) keeper: Option<Keeper>,
+    pub(super) tools: RunTools,
+    pub(super) requests: Requests,
+    pub(super) repeats: Repeats,
+    pub(super) context: Context,
+    pub(super) model_core: Core<ModelRequest>,
+    pub(super) output: Option<OutputFormat>,
+    pub(super) structured: Option<serde_json::Value>,
+    pub(super) last: Option<Arc<ModelResponse>>,
+    /// How long the history was before this run.
+    pub(super) first_new: usize,
+    /// Whether the loop was reached, so that `after_agent` has something to come after.
+    pub(super) looped: bool,
+    /// Why the run ended, for the result's `errors`.
+    pub(super) notes: Vec<String>,
+}
+
+/// Drives a run to its end. Exactly one result message is sent, whatever happens.
+pub(super) async fn drive(start: Start) -> Result<RunOutput> {
+    let mut driver = Driver::new(&start);
+    let _cancel = driver.cx.cancellation().clone();
+    let _registered = start.agent.register(&start.shared);
+    let _over = OnDrop(driver.cx.cancellation().clone());
+    let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
+    let end = body.unwrap_or_else(|payload| {
+        let text = format!("the run panicked: {}", panic::message(&*payload));
+        Err(Error::new(ErrorKind::Other, text))
+    });
+    driver.end(end).await
+}
+
+/// Tells work on the side that the run is over.
+struct OnDrop(Cancellation);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Driver {
+    fn new(start: &Start) -> Self {
+        let config = start.agent.config();
+        let parent = start.parent.as_ref();
+        let parts = ContextParts {
+            shared: start.shared.clone(),
+            run_id: Uuid::now_v7().to_string().into(),
+            agent: config.name.clone(),
+            cwd: config.cwd.clone(),
+            budget: Budget::new(config.limits.budget, parent.map(RunContext::budget)),
+            parent: start.parent_call.clone(),
+            backend: config.backend.clone(),
+            trace: config.trace.clone(),
+            confirmer: config.confirmer.clone(),
+            ask_timeout: config.limits.ask_timeout,
+            cancellation: Cancellation::default(),
+            permits: parent.map_or_else(|| config.permits.clone(), |cx| cx.permits().clone()),
+        };
+        let state = AgentState::new(start.shared.session_id().clone());
+        let tasks = start.tasks.clone();
+        let cx = RunContext::new(parts, config.model.clone(), config.mode, state, tasks);
+        Self {
+            model_core: call_model::core(&start.agent),
+            agent: start.agent.clone(),
+            cx,
+            keeper: None,
+            tools: RunTools::default(),
+            requests: Requests::default(),
+            repeats: Repeats::default(),
+            context: Context::default(),
+            output: None,
+            structured: None,
+            last: None,
+            first_new: 0,
+            looped: false,
+            notes: Vec::new(),
+        }
+    }
+
+    async fn body(&mut self, start: Start) -> Result<ExitReason> {
+        self.check_depth()?;
+        self.output = lock(&start.options).output.clone();
+        let shared = start.shared.clone();
+        let decisions = start.decisions.clone();
+        match shared.unless_stopped(self.open(start)).await {
+            Some(opened) => opened?,
+            None => return Ok(self.stopped()),
+        }
+        self.cx.open();
+        self.looped = true;
+        if let Some(decisions) = decisions
+            && let Some(exit) = self.resume(&decisions).await?
+        {
+            return Ok(exit);
+        }
+        self.turns().await
+    }
+
+    fn check_depth(&self) -> Result<()> {
+        let limit = self.agent.config().limits.max_depth.min(MAX_DEPTH);
+        let depth = self.cx.depth();
+        if depth <= limit {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Config,
+            format!("subagents may nest {limit} deep; this run would be at depth {depth}"),
+        ))
+    }
+
+    /// Why the run was stopped from outside.
+    pub(super) fn stopped(&self) -> ExitReason {
+        match self.cx.shared().stop() {
+            crate::run::Stop::Abort => ExitReason::Aborted,
+            _ => ExitReason::Interrupted,
+        }
+    }
+
+    pub(super) fn keeper(&self) -> Result<&Keeper> {
+        self.keeper.as_ref().ok_or_else(|| {
+            Error::new(
+                ErrorKind::SessionBusy,
+                "the session is not held by this run",
+            )
+        })
+    }
+
+    /// Stores messages, then adds them to the history.
+    pub(super) async fn append(
+        &mut self,
+        messages: Vec<Arc<Message>>,
+        input_id: Option<Arc<str>>,
+    ) -> Result<()> {
+        let mut records = Vec::with_capacity(messages.len());
+        let mut input_id = input_id;
+        for message in &messages {
+            records.push(Record::Message {
+                message: message.clone(),
+                input_id: input_id.take(),
+            });
+        }
+        self.keeper()?.append(records).await?;
+        self.context.add(&*self.agent.config().counter, &messages);
+        self.cx.state(|state| state.messages.extend(messages));
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! After the loop: the hooks, the store, the result.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::hook::guard;
+use crate::message::Messages;
+use crate::run::{ExitReason, RunOutput, RunStats};
+use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
+use crate::state::AgentState;
+use crate::util::sync::lock;
+
+use super::drive::Driver;
+
+impl Driver {
+    /// Ends the run: `after_agent`, save, the one result message.
+    pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
+        self.cx.open();
+        let (exit, error) = match end {
+            Ok(exit) => (exit, None),
+            Err(error) => (ExitReason::Error, Some(error)),
+        };
+        if let Some(error) = &error {
+            self.notes.push(error.to_string());
+        }
+        let mut state = self.cx.state(|state| state.clone());
+        if self.looped {
+            state = self.after_agent(state).await;
+            self.save(&state).await;
+        }
+        let output = self.output_of(exit, state);
+        self.send_result(&output);
+        self.cx.shared().finish(exit, output.state.clone());
+        // The lease goes before the reader can see the stream's end.
+        self.keeper = None;
+        match error {
+            None => Ok(output),
+            Some(error) => Err(error.attach(Arc::new(output))),
+        }
+    }
+
+    async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
+        let config = self.agent.config();
+        state.response = self.last.clone();
+        state.usage = Some(self.cx.usage());
+        state.output_messages = state
+            .messages
+            .iter()
+            .skip(self.first_new)
+            .cloned()
+            .collect();
+        for hook in &config.hooks.after_agent {
+            let timeout = config.limits.hook_timeout;
+            let future = hook.after_agent(&self.cx, state.clone());
+            match guard(hook.name(), "after_agent", timeout, None, future).await {
+                Ok(changed) => state = changed,
+                Err(error) => self.cx.warn(error.to_string()),
+            }
+        }
+        let waiting: Vec<_> = state
+            .pending
+            .iter()
+            .map(|call| call.call.id.clone())
+            .collect();
+        let repairs = state.messages.repair_keeping(&waiting);
+        if !repairs.is_empty() && !config.hooks.after_agent.is_empty() {
+            self.cx.warn(format!(
+                "what after_agent left of the history was repaired: {repairs}"
+            ));
+        }
+        state
+    }
+
+    async fn save(&self, state: &AgentState) {
+        let saved = match self.keeper() {
+            Ok(keeper) => keeper.save(state).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            self.cx.warn(format!(
+                "the session was not saved at the run's end: {error}"
+            ));
+        }
+    }
+
+    fn output_of(&self, exit: ExitReason, state: AgentState) -> RunOutput {
+        let stats = lock(&self.cx.shared().stats).clone();
+        let text = self
+            .last
+            .as_ref()
+            .map(|response| response.text().into_owned());
+        RunOutput {
+            text: text.unwrap_or_default(),
+            messages: state.messages.clone(),
+            state,
+            usage: stats.usage,
+            cost: self.cx.cost(),
+            turns: stats.turns,
+            end: exit,
+            session_id: self.cx.session_id().clone(),
+            permission_denials: stats.permission_denials,
+            structured: self.structured.clone(),
+        }
+    }
+
+    fn send_result(&self, output: &RunOutput) {
+        let stats = lock(&self.cx.shared().stats).clone();
+        let mut result = ResultMessage::new(self.cx.shared().envelope(), output.end.subtype());
+        result.duration_ms = millis(self.cx.started().elapsed());
+        result.duration_api_ms = millis(stats.api_time);
+        result.num_turns = output.turns;
+        result.stop_reason = self
+            .last
+            .as_ref()
+            .and_then(|last| last.stop_reason.as_ref())
+            .map(|reason| reason.as_str().into());
+        result.total_cost_usd = output.cost;
+        result.usage = output.usage;
+        result.model_usage = model_usage(&stats);
+        result.permission_denials = output.permission_denials.clone();
+        result.structured_output = output.structured.clone();
+        result.terminal_reason = Some(output.end.terminal_reason().into());
+        result.ttft_ms = stats.time_to_first_token.map(millis);
+        if output.end.is_success() {
+            result.result = Some(output.text.clone());
+        } else {
+            result.errors = self.errors(output.end);
+        }
+        self.cx.shared().push(SdkMessage::Result(Box::new(result)));
+    }
+
+    fn errors(&self, exit: ExitReason) -> Vec<String> {
+        if self.notes.is_empty() {
+            vec![format!("the run ended: {exit}")]
+        } else {
+            self.notes.clone()
+        }
+    }
+
+    /// Takes this run's input back out of the history: a refused request would be refused again.
+    pub(super) fn forget_input(&self) {
+        let first_new = self.first_new;
+        self.cx.state(|state| {
+            let kept = state.messages.as_slice()[..first_new.min(state.messages.len())].iter();
+            state.messages = kept.cloned().collect::<Messages>();
+        });
+    }
+}
+
+fn model_usage(stats: &RunStats) -> BTreeMap<Arc<str>, ModelUsage> {
+    let usage = stats.by_model.iter().map(|(model, stats)| {
+        let usage = ModelUsage::new(stats.usage, stats.cost_usd)
+            .with_limits(stats.context_window, stats.max_output_tokens);
+        (model.clone(), usage)
+    });
+    usage.collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An error that ends a run, or the exit it stands for.
+pub(super) fn exit_of(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
+    use crate::error::ErrorKind;
+    let exit = match error.kind() {
+        ErrorKind::BudgetExhausted => ExitReason::MaxBudget,
+        ErrorKind::Refused => ExitReason::Refused,
+        _ => return Err(error),
+    };
+    notes.push(error.to_string());
+    Ok(exit)
+}

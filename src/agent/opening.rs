@@ -1,0 +1,255 @@
+//! Before the loop: the session, the hooks, the input.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::guard;
+use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
+use crate::model::{PromptContext, Stability, SystemPrompt};
+use crate::state::{AgentState, StoredSession};
+
+use super::drive::{Driver, Keeper, Start};
+use super::tools::RunTools;
+
+/// The result of a call that had not begun when its run ended.
+const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
+/// The result of a call that had begun.
+const MAY_HAVE_RUN: &str =
+    "interrupted: the run ended before this call's result was stored; it may have run";
+/// The result of a call nobody approved before the conversation went on.
+const NOT_APPROVED: &str =
+    "not approved: the conversation went on without an answer; the call did not run";
+
+impl Driver {
+    /// Leases and loads the session, runs `before_agent`, appends the input.
+    pub(super) async fn open(&mut self, start: Start) -> Result<()> {
+        let config_store = self.agent.store().clone();
+        let id = start.shared.session_id().clone();
+        let lease = config_store.lease(&id).await?;
+        self.keeper = Some(Keeper::new(config_store.clone(), lease));
+        let stored = config_store.load(&id).await?.unwrap_or_default();
+        let known = start
+            .input_id
+            .as_ref()
+            .is_some_and(|id| stored.input_ids.contains(id));
+        let mut state = self.restore(stored, start.decisions.is_some());
+        state.thread_id = id;
+        state.user_id = start.user_id.or(state.user_id);
+        state.values = start.values;
+        self.cx.state(|slot| *slot = state.clone());
+        self.first_new = state.messages.len();
+        check_input(&start.input)?;
+
+        let prompt = self.prompt().await?;
+        self.cx.set_system(prompt.clone());
+        state.system_prompt = prompt;
+        self.before_agent(state).await?;
+
+        let (system, rest) = split_system(&start.input);
+        self.set_input_system(system);
+        let is_empty = self.cx.state(|state| state.messages.is_empty());
+        if rest.is_empty() && is_empty {
+            return Err(Error::new(
+                ErrorKind::InvalidMessages,
+                "messages must not be empty",
+            ));
+        }
+        self.first_new = self.cx.state(|state| state.messages.len());
+        if !known && !rest.is_empty() {
+            self.append(rest, start.input_id).await?;
+            self.repair_input();
+        }
+        Ok(())
+    }
+
+    /// The stored state with its history made whole.
+    fn restore(&mut self, stored: StoredSession, resuming: bool) -> AgentState {
+        let mut state = stored.state;
+        if !resuming {
+            for pending in std::mem::take(&mut state.pending) {
+                answer(&mut state.messages, &pending.call, NOT_APPROVED);
+            }
+        }
+        let waiting: Vec<_> = state
+            .pending
+            .iter()
+            .map(|call| call.call.id.clone())
+            .collect();
+        for call in unanswered(&state.messages) {
+            if waiting.contains(&call.id) {
+                continue;
+            }
+            let started = stored.started.contains(&call.id);
+            let text = if started { MAY_HAVE_RUN } else { NOT_RUN };
+            answer(&mut state.messages, &call, text);
+        }
+        let repairs = state.messages.repair_keeping(&waiting);
+        if !repairs.is_empty() {
+            self.cx
+                .warn(format!("the stored history was repaired: {repairs}"));
+        }
+        state
+    }
+
+    async fn prompt(&self) -> Result<SystemPrompt> {
+        let config = self.agent.config();
+        let mut tools: Vec<_> = config
+            .tools
+            .iter()
+            .map(|tool| tool.name().to_owned())
+            .collect();
+        tools.sort_unstable();
+        let cx = PromptContext::new(
+            self.cx.session_id(),
+            &config.name,
+            config.cwd.as_deref(),
+            config.model.id(),
+            &tools,
+        );
+        config.prompter.assemble(cx).await
+    }
+
+    /// Runs `before_agent` of every hook. Nothing of it is kept when one fails.
+    async fn before_agent(&mut self, state: AgentState) -> Result<()> {
+        let agent = self.agent.clone();
+        let config = agent.config();
+        let mut state = state;
+        for hook in &config.hooks.before_agent {
+            let timeout = config.limits.hook_timeout;
+            let future = hook.before_agent(&self.cx, state);
+            state = guard(hook.name(), "before_agent", timeout, None, future).await?;
+        }
+        // What hooks put into the run's state by the context counts as well as what they return.
+        let values = self.cx.values();
+        if state.values.is_empty() {
+            state.values = values;
+        }
+        let repairs = state.messages.repair_keeping(
+            &state
+                .pending
+                .iter()
+                .map(|call| call.call.id.clone())
+                .collect::<Vec<_>>(),
+        );
+        if !repairs.is_empty() {
+            self.cx.warn(format!(
+                "what before_agent left of the history was repaired: {repairs}"
+            ));
+        }
+        for section in state.system_prompt.sections() {
+            let (id, text) = (section.id.clone(), section.text.clone());
+            self.cx.system().section(id, text, section.stability);
+        }
+        self.tools = RunTools::new(std::mem::take(&mut state.tools));
+        self.context.restart(&*config.counter, &state.messages);
+        self.cx.state(|slot| *slot = state);
+        self.tools.refresh(config, &self.cx).await
+    }
+
+    /// Leading system messages of the input join the system prompt.
+    fn set_input_system(&self, system: Vec<String>) {
+        if !system.is_empty() {
+            let text = system.join("\n\n");
+            self.cx.system().section("input", text, Stability::Stable);
+        }
+    }
+
+    /// An input that is not a user's turn (an assistant message, stray results) may not fit
+    /// behind the history as it is.
+    fn repair_input(&self) {
+        let repairs = self.cx.state(|state| {
+            let waiting: Vec<_> = state
+                .pending
+                .iter()
+                .map(|call| call.call.id.clone())
+                .collect();
+            state.messages.repair_keeping(&waiting)
+        });
+        if !repairs.is_empty() {
+            self.cx.warn(format!(
+                "the input was repaired to fit the history: {repairs}"
+            ));
+        }
+    }
+}
+
+/// What only users say is held to the strict rules; whole histories to the common ones.
+fn check_input(input: &Messages) -> Result<()> {
+    if input.is_empty() {
+        return Ok(());
+    }
+    if input.iter().all(|message| message.role().is_user_input()) {
+        input.validate_user_input()?;
+    } else {
+        input.validate()?;
+    }
+    Ok(())
+}
+
+fn split_system(input: &Messages) -> (Vec<String>, Vec<Arc<Message>>) {
+    let is_system = |message: &&Arc<Message>| message.role() == Role::System;
+    let leading = input.as_slice().iter().take_while(is_system).count();
+    let (system, rest) = input.as_slice().split_at(leading);
+    let system = system
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    (system, rest.to_vec())
+}
+
+/// The calls of the last assistant message that have no result: earlier ones are repaired.
+fn unanswered(messages: &Messages) -> Vec<ToolCall> {
+    let all = messages.as_slice();
+    let Some(last) = all
+        .iter()
+        .rposition(|message| message.role() == Role::Assistant)
+    else {
+        return Vec::new();
+    };
+    let answered = |id: &str| {
+        all[last + 1..]
+            .iter()
+            .filter_map(|message| message.as_tool_result())
+            .any(|result| &*result.tool_call_id == id)
+    };
+    all[last]
+        .tool_calls()
+        .filter(|call| !answered(&call.id))
+        .cloned()
+        .collect()
+}
+
+/// Puts a result behind the results that stand behind the last assistant message.
+pub(super) fn answer(messages: &mut Messages, call: &ToolCall, text: &str) {
+    insert_result(messages, ToolResult::failed(call, text));
+}
+
+/// Puts a result where its call's results stand: behind the call, in the order of the calls.
+pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) {
+    let all = messages.as_slice();
+    let calling = all.iter().rposition(|message| {
+        message.role() == Role::Assistant
+            && message
+                .tool_calls()
+                .any(|call| call.id == result.tool_call_id)
+    });
+    let Some(calling) = calling else {
+        return;
+    };
+    let order: Vec<_> = all[calling]
+        .tool_calls()
+        .map(|call| call.id.clone())
+        .collect();
+    let rank = |id: &Arc<str>| order.iter().position(|other| other == id);
+    let own = rank(&result.tool_call_id);
+    let later = all[calling + 1..]
+        .iter()
+        .take_while(|message| message.role() == Role::Tool)
+        .take_while(|message| {
+            message
+                .as_tool_result()
+                .is_some_and(|other| rank(&other.tool_call_id) < own)
+        })
+        .count();
+    messages.insert(calling + 1 + later, Message::Tool(result));
+}

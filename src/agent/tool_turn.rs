@@ -1,0 +1,279 @@
+//! The tool calls of one answer: side by side or alone, their results in the order of the calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::{StreamExt, stream};
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::message::{Message, Part, ToolCall, ToolResult};
+use crate::run::ExitReason;
+use crate::sdk::{SdkMessage, UserEvent};
+use crate::tool::Concurrency;
+
+use super::drive::Driver;
+use super::opening::insert_result;
+use super::repeats::{Repeated, WARNING};
+use super::resume::{Decision, Decisions};
+use super::tool_call::{Calls, Outcome};
+
+/// One call of a turn and what it has come to.
+struct Slot {
+    call: ToolCall,
+    started: AtomicBool,
+    outcome: Option<Outcome>,
+}
+
+impl Driver {
+    /// Runs the calls of an answer and stores their results; why the run ends, if it does.
+    pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
+        let mut slots: Vec<_> = calls.into_iter().map(Slot::new).collect();
+        let shared = self.cx.clone();
+        let finished = shared
+            .shared()
+            .unless_stopped(self.run_slots(&mut slots))
+            .await;
+        let stopped = match finished {
+            Some(outcome) => {
+                outcome?;
+                None
+            }
+            None => Some(self.stopped()),
+        };
+        let mut results = Vec::with_capacity(slots.len());
+        let mut exit = stopped;
+        let mut parked = Vec::new();
+        for slot in slots {
+            match slot.outcome {
+                Some(Outcome::Done(result)) => results.push((slot.call, result)),
+                Some(Outcome::Parked(pending)) => parked.push(pending),
+                Some(Outcome::Interrupt(result)) => {
+                    exit = exit.or(Some(ExitReason::Interrupted));
+                    results.push((slot.call, result));
+                }
+                None => {
+                    let result = cancelled(&slot.call, slot.started.load(Ordering::Acquire));
+                    results.push((slot.call, result));
+                }
+            }
+        }
+        if let Some(stopped) = stopped {
+            self.notes.push(format!("the run was stopped: {stopped}"));
+        }
+        let looping = self.note_repeats(&mut results);
+        self.keep_results(results).await?;
+        if !parked.is_empty() {
+            self.cx.state(|state| state.pending.extend(parked));
+            return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
+        }
+        Ok(exit.or(looping))
+    }
+
+    /// Runs the slots in order: neighbours that may run side by side do.
+    async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
+        let calls = Calls {
+            agent: &self.agent,
+            cx: &self.cx,
+            keeper: self.keeper()?,
+        };
+        let limit = self.agent.config().limits.parallel_tools;
+        let mut rest = slots;
+        while !rest.is_empty() {
+            let together = rest
+                .iter()
+                .take_while(|slot| self.is_parallel(&slot.call))
+                .count();
+            let (group, later) = rest.split_at_mut(together.max(1));
+            rest = later;
+            stream::iter(group)
+                .for_each_concurrent(limit, |slot| async move {
+                    let Slot {
+                        call,
+                        started,
+                        outcome,
+                    } = slot;
+                    *outcome = Some(calls.run(call.clone(), started).await);
+                })
+                .await;
+        }
+        Ok(())
+    }
+
+    fn is_parallel(&self, call: &ToolCall) -> bool {
+        self.cx
+            .tool(&call.name)
+            .is_none_or(|tool| tool.concurrency() == Concurrency::Parallel)
+    }
+
+    /// Counts equal calls with equal results; the model is told, then the run ends.
+    fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
+        let mut exit = None;
+        for (call, result) in results {
+            match self.repeats.note(call, result) {
+                Repeated::No => {}
+                Repeated::Warn => {
+                    result.content.parts_mut().push(Part::Text(WARNING.into()));
+                }
+                Repeated::Stop => {
+                    self.notes.push(format!(
+                        "the model made the same call of tool {:?} with the same result again \
+                         and again",
+                        call.name
+                    ));
+                    exit = Some(ExitReason::LoopDetected);
+                }
+            }
+        }
+        exit
+    }
+
+    /// Stores results in the order of their calls, then shows them as one user message.
+    async fn keep_results(&mut self, results: Vec<(ToolCall, ToolResult)>) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let for_programs = for_programs(&results);
+        let messages: Vec<_> = results
+            .into_iter()
+            .map(|(_, mut result)| {
+                if result.content.is_empty() {
+                    // Providers refuse a result without content.
+                    result.content = "(no output)".into();
+                }
+                Arc::new(Message::Tool(result))
+            })
+            .collect();
+        self.append(messages.clone(), None).await?;
+        let mut event = UserEvent::new(self.cx.shared().envelope(), messages);
+        event.tool_use_result = for_programs;
+        self.cx.shared().push(SdkMessage::User(Box::new(event)));
+        Ok(())
+    }
+
+    /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
+    pub(super) async fn resume(&mut self, decisions: &Decisions) -> Result<Option<ExitReason>> {
+        let pending = self.cx.state(|state| state.pending.clone());
+        decisions.check(&pending, now_ms())?;
+        let mut results = Vec::new();
+        let mut undecided = Vec::new();
+        for call in pending {
+            match decisions.about(&call) {
+                None => undecided.push(call),
+                Some(Decision::Deny { message, .. }) => {
+                    let denied = super::decide::deny(&self.cx, &call.call, "user", message);
+                    results.push((call.call, denied));
+                }
+                Some(Decision::Allow { .. }) => {
+                    // Decided once: a resume that dies in between must not run the call again.
+                    self.forget_pending(&call.id).await?;
+                    let result = self.run_approved(&call.call).await?;
+                    results.push((call.call, result));
+                }
+            }
+        }
+        let waiting = !undecided.is_empty();
+        let state = self.cx.state(|state| {
+            state.pending = undecided;
+            for (_, result) in &results {
+                insert_result(&mut state.messages, result.clone());
+            }
+            state.clone()
+        });
+        self.keeper()?.save(&state).await?;
+        let messages: Vec<_> = results
+            .into_iter()
+            .map(|(_, result)| Arc::new(Message::Tool(result)))
+            .collect();
+        self.context.add(&*self.agent.config().counter, &messages);
+        if !messages.is_empty() {
+            let event = UserEvent::new(self.cx.shared().envelope(), messages);
+            self.cx.shared().push(SdkMessage::User(Box::new(event)));
+        }
+        Ok(waiting.then_some(ExitReason::AwaitingApproval))
+    }
+
+    async fn forget_pending(&self, id: &str) -> Result<()> {
+        let state = self.cx.state(|state| {
+            state.pending.retain(|call| &*call.id != id);
+            state.clone()
+        });
+        self.keeper()?.save(&state).await
+    }
+
+    async fn run_approved(&self, call: &ToolCall) -> Result<ToolResult> {
+        let tool = match self.cx.tools().resolve(&call.name) {
+            Ok(tool) => tool,
+            Err(text) => return Ok(ToolResult::failed(call, text)),
+        };
+        let calls = Calls {
+            agent: &self.agent,
+            cx: &self.cx,
+            keeper: self.keeper()?,
+        };
+        let started = AtomicBool::new(false);
+        let running = calls.run_permitted(&tool, call.clone(), &started);
+        let outcome = self.cx.shared().unless_stopped(running).await;
+        Ok(match outcome {
+            Some(Outcome::Done(result) | Outcome::Interrupt(result)) => result,
+            Some(Outcome::Parked(_)) | None => cancelled(call, started.load(Ordering::Acquire)),
+        })
+    }
+}
+
+impl Slot {
+    fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            started: AtomicBool::new(false),
+            outcome: None,
+        }
+    }
+}
+
+fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
+    let text = if started {
+        "cancelled: the run was stopped while this call was going on; it may have had an effect"
+    } else {
+        "cancelled: the run was stopped before this call began; it did not run"
+    };
+    ToolResult::failed(call, text)
+}
+
+/// What results have for programs, by call; `None` when there is nothing.
+fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
+    let entries: Vec<Value> = results
+        .iter()
+        .filter_map(|(_, result)| {
+            let mut entry = Map::new();
+            let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
+            if let Some(details) = &result.details {
+                put("details", details.clone());
+            }
+            if let Some(display) = &result.display {
+                put("display", display.as_str().into());
+            }
+            if result.silent {
+                put("silent", true.into());
+            }
+            if result.is_async {
+                put("is_async", true.into());
+            }
+            if entry.is_empty() {
+                return None;
+            }
+            entry.insert("tool_use_id".into(), Value::from(&*result.tool_call_id));
+            Some(Value::Object(entry))
+        })
+        .collect();
+    match entries.len() {
+        0 => None,
+        1 if results.len() == 1 => entries.into_iter().next(),
+        _ => Some(Value::Array(entries)),
+    }
+}
+
+fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,379 @@
+//! The loop: ask the model, run its calls, again.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::{Onion, StopDecision, guard};
+use crate::message::{AssistantMessage, Message, Part};
+use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
+use crate::run::ExitReason;
+use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
+use crate::util::sync::lock;
+
+use super::answer;
+use super::attempt::{empty_response, is_empty};
+use super::drive::Driver;
+use super::ending::exit_of;
+
+/// How often hooks may keep a run without a turn limit from stopping.
+const UNBOUNDED_GO_ONS: u32 = 100;
+
+/// What was tried in this run and is not tried again.
+#[derive(Default)]
+struct Tried {
+    empty: bool,
+    compaction: bool,
+    outputs: u32,
+    go_ons: u32,
+}
+
+/// What to do after an answer without calls.
+enum Next {
+    GoOn,
+    End(ExitReason),
+}
+
+impl Driver {
+    /// Turns until there is a reason to end.
+    pub(super) async fn turns(&mut self) -> Result<ExitReason> {
+        let mut tried = Tried::default();
+        loop {
+            self.steer().await?;
+            if let Some(exit) = self.limit() {
+                return Ok(exit);
+            }
+            let response = match self.ask(&mut tried).await {
+                Ok(Some(response)) => response,
+                Ok(None) => return Ok(self.interrupted_answer().await),
+                Err(error) if self.can_compact(&error, &mut tried).await => continue,
+                Err(error) => return exit_of(error, &mut self.notes),
+            };
+            let next = self.take(response, &mut tried).await?;
+            if let Next::End(exit) = next {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Takes up what handles asked for since the last turn.
+    async fn steer(&mut self) -> Result<()> {
+        let (steering, model, mode) = {
+            let mut control = lock(&self.cx.shared().control);
+            let steering = std::mem::take(&mut control.steering);
+            (steering, control.model.take(), control.mode.take())
+        };
+        if let Some(model) = model {
+            self.cx.set_model(model);
+        }
+        if let Some(mode) = mode {
+            self.cx.set_mode(mode);
+        }
+        self.say(steering).await
+    }
+
+    /// Says something to the model as the user, and shows it.
+    async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
+        for message in messages {
+            let message = Arc::new(message);
+            self.append(vec![message.clone()], None).await?;
+            let event = UserEvent::new(self.cx.shared().envelope(), [message]).synthetic();
+            self.cx.shared().push(SdkMessage::User(Box::new(event)));
+        }
+        Ok(())
+    }
+
+    /// Why no further model call may be made, if so.
+    fn limit(&mut self) -> Option<ExitReason> {
+        if self.cx.shared().stop() != crate::run::Stop::None {
+            return Some(self.stopped());
+        }
+        if let Some(reason) = self.cx.stop_reason() {
+            self.notes.push(reason);
+            return Some(ExitReason::HookStopped);
+        }
+        let max_turns = self.agent.config().limits.max_turns;
+        if max_turns > 0 && self.cx.turn() >= max_turns {
+            self.notes
+                .push(format!("the limit of {max_turns} turns is reached"));
+            return Some(ExitReason::MaxTurns);
+        }
+        if let Some(why) = self.cx.budget().exhausted() {
+            self.notes.push(why);
+            return Some(ExitReason::MaxBudget);
+        }
+        None
+    }
+
+    /// One model call with everything around it; `None` when the run is stopped meanwhile.
+    async fn ask(&mut self, tried: &mut Tried) -> Result<Option<Arc<ModelResponse>>> {
+        let shared = self.cx.clone();
+        let response = shared.shared().unless_stopped(self.ask_once(tried)).await;
+        response.transpose()
+    }
+
+    async fn ask_once(&mut self, tried: &Tried) -> Result<Arc<ModelResponse>> {
+        let agent = self.agent.clone();
+        let config = agent.config();
+        self.cx.set_turn(self.cx.turn() + 1);
+        self.cx.reset_attempts();
+        self.tools.refresh(config, &self.cx).await?;
+        self.compact_if_due().await;
+        self.nudge();
+        let output = self.output.as_ref();
+        let request = self.requests.build(config, &self.cx, output).await?;
+        let onion = Onion {
+            hooks: config.hooks.wrap_model_call.clone(),
+            context: self.cx.clone(),
+            core: self.model_core.clone(),
+            timeout: config.limits.hook_timeout,
+            repeatable: true,
+        };
+        let response = onion.run(request).await?;
+        self.context.report(&response.usage);
+        if is_empty(&response) && tried.empty && !has_reason(&response) {
+            return Err(empty_response(self.cx.model().id()));
+        }
+        Ok(Arc::new(response))
+    }
+
+    /// Near the turn limit the model is told how many turns are left.
+    fn nudge(&self) {
+        let config = self.agent.config();
+        let max_turns = config.limits.max_turns;
+        if !config.request.wrap_up || max_turns == 0 {
+            return;
+        }
+        let left = max_turns + 1 - self.cx.turn();
+        if left <= 2 {
+            let text = format!(
+                "Turns left, this one included: {left}. Wrap up: finish what matters most and \
+                 give your answer with what you have."
+            );
+            self.cx
+                .system()
+                .section("wrap-up", text, Stability::Volatile);
+        }
+    }
+
+    /// Whether a request that was too long is short enough now. Tried once.
+    async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
+        error.kind() == ErrorKind::ContextTooLong
+            && !std::mem::replace(&mut tried.compaction, true)
+            && self.compact(CompactionTrigger::Auto).await
+    }
+
+    /// Keeps an answer and does what it asks for.
+    async fn take(&mut self, response: Arc<ModelResponse>, tried: &mut Tried) -> Result<Next> {
+        let calls: Vec<_> = response.tool_calls().cloned().collect();
+        let reason = response.stop_reason.clone();
+        if reason == Some(StopReason::Refusal) && calls.is_empty() {
+            return self.refused(response).await;
+        }
+        let out_of_room = matches!(
+            reason,
+            Some(StopReason::MaxTokens | StopReason::ContextWindow)
+        );
+        if calls.is_empty() && out_of_room && self.made_room(tried).await {
+            return Ok(Next::GoOn);
+        }
+        if is_empty(&response) && reason != Some(StopReason::PauseTurn) {
+            if out_of_room {
+                return Ok(Next::End(ExitReason::MaxTokens));
+            }
+            tried.empty = true;
+            self.cx
+                .warn("the model answered with nothing; it is asked once more");
+            return Ok(Next::GoOn);
+        }
+        tried.empty = false;
+        self.last = Some(response.clone());
+        self.keep(&response).await?;
+        if !calls.is_empty() {
+            return Ok(self.run_calls(calls).await?.map_or(Next::GoOn, Next::End));
+        }
+        match reason {
+            Some(StopReason::PauseTurn) => Ok(Next::GoOn),
+            Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
+                Ok(Next::End(ExitReason::MaxTokens))
+            }
+            _ => self.before_end(&response, tried).await,
+        }
+    }
+
+    /// Whether a compaction has made room for a longer answer. Tried once.
+    async fn made_room(&mut self, tried: &mut Tried) -> bool {
+        let profile = self.cx.profile();
+        let compactor = self.agent.config().compactor.clone();
+        let messages = self.cx.state(|state| state.messages.clone());
+        let helps = compactor.should_compact(&messages, self.context.tokens(), &profile);
+        drop(messages);
+        helps
+            && !std::mem::replace(&mut tried.compaction, true)
+            && self.compact(CompactionTrigger::Auto).await
+    }
+
+    /// A refused turn is not kept: sent again, it would be refused again.
+    async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
+        self.notes
+            .push(format!("the model refused: {}", response.text()));
+        if self.agent.config().request.keep_refused {
+            if !is_empty(&response) {
+                self.keep(&response).await?;
+            }
+        } else if self.cx.turn() == 1 {
+            self.forget_input();
+        }
+        self.last = Some(response);
+        Ok(Next::End(ExitReason::Refused))
+    }
+
+    /// Stores an answer, then shows it. An answer that goes on with a paused one joins it.
+    async fn keep(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
+        let paused = self.cx.state(|state| {
+            matches!(state.messages.last(), Some(Message::Assistant(last)) if last.tool_calls().next().is_none())
+        });
+        let message = Arc::new(Message::Assistant(response.message()));
+        if paused {
+            self.join(response).await?;
+        } else {
+            self.append(vec![message.clone()], None).await?;
+        }
+        self.show(response, message, false);
+        Ok(())
+    }
+
+    async fn join(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
+        let state = self.cx.state(|state| {
+            let last = state.messages.len() - 1;
+            if let Some(message) = state.messages.get_mut(last) {
+                let parts = response.content.parts().iter().cloned();
+                message.content_mut().parts_mut().extend(parts);
+            }
+            state.clone()
+        });
+        self.keeper()?.save(&state).await
+    }
+
+    fn show(&self, response: &ModelResponse, message: Arc<Message>, aborted: bool) {
+        let model = if response.model.is_empty() {
+            Arc::from(self.cx.model().id())
+        } else {
+            response.model.clone()
+        };
+        let envelope = self.cx.shared().envelope();
+        let id = if response.id.is_empty() {
+            format!("msg_{}", envelope.uuid.simple()).into()
+        } else {
+            response.id.clone()
+        };
+        let mut api = ApiMessage::new(id, model, message).with_usage(response.usage);
+        api.stop_reason = response
+            .stop_reason
+            .as_ref()
+            .map(|reason| reason.as_str().into());
+        api.stop_sequence = response.stop_sequence.clone();
+        let mut event = AssistantEvent::new(envelope, api);
+        event.request_id = response.request_id.as_deref().map(str::to_owned);
+        event.aborted = aborted;
+        self.cx
+            .shared()
+            .push(SdkMessage::Assistant(Box::new(event)));
+    }
+
+    /// Keeps the text of an answer that was cut off, unless told otherwise.
+    async fn interrupted_answer(&mut self) -> ExitReason {
+        let exit = self.stopped();
+        self.notes.push(format!("the run was stopped: {exit}"));
+        let Some(mut partial) = self.cx.take_partial() else {
+            return exit;
+        };
+        lock(&self.cx.shared().stats).usage += partial.usage;
+        partial
+            .content
+            .parts_mut()
+            .retain(|part| matches!(part, Part::Text(_)));
+        if self.agent.config().request.discard_interrupted || is_empty(&partial) {
+            return exit;
+        }
+        let message = Arc::new(Message::Assistant(AssistantMessage::new(
+            partial.content.clone(),
+        )));
+        match self.append(vec![message.clone()], None).await {
+            Ok(()) => self.show(&partial, message, true),
+            Err(error) => self
+                .cx
+                .warn(format!("the interrupted answer was not stored: {error}")),
+        }
+        self.last = Some(Arc::new(partial));
+        exit
+    }
+
+    /// The model has nothing more to do; steering, the asked-for form and hooks may have.
+    async fn before_end(
+        &mut self,
+        response: &Arc<ModelResponse>,
+        tried: &mut Tried,
+    ) -> Result<Next> {
+        if !lock(&self.cx.shared().control).steering.is_empty() {
+            return Ok(Next::GoOn);
+        }
+        if let Some(format) = &self.output {
+            match answer::read(format, &response.text()) {
+                Ok(value) => self.structured = Some(value),
+                Err(complaint) => {
+                    if tried.outputs >= self.agent.config().limits.output_retries {
+                        self.notes.push(complaint);
+                        return Ok(Next::End(ExitReason::StructuredOutput));
+                    }
+                    tried.outputs += 1;
+                    self.say(vec![Message::human(complaint)]).await?;
+                    return Ok(Next::GoOn);
+                }
+            }
+        }
+        if let Some(message) = self.hooks_go_on(response, tried).await {
+            self.say(vec![message]).await?;
+            return Ok(Next::GoOn);
+        }
+        Ok(Next::End(match response.stop_reason {
+            Some(StopReason::StopSequence) => ExitReason::StopSequence,
+            _ => ExitReason::EndTurn,
+        }))
+    }
+
+    async fn hooks_go_on(
+        &self,
+        response: &Arc<ModelResponse>,
+        tried: &mut Tried,
+    ) -> Option<Message> {
+        let config = self.agent.config();
+        for hook in &config.hooks.before_stop {
+            let timeout = config.limits.hook_timeout;
+            let future = hook.before_stop(&self.cx, response);
+            match guard(hook.name(), "before_stop", timeout, None, future).await {
+                Ok(StopDecision::Stop) => {}
+                Ok(StopDecision::GoOn(message)) => {
+                    tried.go_ons += 1;
+                    let bounded = config.limits.max_turns > 0;
+                    if bounded || tried.go_ons <= UNBOUNDED_GO_ONS {
+                        return Some(message);
+                    }
+                    self.cx.warn(format!(
+                        "hook `{}` kept the run going {UNBOUNDED_GO_ONS} times; it ends now",
+                        hook.name()
+                    ));
+                }
+                Err(error) => self.cx.warn(error.to_string()),
+            }
+        }
+        None
+    }
+}
+
+/// Whether an answer without content says why it has none.
+fn has_reason(response: &ModelResponse) -> bool {
+    !matches!(
+        response.stop_reason,
+        None | Some(StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_))
+    )
+}
