@@ -1,4 +1,5 @@
 //! Behaviour of the crate through its public API, one module a subject.
+#![allow(clippy::unwrap_used)]
 
 mod backend_memory;
 mod prices;
