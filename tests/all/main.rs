@@ -11,4 +11,5 @@ mod sdk_wire;
 #[cfg(feature = "http")]
 mod tool_http;
 mod tool_schema;
+mod tool_schema_limits;
 mod tools;
