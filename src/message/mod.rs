@@ -77,7 +77,6 @@ pub use result::{ToolResult, ToolResultView};
 pub use role::Role;
 pub use todo::{Todo, TodoStatus};
 pub use tokens::{EstimateCounter, TokenCounter};
-pub(crate) use validate::ModelCheck;
 pub use validate::{Problem, ValidationError};
 #[cfg(feature = "tokens")]
 pub use vocabulary::BpeCounter;

@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::message::ToolCall;
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{
-    Envelope, Informational, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind,
+    Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind,
 };
 use crate::state::AgentState;
 use crate::tool::{Answer, Confirmer, PermissionMode, StateView, Tool, ToolMap};
@@ -174,7 +174,7 @@ impl RunContext {
 
     /// One tool of this turn.
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        lock(&self.0.tools).get(name).cloned()
+        lock(&self.0.tools).get(name)
     }
 
     /// The permission mode in force.
@@ -233,10 +233,11 @@ impl RunContext {
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();
         tracing::warn!(session = %self.session_id(), "{text}");
-        self.emit(SystemKind::Informational(Informational::new(
-            Level::Warning,
-            text,
-        )));
+        self.emit(SystemKind::Informational {
+            content: text,
+            level: Level::Warning,
+            tool_use_id: None,
+        });
     }
 
     /// Tells work on the side when the run is over.
@@ -360,9 +361,9 @@ impl RunContext {
     pub(crate) fn open(&self) {
         self.shared().open(|envelope: Envelope| {
             let model = self.model();
-            let mut init = Init::new(model.id(), self.tools().names());
-            init.cwd = self.cwd().unwrap_or_default().to_owned();
-            init.permission_mode = self.permission_mode().as_str().to_owned();
+            let cwd = self.cwd().unwrap_or_default();
+            let mut init = Init::new(model.id(), cwd, self.tools().names());
+            init.permission_mode = self.permission_mode().as_str().into();
             SdkMessage::System(SystemEvent::new(envelope, SystemKind::Init(Box::new(init))))
         });
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
-use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification};
+use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
@@ -161,14 +161,14 @@ impl Run {
     fn report(&self, task: FinishedTask) {
         let FinishedTask { id, label, outcome } = task;
         let (status, text) = match outcome {
-            TaskOutcome::Completed(text) => ("completed", text),
-            TaskOutcome::Failed(text) => ("failed", text),
+            TaskOutcome::Completed(text) => (TaskState::Completed, text),
+            TaskOutcome::Failed(text) => (TaskState::Failed, text),
         };
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         lock(&self.shared.control)
             .steering
             .push(Message::human(said));
-        let kind = SystemKind::TaskNotification(TaskNotification::new(id, status, text));
+        let kind = SystemKind::TaskNotification(Box::new(TaskNotification::new(id, status, text)));
         let event = SystemEvent::new(self.shared.envelope(), kind);
         self.shared.push(SdkMessage::System(event));
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -86,13 +87,13 @@ fn read<T: DeserializeOwned>(output: RunOutput) -> Result<T> {
             }
             end => format!("the run ended ({end}) before the model gave an answer"),
         };
-        return Err(Error::new(ErrorKind::StructuredOutput, text).attach(output.into()));
+        return Err(Error::new(ErrorKind::StructuredOutput, text).attach(Arc::new(output)));
     };
     serde_json::from_value(value).map_err(|error| {
         let text = format!("the answer matches the schema but not the type: {error}");
         Error::new(ErrorKind::StructuredOutput, text)
             .with_source(error)
-            .attach(output.into())
+            .attach(Arc::new(output))
     })
 }
 

@@ -65,7 +65,8 @@ pub struct HttpTool {
     concurrency: Concurrency,
     idempotent: bool,
     limit: Duration,
-    client: OnceLock<Client>,
+    /// For http and for https, each made when it is first needed.
+    clients: [OnceLock<Client>; 2],
 }
 
 impl HttpTool {
@@ -73,7 +74,7 @@ impl HttpTool {
     ///
     /// # Errors
     ///
-    /// When the address is not one of http or https.
+    /// When the address is not one of http, or of https with the feature `tls`.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -97,7 +98,7 @@ impl HttpTool {
             concurrency: Concurrency::Parallel,
             idempotent: false,
             limit: TIMEOUT,
-            client: OnceLock::new(),
+            clients: Default::default(),
         })
     }
 
@@ -166,7 +167,7 @@ impl HttpTool {
         let body = json!({"name": self.name, "args": args}).to_string();
         let mut url = self.url.clone();
         for _ in 0..=MOST_REDIRECTS {
-            let request = self.client()?.post(url.clone());
+            let request = self.client(&url)?.post(url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
             let sent = request.send().await;
             let response = sent.map_err(|error| self.failed(http_client::describe(error)))?;
@@ -230,18 +231,20 @@ impl HttpTool {
     }
 
     /// Made at the first call, for it belongs to the runtime it is used in.
-    fn client(&self) -> Result<&Client, String> {
-        if let Some(client) = self.client.get() {
+    fn client(&self, url: &Url) -> Result<&Client, String> {
+        let secure = url.scheme() == "https";
+        let slot = &self.clients[usize::from(secure)];
+        if let Some(client) = slot.get() {
             return Ok(client);
         }
-        let mut builder = http_client::builder().map_err(|error| self.failed(error))?;
-        if is_loopback(&self.url) {
+        let mut builder = http_client::builder(secure).map_err(|error| self.failed(error))?;
+        if is_loopback(url) {
             // A proxy would look for the callback on its own machine.
             builder = builder.no_proxy();
         }
         let client = builder.build();
         let client = client.map_err(|error| self.failed(http_client::describe(error)))?;
-        Ok(self.client.get_or_init(|| client))
+        Ok(slot.get_or_init(|| client))
     }
 
     fn failed(&self, why: impl fmt::Display) -> String {
@@ -309,6 +312,10 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
     let mut url = Url::parse(callback).map_err(|error| format!("the callback address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(String::from("the callback address must be http or https"));
+    }
+    if url.scheme() == "https" && cfg!(not(feature = "tls")) {
+        let why = "the callback address is https, which needs the crate feature `tls`";
+        return Err(String::from(why));
     }
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().extend(["tools", name]);

@@ -11,15 +11,16 @@ use crate::error::Result;
 /// How long a connection may take to come up, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A client that names this crate, follows no redirect and sends no `Referer`. With the feature
-/// `tls` it speaks https and trusts whom the system trusts.
+/// A client for https or for plain http, that names this crate, follows no redirect and sends no
+/// `Referer`.
 ///
 /// A client belongs to the runtime it is first used in, for its pooled connections do.
 ///
 /// # Errors
 ///
-/// When the system's certificate store cannot be used.
-pub(crate) fn builder() -> Result<ClientBuilder> {
+/// When it is to be secure and the system's certificate store cannot be used, or the feature
+/// `tls` is off.
+pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
     let builder = Client::builder()
         .user_agent(concat!(
             env!("CARGO_PKG_NAME"),
@@ -29,9 +30,7 @@ pub(crate) fn builder() -> Result<ClientBuilder> {
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(redirect::Policy::none())
         .referer(false);
-    #[cfg(feature = "tls")]
-    let builder = builder.tls_backend_preconfigured(tls::config()?);
-    Ok(builder)
+    tls::add(builder, secure)
 }
 
 /// A transport error with its causes, which say more than it does, and without its address, which
@@ -51,27 +50,64 @@ pub(crate) fn describe(error: reqwest::Error) -> String {
 mod tls {
     use std::sync::{Arc, OnceLock};
 
-    use rustls::ClientConfig;
+    use reqwest::ClientBuilder;
     use rustls::crypto::ring::default_provider;
+    use rustls::{ClientConfig, RootCertStore};
     use rustls_platform_verifier::BuilderVerifierExt as _;
 
     use crate::error::{Error, ErrorKind, Result};
 
-    /// The configuration, made once, for reading the certificate store takes milliseconds. It
-    /// names its provider, so that it depends on no process-wide default.
-    pub(super) fn config() -> Result<ClientConfig> {
+    /// Hands over a finished configuration: reqwest's own depends on a process-wide default.
+    pub(super) fn add(builder: ClientBuilder, secure: bool) -> Result<ClientBuilder> {
+        let config = if secure {
+            trusting_system()?
+        } else {
+            make(false)?
+        };
+        Ok(builder.tls_backend_preconfigured(config))
+    }
+
+    /// Made once, for reading the certificate store takes milliseconds.
+    fn trusting_system() -> Result<ClientConfig> {
         static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
         if let Some(config) = CONFIG.get() {
             return Ok(config.clone());
         }
-        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_platform_verifier())
-            .map_err(|error| {
-                Error::new(ErrorKind::Tls, format!("TLS cannot be set up: {error}"))
-                    .with_source(error)
-            })?
-            .with_no_client_auth();
+        let config = make(true)?;
         Ok(CONFIG.get_or_init(|| config).clone())
+    }
+
+    fn make(trusting: bool) -> Result<ClientConfig> {
+        let failed = |error: rustls::Error| {
+            let text = format!("TLS cannot be set up: {error}");
+            Error::new(ErrorKind::Tls, text).with_source(error)
+        };
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?;
+        let builder = if trusting {
+            builder.with_platform_verifier().map_err(failed)?
+        } else {
+            // Trusts nobody, so that plain http works where there is no certificate store.
+            builder.with_root_certificates(RootCertStore::empty())
+        };
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+mod tls {
+    use reqwest::ClientBuilder;
+
+    use crate::error::{Error, ErrorKind, Result};
+
+    pub(super) fn add(builder: ClientBuilder, secure: bool) -> Result<ClientBuilder> {
+        if secure {
+            let text = "https needs the crate feature `tls`";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        Ok(builder)
     }
 }

@@ -338,7 +338,21 @@ fn what_cannot_work_is_refused_when_it_is_made() {
 
 #[test]
 fn the_loop_waits_longer_than_the_tool() {
-    let tool = tool("https://127.0.0.1:1");
+    let tool = tool("http://127.0.0.1:1");
     assert_eq!(Tool::timeout(&tool), Some(Duration::from_secs(125)));
     assert_eq!(Tool::side_effect(&tool), SideEffect::Network);
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn a_peer_that_speaks_no_tls_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.write_all(ok("{}").as_bytes()).await.unwrap();
+        }
+    });
+    let error = call(&tool(&url)).await.unwrap_err();
+    assert!(error.starts_with("http_tool: lookup: "), "{error}");
 }

@@ -80,13 +80,13 @@ mod tests {
     #[test]
     fn an_empty_text_still_has_to_match() {
         let call = ToolCall::from_raw("1", "weather", "");
-        let error = parse_arguments(&call, &json!({"required": ["city"]})).unwrap_err();
+        let error = parse_arguments(&call, &json!({"required": ["city"]})).expect_err("refused");
         assert!(error.contains("/city: required, but missing"), "{error}");
     }
 
     #[test]
     fn broken_text_names_the_place_and_is_shown_again() {
-        let error = parse(r#"{"city": "Par"#).unwrap_err();
+        let error = parse(r#"{"city": "Par"#).expect_err("refused");
         assert!(error.contains("not valid JSON"), "{error}");
         assert!(error.contains("line 1 column 13"), "{error}");
         assert!(error.contains(r#"They were: {"city": "Par"#), "{error}");
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_long_broken_text_is_cut() {
-        let error = parse(&format!("{{\"city\": \"{}", "\u{e9}".repeat(5_000))).unwrap_err();
+        let error =
+            parse(&format!("{{\"city\": \"{}", "\u{e9}".repeat(5_000))).expect_err("refused");
         assert!(error.len() < 1_500, "{}", error.len());
         assert!(error.contains("bytes left out"), "{error}");
     }
@@ -108,14 +109,14 @@ mod tests {
             ("\"x\"", "string"),
             ("3", "number"),
         ] {
-            let error = parse(raw).unwrap_err();
+            let error = parse(raw).expect_err("refused");
             assert!(
                 error.contains(&format!("/: expected object, got {got}")),
                 "{error}"
             );
         }
         let call = ToolCall::new("1", "weather", Value::Null);
-        let error = parse_arguments(&call, &json!({})).unwrap_err();
+        let error = parse_arguments(&call, &json!({})).expect_err("refused");
         assert!(error.contains("got null"), "{error}");
     }
 

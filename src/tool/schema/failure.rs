@@ -8,6 +8,12 @@ use serde_json::Value;
 /// More failures than this are only counted.
 pub(super) const MOST: usize = 10;
 
+/// How many allowed names or values are listed.
+pub(super) const MOST_NAMED: usize = 20;
+
+/// How much of a value is quoted.
+const LONGEST_QUOTE: usize = 80;
+
 /// A schema longer than this is cut when it is quoted. The model has the whole of it in the
 /// tool's definition.
 const LONGEST_SCHEMA: usize = 16 * 1024;
@@ -109,6 +115,23 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     }
     let fits = (0..=most).rev().find(|end| text.is_char_boundary(*end));
     &text[..fits.unwrap_or_default()]
+}
+
+pub(super) fn quote(value: &Value) -> String {
+    let text = value.to_string();
+    let head = clip(&text, LONGEST_QUOTE);
+    let rest = if head.len() < text.len() { "..." } else { "" };
+    format!("{head}{rest}")
+}
+
+pub(super) fn list(values: &[Value]) -> String {
+    let quoted: Vec<String> = values.iter().take(MOST_NAMED).map(quote).collect();
+    let rest = if values.len() > quoted.len() {
+        ", ..."
+    } else {
+        ""
+    };
+    format!("{}{rest}", quoted.join(", "))
 }
 
 impl fmt::Display for ArgumentError {

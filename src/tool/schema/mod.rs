@@ -3,6 +3,7 @@
 
 mod arguments;
 mod failure;
+mod reference;
 mod validate;
 mod value;
 

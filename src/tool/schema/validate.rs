@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, Kind, MOST, clip};
+use super::failure::{ArgumentError, Failure, Kind, MOST, MOST_NAMED, list, quote};
+use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same, size, type_name};
 
 /// How deep schemas may be applied within each other: what the JSON parser nests at most, with
@@ -18,12 +19,6 @@ const FREE_STEPS: usize = 20_000;
 /// How many more may be applied for each value among the arguments. Alternatives within
 /// alternatives can ask for any number, and end here.
 const STEPS_A_VALUE: usize = 100;
-
-/// How much of a value is quoted.
-const LONGEST_QUOTE: usize = 80;
-
-/// How many allowed names or values are listed.
-const MOST_NAMED: usize = 20;
 
 #[derive(Clone, Copy)]
 enum Step<'a> {
@@ -427,34 +422,6 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// The schema a reference within the document names. Others are not followed.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let fragment = reference.strip_prefix('#')?;
-    root.pointer(&percent_decoded(fragment))
-}
-
-fn percent_decoded(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return text.into();
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned().into()
-}
-
 fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let names = value.and_then(Value::as_array);
     names.into_iter().flatten().filter_map(Value::as_str)
@@ -471,21 +438,4 @@ fn unexpected(properties: Option<&Map<String, Value>>) -> String {
         1..=MOST_NAMED => format!("unexpected property; known are {}", names.join(", ")),
         _ => String::from("unexpected property"),
     }
-}
-
-fn quote(value: &Value) -> String {
-    let text = value.to_string();
-    let head = clip(&text, LONGEST_QUOTE);
-    let rest = if head.len() < text.len() { "..." } else { "" };
-    format!("{head}{rest}")
-}
-
-fn list(values: &[Value]) -> String {
-    let quoted: Vec<String> = values.iter().take(MOST_NAMED).map(quote).collect();
-    let rest = if values.len() > quoted.len() {
-        ", ..."
-    } else {
-        ""
-    };
-    format!("{}{rest}", quoted.join(", "))
 }
