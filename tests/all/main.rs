@@ -1,1 +1,8 @@
 //! Behaviour of the crate through its public API, one module a subject.
+
+#[cfg(feature = "http")]
+mod fake_server;
+#[cfg(feature = "http")]
+mod provider_anthropic;
+#[cfg(feature = "http")]
+mod provider_sse;
