@@ -6,6 +6,8 @@ mod error;
 pub mod hook;
 pub mod message;
 pub mod model;
+#[cfg(feature = "http")]
+pub mod providers;
 pub mod run;
 pub mod sdk;
 pub mod state;

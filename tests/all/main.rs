@@ -2,11 +2,21 @@
 #![allow(clippy::unwrap_used)]
 
 mod backend_memory;
+#[cfg(feature = "http")]
+mod fake_server;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;
 mod pretty;
 mod prices;
+#[cfg(feature = "http")]
+mod provider_anthropic;
+#[cfg(feature = "http")]
+mod provider_fallback;
+#[cfg(feature = "http")]
+mod provider_http;
+#[cfg(feature = "http")]
+mod provider_sse;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;

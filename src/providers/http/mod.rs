@@ -1,0 +1,14 @@
+//! One request, one streamed answer.
+//!
+//! [`Endpoint`] is a server with its headers and timeouts; an answer whose status is a success
+//! comes back with its body as a stream. Everything else is an [`Error`](crate::Error).
+
+mod body;
+mod client;
+mod endpoint;
+mod failure;
+mod secrets;
+
+pub(crate) use body::ByteStream;
+pub(crate) use endpoint::Endpoint;
+pub(crate) use secrets::Secrets;
