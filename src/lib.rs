@@ -3,6 +3,7 @@
 mod error;
 pub mod message;
 pub mod model;
+pub mod testing;
 mod usage;
 mod util;
 
