@@ -3,6 +3,8 @@
 mod error;
 pub mod message;
 pub mod model;
+#[cfg(feature = "http")]
+pub mod providers;
 pub mod testing;
 mod usage;
 mod util;

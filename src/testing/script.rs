@@ -56,7 +56,7 @@ impl Step {
     }
 
     /// A tool call.
-    pub fn call(name: impl Into<Arc<str>>, args: Value) -> Self {
+    pub fn call(name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         Self::new().and_call(name, args)
     }
 
@@ -84,7 +84,8 @@ impl Step {
 
     /// The same step with a tool call behind the rest. Its id is the model's next `call_N`.
     #[must_use]
-    pub fn and_call(self, name: impl Into<Arc<str>>, args: Value) -> Self {
+    pub fn and_call(self, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
+        let args: Value = args.into();
         self.and_call_raw(name, args.to_string())
     }
 

@@ -1,0 +1,103 @@
+//! Chunks of bytes, cut into frames.
+
+use bytes::Bytes;
+use memchr::memchr;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest event or line: 16 MiB. A server that sends no end would fill the memory otherwise.
+pub(super) const FRAME_LIMIT: usize = 16 * 1024 * 1024;
+
+/// The chunk at hand, and the beginning of a frame that earlier chunks left unfinished.
+///
+/// A frame that lies wholly inside a chunk is read there. Only one that spans chunks is copied.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    chunk: Bytes,
+    pos: usize,
+    rest: Vec<u8>,
+    /// `rest` is a whole frame that has been given out.
+    spent: bool,
+}
+
+impl Buffer {
+    /// Takes the next chunk in. The one before must have been used up.
+    pub(super) fn feed(&mut self, chunk: Bytes) {
+        debug_assert!(self.pos == self.chunk.len());
+        self.chunk = chunk;
+        self.pos = 0;
+    }
+
+    /// What is left of the chunk.
+    pub(super) fn ahead(&self) -> &[u8] {
+        &self.chunk[self.pos..]
+    }
+
+    /// The unfinished frame.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.rest
+    }
+
+    /// Forgets the frame given out last, if it was a copied one.
+    pub(super) fn settle(&mut self) {
+        if self.spent {
+            self.rest.clear();
+            self.spent = false;
+        }
+    }
+
+    /// Passes over `len` bytes of the chunk.
+    pub(super) fn skip(&mut self, len: usize) {
+        self.pos += len;
+    }
+
+    /// Passes over `len` bytes and gives them out.
+    pub(super) fn take(&mut self, len: usize) -> &[u8] {
+        let start = self.pos;
+        self.pos += len;
+        &self.chunk[start..self.pos]
+    }
+
+    /// Moves `len` bytes to the unfinished frame.
+    pub(super) fn stash(&mut self, len: usize) -> Result<()> {
+        let end = self.pos + len;
+        check_len(self.rest.len() + len)?;
+        self.rest.extend_from_slice(&self.chunk[self.pos..end]);
+        self.pos = end;
+        Ok(())
+    }
+
+    /// Gives the unfinished frame out as a whole one.
+    pub(super) fn take_rest(&mut self) -> &[u8] {
+        self.spent = true;
+        &self.rest
+    }
+
+    /// Drops the first `len` bytes of the unfinished frame.
+    pub(super) fn drop_rest(&mut self, len: usize) {
+        self.rest.drain(..len);
+    }
+}
+
+pub(super) fn check_len(len: usize) -> Result<()> {
+    if len <= FRAME_LIMIT {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Protocol,
+        format!("line too long: an event of more than {FRAME_LIMIT} bytes"),
+    ))
+}
+
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        Error::new(ErrorKind::Protocol, "the stream is not valid UTF-8").with_source(error)
+    })
+}
+
+/// Where the line that starts at `from` ends, and where the next one starts. `None` while the end
+/// is not there.
+pub(super) fn line_feed(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+    let end = from + memchr(b'\n', &bytes[from..])?;
+    Some((end, end + 1))
+}

@@ -1,0 +1,345 @@
+//! From a stream of bytes to a stream of events.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use serde_json::value::RawValue;
+use tokio::time::Sleep;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelEvent, ModelStream};
+
+use super::http::{ByteStream, Secrets};
+use super::lines::LineDecoder;
+use super::sse::SseDecoder;
+use super::status;
+
+/// How long the end of the body is waited for once the answer is complete. A connection whose
+/// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
+const DRAIN_TIME: Duration = Duration::from_millis(25);
+
+/// How many chunks after the end of the answer are read and thrown away.
+const DRAIN_CHUNKS: usize = 16;
+
+/// How much of a stream's beginning is kept to tell what it is.
+const OPENING: usize = 800;
+
+/// The largest answer that comes as one JSON document.
+const DOCUMENT_LIMIT: usize = 64 * 1024 * 1024;
+
+/// What a provider makes of the frames of its stream.
+pub(crate) trait Decoder: Send + Unpin + 'static {
+    /// One frame. `name` is the SSE event's type, or empty for a line.
+    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()>;
+
+    /// An answer that came as one JSON document instead of a stream.
+    fn document(&mut self, body: &str, out: &mut Events) -> Result<()>;
+
+    /// The stream has ended before [`is_done`](Self::is_done). Providers whose last event may be
+    /// missing complete the answer here.
+    ///
+    /// # Errors
+    ///
+    /// [`truncated`], unless the answer is complete all the same.
+    fn finish(&mut self, out: &mut Events) -> Result<()>;
+
+    /// Whether the answer's last event, `Stop`, is out. Nothing after it is read.
+    fn is_done(&self) -> bool;
+}
+
+/// How a byte stream is cut into frames.
+pub(crate) enum Framing {
+    /// Server-sent events. A body that begins with `{` is one JSON document instead.
+    Sse,
+    /// One JSON value a line.
+    Lines,
+}
+
+/// Decoded events that wait to be taken.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    queue: VecDeque<ModelEvent>,
+    join: bool,
+}
+
+impl Events {
+    pub(crate) fn push(&mut self, event: ModelEvent) {
+        self.queue.push_back(event);
+    }
+
+    /// A piece of text. If nobody looks at single events it is added to the piece before.
+    pub(crate) fn text(&mut self, text: impl AsRef<str> + Into<String>) {
+        if text.as_ref().is_empty() {
+            return;
+        }
+        match self.queue.back_mut() {
+            Some(ModelEvent::Text(last)) if self.join => last.push_str(text.as_ref()),
+            _ => self.queue.push_back(ModelEvent::Text(text.into())),
+        }
+    }
+}
+
+/// The error for a stream without its last event.
+pub(crate) fn truncated() -> Error {
+    Error::new(
+        ErrorKind::StreamTruncated,
+        "the stream ended before its last event; the answer is incomplete",
+    )
+}
+
+/// The error for a frame that cannot be read.
+pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
+    Error::new(
+        ErrorKind::Protocol,
+        format!("{what}: {}", status::excerpt(data, secrets)),
+    )
+}
+
+/// The events of `body`. `join` allows neighbouring pieces of text that arrived together to become
+/// one event; `provider` stands in front of error texts.
+pub(crate) fn decode<D: Decoder>(
+    provider: &'static str,
+    body: ByteStream,
+    framing: Framing,
+    decoder: D,
+    join: bool,
+    secrets: Secrets,
+) -> ModelStream {
+    Box::pin(Decoding {
+        provider,
+        body: Some(body),
+        frames: match framing {
+            Framing::Sse => Frames::Unknown(Vec::new()),
+            Framing::Lines => Frames::Lines(LineDecoder::default()),
+        },
+        decoder,
+        events: Events {
+            queue: VecDeque::new(),
+            join,
+        },
+        opening: Vec::new(),
+        failure: None,
+        drain: None,
+        drained: 0,
+        secrets,
+    })
+}
+
+struct Decoding<D> {
+    provider: &'static str,
+    /// Absent once everything has been read.
+    body: Option<ByteStream>,
+    frames: Frames,
+    decoder: D,
+    events: Events,
+    /// How an event stream began, until its first event has come.
+    opening: Vec<u8>,
+    /// What ended the stream, to be reported after the events before it.
+    failure: Option<Error>,
+    drain: Option<Pin<Box<Sleep>>>,
+    drained: usize,
+    secrets: Secrets,
+}
+
+enum Frames {
+    /// No byte that tells has come; what came is held.
+    Unknown(Vec<u8>),
+    Sse(SseDecoder),
+    Lines(LineDecoder),
+    Document(Vec<u8>),
+}
+
+impl<D: Decoder> Stream for Decoding<D> {
+    type Item = Result<ModelEvent>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            let done = this.decoder.is_done();
+            // `Stop`, the last event, waits until the body is at its end: whoever sees it may
+            // drop the stream, and with it the connection.
+            if !(done && this.events.queue.len() == 1 && this.body.is_some()) {
+                if let Some(event) = this.events.queue.pop_front() {
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                if let Some(error) = this.failure.take() {
+                    return Poll::Ready(Some(Err(error.context(this.provider))));
+                }
+            }
+            let Some(body) = this.body.as_mut() else {
+                return Poll::Ready(None);
+            };
+            if done {
+                ready!(this.poll_drain(cx));
+                continue;
+            }
+            let step = match ready!(body.as_mut().poll_next(cx)) {
+                Some(Ok(chunk)) => this.chunk(chunk),
+                Some(Err(error)) => Err(error),
+                None => {
+                    this.body = None;
+                    this.end()
+                }
+            };
+            if let Err(error) = step {
+                this.body = None;
+                this.failure = Some(error);
+            }
+        }
+    }
+}
+
+impl<D: Decoder> Decoding<D> {
+    /// Reads what is left of the body if that takes no time worth speaking of, then lets it go.
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some(body) = self.body.as_mut() {
+            match body.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(_))) if self.drained < DRAIN_CHUNKS => self.drained += 1,
+                Poll::Ready(_) => self.body = None,
+                Poll::Pending => {
+                    let timer = self
+                        .drain
+                        .get_or_insert_with(|| Box::pin(tokio::time::sleep(DRAIN_TIME)));
+                    ready!(timer.as_mut().poll(cx));
+                    self.body = None;
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn chunk(&mut self, chunk: Bytes) -> Result<()> {
+        match &mut self.frames {
+            Frames::Unknown(held) => {
+                let first = held.iter().chain(&chunk).find(|b| !b.is_ascii_whitespace());
+                let document = match first {
+                    Some(first) => *first == b'{',
+                    None => {
+                        check_document(held.len() + chunk.len())?;
+                        held.extend_from_slice(&chunk);
+                        return Ok(());
+                    }
+                };
+                let held = std::mem::take(held);
+                let opening = held.iter().chain(&chunk).take(OPENING);
+                self.opening = opening.copied().collect();
+                if document {
+                    self.frames = Frames::Document(Vec::new());
+                    return self.chunk(chunk);
+                }
+                let mut sse = SseDecoder::new();
+                sse.feed(held);
+                self.frames = Frames::Sse(sse);
+                self.pump()?;
+                self.chunk(chunk)
+            }
+            Frames::Sse(sse) => {
+                sse.feed(chunk);
+                self.pump()
+            }
+            Frames::Lines(lines) => {
+                lines.feed(chunk);
+                self.pump()
+            }
+            Frames::Document(document) => {
+                check_document(document.len() + chunk.len())?;
+                document.extend_from_slice(&chunk);
+                Ok(())
+            }
+        }
+    }
+
+    /// Decodes every whole frame of the chunk at hand.
+    fn pump(&mut self) -> Result<()> {
+        let (decoder, events) = (&mut self.decoder, &mut self.events);
+        match &mut self.frames {
+            Frames::Sse(sse) => {
+                while !decoder.is_done()
+                    && let Some(event) = sse.next_event()?
+                {
+                    self.opening.clear();
+                    decoder.event(event.name, event.data, events)?;
+                }
+            }
+            Frames::Lines(lines) => {
+                while !decoder.is_done()
+                    && let Some(line) = lines.next_line()?
+                {
+                    decoder.event("", line, events)?;
+                }
+            }
+            Frames::Unknown(_) | Frames::Document(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The body has ended.
+    fn end(&mut self) -> Result<()> {
+        let (decoder, events) = (&mut self.decoder, &mut self.events);
+        match &mut self.frames {
+            Frames::Sse(sse) => {
+                if let Ok(Some(event)) = sse.finish() {
+                    // A frame without its end that cannot be read has been cut off.
+                    decoder
+                        .event(event.name, event.data, events)
+                        .map_err(cut_off)?;
+                }
+            }
+            Frames::Lines(lines) => {
+                if let Ok(Some(line)) = lines.finish() {
+                    decoder.event("", line, events).map_err(cut_off)?;
+                }
+            }
+            Frames::Unknown(_) => {}
+            Frames::Document(document) => {
+                let text = std::str::from_utf8(document).map_err(|_| truncated())?;
+                serde_json::from_str::<&RawValue>(text).map_err(|_| truncated())?;
+                return decoder.document(text, events);
+            }
+        }
+        if decoder.is_done() {
+            return Ok(());
+        }
+        if !is_event_stream(&self.opening) {
+            let opening = String::from_utf8_lossy(&self.opening);
+            return Err(unreadable(
+                "the answer is not an event stream",
+                &opening,
+                &self.secrets,
+            ));
+        }
+        decoder.finish(events)
+    }
+}
+
+/// Whether `opening` may be how an event stream begins: with a field or a comment.
+fn is_event_stream(opening: &[u8]) -> bool {
+    let opening = opening.trim_ascii_start();
+    let opening = opening.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(opening);
+    let fields: [&[u8]; 5] = [b"event", b"data", b"id", b"retry", b":"];
+    fields.iter().any(|field| {
+        let len = field.len().min(opening.len());
+        field[..len] == opening[..len]
+    })
+}
+
+fn cut_off(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Protocol => truncated().with_source(error),
+        _ => error,
+    }
+}
+
+fn check_document(len: usize) -> Result<()> {
+    if len <= DOCUMENT_LIMIT {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Protocol,
+        format!("the answer is a document of more than {DOCUMENT_LIMIT} bytes"),
+    ))
+}

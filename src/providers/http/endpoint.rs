@@ -1,0 +1,280 @@
+//! A server, and how it is asked.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, Url};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::Secret;
+
+use super::super::status;
+use super::body::{Body, ByteStream, idle_error};
+use super::client::{self, Built, CONNECT_TIMEOUT};
+use super::failure;
+use super::secrets::Secrets;
+
+/// How long nothing may arrive, unless the endpoint says otherwise. Some models think for minutes
+/// without a byte.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How much of a failed request's body is read.
+const ERROR_BODY_LIMIT: usize = 64 * 1024;
+
+/// How long the body of a failed request may take.
+const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
+
+/// A server's address, headers and timeouts.
+///
+/// Mistakes in the address or a header are kept and reported by the first request, so that
+/// builders need not return a `Result`.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    provider: &'static str,
+    base: Arc<str>,
+    headers: HeaderMap,
+    secrets: Secrets,
+    connect_timeout: Duration,
+    idle_timeout: Duration,
+    mistake: Option<Arc<str>>,
+    answered: Arc<AtomicBool>,
+    client: Arc<OnceLock<Built>>,
+}
+
+/// An answer whose status was a success.
+pub(crate) struct Reply {
+    /// The provider's id of the request.
+    pub(crate) request_id: Option<Arc<str>>,
+    /// The body, as it comes.
+    pub(crate) body: ByteStream,
+}
+
+impl Endpoint {
+    /// `provider` stands in front of error texts.
+    pub(crate) fn new(provider: &'static str, base_url: &str) -> Self {
+        Self {
+            provider,
+            base: Arc::from(""),
+            headers: HeaderMap::new(),
+            secrets: Secrets::default(),
+            connect_timeout: CONNECT_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            mistake: None,
+            answered: Arc::default(),
+            client: Arc::default(),
+        }
+        .base_url(base_url)
+    }
+
+    /// The same endpoint at another address. A trailing slash does not matter.
+    pub(crate) fn base_url(mut self, base_url: &str) -> Self {
+        self.base = base_url.trim().trim_end_matches('/').into();
+        self.client = Arc::default();
+        self
+    }
+
+    /// The same endpoint with a header, in place of one with the same name.
+    pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        self.put(name, value, false)
+    }
+
+    /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.
+    pub(crate) fn secret_header(mut self, name: &str, prefix: &str, secret: &Secret) -> Self {
+        self.secrets = self.secrets.with(secret.clone());
+        let value = format!("{prefix}{}", secret.expose().trim());
+        self.put(name, &value, true)
+    }
+
+    fn put(mut self, name: &str, value: &str, sensitive: bool) -> Self {
+        match (
+            HeaderName::try_from(name),
+            HeaderValue::try_from(value.to_owned()),
+        ) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(sensitive);
+                self.headers.insert(name, value);
+            }
+            (Err(_), _) => self.mistake = Some(format!("{name:?} is no header name").into()),
+            (_, Err(_)) => {
+                self.mistake =
+                    Some(format!("the value of the header {name} has forbidden characters").into());
+            }
+        }
+        self
+    }
+
+    /// What a header says.
+    pub(crate) fn header_value(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub(crate) fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self.client = Arc::default();
+        self
+    }
+
+    pub(crate) fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// What must not appear in errors.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Sends `body` as JSON to `path` below the base URL and returns the answer once its head is
+    /// there. Cancel safe: dropping the future closes the connection.
+    ///
+    /// # Errors
+    ///
+    /// Whatever kept the answer from coming, and every status but 2xx; see [`status`].
+    pub(crate) async fn post_stream(&self, path: &str, body: Bytes) -> Result<Reply> {
+        self.send(path, body)
+            .await
+            .map_err(|error| error.context(self.provider))
+    }
+
+    async fn send(&self, path: &str, body: Bytes) -> Result<Reply> {
+        let url = self.url(path)?;
+        let client = self
+            .client
+            .get_or_init(|| client::client(url.scheme() == "https", self.connect_timeout))
+            .as_ref()
+            .map_err(|reason| Error::new(ErrorKind::Config, reason.as_str()))?;
+        let first = self.attempt(client, url.clone(), body.clone()).await;
+        let response = match first {
+            // A pooled connection the server had closed meanwhile: worth one fresh try at once.
+            Err(error)
+                if error.kind() == ErrorKind::Connect && self.answered.load(Ordering::Relaxed) =>
+            {
+                self.answered.store(false, Ordering::Relaxed);
+                self.attempt(client, url, body).await?
+            }
+            first => first?,
+        };
+        self.answered.store(true, Ordering::Relaxed);
+        self.judge(response).await
+    }
+
+    /// The address of `path`, or what is wrong with the endpoint. The text does not repeat the
+    /// address: it may hold a password.
+    fn url(&self, path: &str) -> Result<Url> {
+        let mistake = |text: String| Err(Error::new(ErrorKind::Config, text));
+        if let Some(text) = &self.mistake {
+            return mistake(text.to_string());
+        }
+        match Url::parse(&format!("{}{path}", self.base)) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+            Ok(url) => mistake(format!("the base URL has the scheme {:?}", url.scheme())),
+            Err(error) => mistake(format!("the base URL cannot be used: {error}")),
+        }
+    }
+
+    /// Whether a request could be built.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.url("/")
+            .map(drop)
+            .map_err(|error| error.context(self.provider))
+    }
+
+    async fn attempt(&self, client: &reqwest::Client, url: Url, body: Bytes) -> Result<Response> {
+        let mut headers = self.headers.clone();
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static("application/json"));
+        let sending = client.post(url).headers(headers).body(body).send();
+        match tokio::time::timeout(self.idle_timeout, sending).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(failure::sending(error, &self.secrets)),
+            Err(_) => Err(idle_error(self.idle_timeout)),
+        }
+    }
+
+    async fn judge(&self, response: Response) -> Result<Reply> {
+        let request_id = request_id(response.headers());
+        let status = response.status();
+        let is_html = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+        if status.is_success() && !is_html {
+            let body = Body::new(
+                response.bytes_stream(),
+                self.idle_timeout,
+                self.secrets.clone(),
+            );
+            return Ok(Reply {
+                request_id,
+                body: Box::pin(body),
+            });
+        }
+        let headers = response.headers().clone();
+        let body = self.error_body(response).await;
+        if status.is_success() {
+            let excerpt = status::excerpt(&String::from_utf8_lossy(&body), &self.secrets);
+            let error = Error::new(
+                ErrorKind::Protocol,
+                format!("the answer is a web page, not a model's: {excerpt}"),
+            );
+            return Err(match request_id {
+                Some(id) => error.with_request_id(&*id),
+                None => error,
+            });
+        }
+        Err(status::from_response(
+            status.as_u16(),
+            &headers,
+            &body,
+            request_id.as_deref(),
+            &self.secrets,
+        ))
+    }
+
+    /// As much of the body as is useful. A body that breaks or dawdles does not hide the status it
+    /// came with, so whatever arrived until then is returned.
+    async fn error_body(&self, response: Response) -> Vec<u8> {
+        let mut body = Vec::new();
+        let mut chunks = pin!(response.bytes_stream());
+        let reading = async {
+            while let Some(Ok(chunk)) = chunks.next().await {
+                let room = ERROR_BODY_LIMIT - body.len();
+                body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if body.len() == ERROR_BODY_LIMIT {
+                    break;
+                }
+            }
+        };
+        let limit = self.idle_timeout.min(ERROR_BODY_TIME);
+        if tokio::time::timeout(limit, reading).await.is_err() {
+            tracing::debug!("the body of a failed request did not end in time");
+        }
+        body
+    }
+}
+
+fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
+    ["request-id", "x-request-id"]
+        .iter()
+        .find_map(|name| headers.get(*name)?.to_str().ok())
+        .map(Arc::from)
+}
+
+impl fmt::Debug for Endpoint {
+    /// Names of headers only, and no address: both may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("provider", &self.provider)
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("connect_timeout", &self.connect_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,273 @@
+//! Server-sent events, as the WHATWG HTML standard parses them ("9.2.6 Interpreting an event
+//! stream"), with two differences: the last event counts even without its blank line, because
+//! some servers leave that out, and `id` and `retry` are ignored, because nothing is resumed.
+//!
+//! The decoder is our own because the libraries at hand allocate every event, set no limit to its
+//! size and drop the unterminated last one. This one lends events from the chunk they arrived in
+//! and copies only those that span two chunks or have several `data` lines.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use memchr::memchr2;
+
+use crate::error::Result;
+
+use super::buffer::{Buffer, check_len, utf8};
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// One event, lent by its decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SseEvent<'a> {
+    /// The event's type; `message` when the stream names none.
+    pub name: &'a str,
+    /// The `data` lines, joined by line feeds.
+    pub data: &'a str,
+}
+
+/// Cuts a byte stream into server-sent events.
+///
+/// Feed a chunk, then take events until there is none, then feed the next. Chunks may be cut
+/// anywhere. Events longer than 16 MiB and data that is not UTF-8 are
+/// [`Protocol`](crate::ErrorKind::Protocol) errors, after which the decoder must not be used.
+///
+/// ```
+/// use agentcore::providers::sse::SseDecoder;
+///
+/// let mut decoder = SseDecoder::new();
+/// decoder.feed("event: greeting\ndata: hel");
+/// assert!(decoder.next_event()?.is_none());
+/// decoder.feed("lo\n\n");
+/// let event = decoder.next_event()?.unwrap();
+/// assert_eq!((event.name, event.data), ("greeting", "hello"));
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct SseDecoder {
+    buffer: Buffer,
+    /// Whether the place where a byte order mark may stand has been passed.
+    started: bool,
+    /// Whether a CR ended the last line, so that an LF right after it belongs to it.
+    after_cr: bool,
+    /// Where the unfinished line begins in the unfinished event.
+    line_start: usize,
+    /// The data of an event with several `data` lines.
+    joined: Vec<u8>,
+}
+
+impl SseDecoder {
+    /// A decoder at the beginning of a stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next chunk in. All events of the chunk before must have been taken: what is left
+    /// of it is lost.
+    pub fn feed(&mut self, chunk: impl Into<Bytes>) {
+        self.buffer.feed(chunk.into());
+    }
+
+    /// The next event that is complete.
+    ///
+    /// # Errors
+    ///
+    /// See [`SseDecoder`].
+    pub fn next_event(&mut self) -> Result<Option<SseEvent<'_>>> {
+        if !self.started && !self.pass_bom()? {
+            return Ok(None);
+        }
+        loop {
+            self.buffer.settle();
+            if self.after_cr && !self.buffer.ahead().is_empty() {
+                self.after_cr = false;
+                if self.buffer.ahead()[0] == b'\n' {
+                    self.buffer.skip(1);
+                }
+            }
+            if self.buffer.rest().is_empty() {
+                let fields = match Fields::scan(self.buffer.ahead(), &mut self.joined) {
+                    Scan::Complete(fields) => fields,
+                    Scan::Incomplete { line_start } => {
+                        self.line_start = line_start;
+                        self.after_cr |= self.buffer.ahead().ends_with(b"\r");
+                        let len = self.buffer.ahead().len();
+                        self.buffer.stash(len)?;
+                        return Ok(None);
+                    }
+                };
+                check_len(fields.len)?;
+                self.after_cr = fields.open_cr(self.buffer.ahead().len());
+                if fields.data.is_some() {
+                    return fields
+                        .event(self.buffer.take(fields.len), &self.joined)
+                        .map(Some);
+                }
+                self.buffer.skip(fields.len);
+            } else if !self.finish_rest()? {
+                return Ok(None);
+            } else if let Scan::Complete(fields) =
+                Fields::scan(self.buffer.rest(), &mut self.joined)
+                && fields.data.is_some()
+            {
+                return fields
+                    .event(self.buffer.take_rest(), &self.joined)
+                    .map(Some);
+            } else {
+                self.buffer.take_rest();
+            }
+        }
+    }
+
+    /// The last event, when the stream ended without the blank line after it.
+    ///
+    /// # Errors
+    ///
+    /// See [`SseDecoder`].
+    pub fn finish(&mut self) -> Result<Option<SseEvent<'_>>> {
+        self.buffer.settle();
+        if self.buffer.rest().is_empty() {
+            return Ok(None);
+        }
+        self.feed(&b"\n\n"[..]);
+        self.started = true;
+        self.after_cr = false;
+        self.next_event()
+    }
+
+    /// Moves lines from the chunk to the unfinished event until the blank one that ends it.
+    fn finish_rest(&mut self) -> Result<bool> {
+        while let Some(end) = memchr2(b'\n', b'\r', self.buffer.ahead()) {
+            let ahead = self.buffer.ahead();
+            let next = line_end(ahead, end);
+            self.after_cr = ahead[end] == b'\r' && next == ahead.len();
+            let blank = end == 0 && self.line_start == self.buffer.rest().len();
+            self.buffer.stash(next)?;
+            self.line_start = self.buffer.rest().len();
+            if blank {
+                return Ok(true);
+            }
+            if self.after_cr {
+                // The LF of a CRLF may be the next chunk's first byte.
+                return Ok(false);
+            }
+        }
+        let len = self.buffer.ahead().len();
+        self.buffer.stash(len)?;
+        Ok(false)
+    }
+
+    /// Passes a byte order mark, which may arrive in pieces. False while it cannot be told yet.
+    fn pass_bom(&mut self) -> Result<bool> {
+        let held = self.buffer.rest().len();
+        let ahead = self.buffer.ahead();
+        let fits = ahead
+            .iter()
+            .zip(&BOM[held..])
+            .take_while(|(a, b)| a == b)
+            .count();
+        if held + fits == BOM.len() {
+            self.buffer.skip(fits);
+            self.buffer.drop_rest(held);
+        } else if fits == ahead.len() {
+            self.buffer.stash(fits)?;
+            return Ok(false);
+        }
+        self.started = true;
+        Ok(true)
+    }
+}
+
+/// Where the line after the end at `end` begins, as far as can be told from `bytes`.
+fn line_end(bytes: &[u8], end: usize) -> usize {
+    let crlf = bytes[end] == b'\r' && bytes.get(end + 1) == Some(&b'\n');
+    end + 1 + usize::from(crlf)
+}
+
+enum Scan {
+    Complete(Fields),
+    Incomplete { line_start: usize },
+}
+
+/// Where the fields of a whole event are.
+struct Fields {
+    name: Option<Range<usize>>,
+    data: Option<Data>,
+    /// The event's length, its blank line included.
+    len: usize,
+    ends_with_cr: bool,
+}
+
+enum Data {
+    Line(Range<usize>),
+    Joined,
+}
+
+impl Fields {
+    /// Reads the event at the beginning of `bytes`, if it is complete. Several `data` lines are
+    /// put together in `joined`.
+    fn scan(bytes: &[u8], joined: &mut Vec<u8>) -> Scan {
+        let mut fields = Self {
+            name: None,
+            data: None,
+            len: 0,
+            ends_with_cr: false,
+        };
+        let mut start = 0;
+        while let Some(end) = memchr2(b'\n', b'\r', &bytes[start..]) {
+            let end = start + end;
+            let next = line_end(bytes, end);
+            if end == start {
+                fields.len = next;
+                fields.ends_with_cr = bytes[next - 1] == b'\r';
+                return Scan::Complete(fields);
+            }
+            fields.line(bytes, start..end, joined);
+            start = next;
+        }
+        Scan::Incomplete { line_start: start }
+    }
+
+    fn line(&mut self, bytes: &[u8], line: Range<usize>, joined: &mut Vec<u8>) {
+        let text = &bytes[line.clone()];
+        let value = |name_len: usize| {
+            let space = usize::from(text.get(name_len + 1) == Some(&b' '));
+            (line.start + name_len + 1 + space).min(line.end)..line.end
+        };
+        if text.starts_with(b"data") && matches!(text.get(4), None | Some(b':')) {
+            let value = value(4);
+            self.data = Some(match self.data.take() {
+                None => Data::Line(value),
+                Some(before) => {
+                    if let Data::Line(first) = before {
+                        joined.clear();
+                        joined.extend_from_slice(&bytes[first]);
+                    }
+                    joined.push(b'\n');
+                    joined.extend_from_slice(&bytes[value]);
+                    Data::Joined
+                }
+            });
+        } else if text.starts_with(b"event") && matches!(text.get(5), None | Some(b':')) {
+            self.name = Some(value(5)).filter(|name| !name.is_empty());
+        }
+    }
+
+    /// Whether the event's last byte is a CR that ends a chunk of `chunk_len` bytes.
+    fn open_cr(&self, chunk_len: usize) -> bool {
+        self.ends_with_cr && self.len == chunk_len
+    }
+
+    fn event<'a>(&self, bytes: &'a [u8], joined: &'a [u8]) -> Result<SseEvent<'a>> {
+        let name = match &self.name {
+            Some(range) => utf8(&bytes[range.clone()])?,
+            None => "message",
+        };
+        let data = match &self.data {
+            Some(Data::Line(range)) => utf8(&bytes[range.clone()])?,
+            Some(Data::Joined) => utf8(joined)?,
+            None => "",
+        };
+        Ok(SseEvent { name, data })
+    }
+}
