@@ -1,8 +1,27 @@
 //! Models behind HTTP APIs.
+//!
+//! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-4-5`, with its key
+//!   from the environment; [`Anthropic`] is built by hand where more is to be set.
+//! * [`FallbackModel`] asks another model when the first cannot answer.
+//!
+//! Providers send one request and decode one stream; they never retry and never follow a redirect.
+//! All share one connection pool. Streams are limited by idleness, never by their whole length,
+//! and an answer that breaks off is an error, never a short answer. No key is part of an error, a
+//! log line or a `Debug` text.
 
+pub mod anthropic;
 mod buffer;
 mod decode;
+mod encode;
+mod env;
+mod fallback;
 mod http;
+mod json;
 mod lines;
+mod resolve;
 pub mod sse;
 mod status;
+
+pub use anthropic::Anthropic;
+pub use fallback::FallbackModel;
+pub use resolve::resolve;

@@ -1,0 +1,185 @@
+//! The content blocks of an answer while they stream.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::message::{Part, ProviderBlock, ToolCall};
+
+use super::PROVIDER;
+use super::events::{Block, Delta};
+
+/// A block that has begun and not ended.
+pub(super) struct Open {
+    pub(super) index: u32,
+    pub(super) state: State,
+}
+
+pub(super) enum State {
+    Text,
+    Thinking(Box<Kept>),
+    Tool {
+        id: Arc<str>,
+        name: Arc<str>,
+        json: String,
+        /// Arguments that came with the block's beginning.
+        input: Option<String>,
+    },
+    /// A block of any other kind.
+    Other(Box<Kept>),
+}
+
+/// A block that is sent back as it came: its beginning and what its deltas added.
+pub(super) struct Kept {
+    start: Box<RawValue>,
+    thinking: String,
+    signature: Option<String>,
+    /// Deltas of other kinds, in order.
+    deltas: Vec<Box<RawValue>>,
+}
+
+impl Kept {
+    pub(super) fn new(start: &RawValue) -> Self {
+        Self {
+            start: start.to_owned(),
+            thinking: String::new(),
+            signature: None,
+            deltas: Vec::new(),
+        }
+    }
+
+    /// Takes in a delta of a thinking block. False when it is of another kind.
+    pub(super) fn add_thinking(&mut self, delta: &Delta<'_>) -> bool {
+        match (&delta.thinking, &delta.signature) {
+            (Some(text), _) => self.thinking.push_str(text),
+            (None, Some(text)) => self
+                .signature
+                .get_or_insert_with(String::new)
+                .push_str(text),
+            (None, None) => return false,
+        }
+        true
+    }
+
+    pub(super) fn add_raw(&mut self, delta: &RawValue) {
+        self.deltas.push(delta.to_owned());
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.thinking.is_empty() && self.signature.is_none() && self.deltas.is_empty()
+    }
+
+    /// The whole block. The text of the beginning stays as it is when nothing was added to it.
+    pub(super) fn finish(self) -> Result<ProviderBlock> {
+        if self.is_untouched() {
+            return Ok(ProviderBlock::new(PROVIDER, self.start));
+        }
+        let mut block: Map<String, Value> = serde_json::from_str(self.start.get())?;
+        append(&mut block, "thinking", &self.thinking);
+        if let Some(signature) = &self.signature {
+            append(&mut block, "signature", signature);
+        }
+        let mut input = String::new();
+        for delta in &self.deltas {
+            let delta: Map<String, Value> = serde_json::from_str(delta.get())?;
+            for (name, value) in delta {
+                merge(&mut block, &mut input, &name, value);
+            }
+        }
+        if let Ok(input) = serde_json::from_str::<Value>(&input) {
+            block.insert("input".to_owned(), input);
+        }
+        let raw = serde_json::value::to_raw_value(&block)?;
+        Ok(ProviderBlock::new(PROVIDER, raw))
+    }
+}
+
+/// Adds one field of a delta to a block: text to text, a citation to the list of them, pieces of
+/// `input` to the piece before, and anything else in place of what was there.
+fn merge(block: &mut Map<String, Value>, input: &mut String, name: &str, value: Value) {
+    match (name, value) {
+        ("type", _) => {}
+        ("partial_json", Value::String(json)) => input.push_str(&json),
+        ("citation", citation) => match block.get_mut("citations") {
+            Some(Value::Array(list)) => list.push(citation),
+            _ => {
+                block.insert("citations".to_owned(), Value::Array(vec![citation]));
+            }
+        },
+        (name, Value::String(text)) => append(block, name, &text),
+        (name, value) => {
+            block.insert(name.to_owned(), value);
+        }
+    }
+}
+
+fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
+    match block.get_mut(name) {
+        Some(Value::String(before)) => before.push_str(text),
+        _ if text.is_empty() && name != "signature" => {}
+        _ => {
+            block.insert(name.to_owned(), Value::String(text.to_owned()));
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new(
+        raw: &RawValue,
+        block: &Block<'_>,
+        fallback_id: impl FnOnce() -> String,
+    ) -> Self {
+        match block.kind.as_str() {
+            "text" => Self::Text,
+            "thinking" | "redacted_thinking" => Self::Thinking(Box::new(Kept::new(raw))),
+            "tool_use" => Self::Tool {
+                id: match block.id.as_deref() {
+                    Some(id) if !id.is_empty() => id.into(),
+                    _ => fallback_id().into(),
+                },
+                name: block.name.as_deref().unwrap_or_default().into(),
+                json: String::new(),
+                input: block
+                    .input
+                    .map(|input| input.get().to_owned())
+                    .filter(|input| !matches!(&**input, "{}" | "null" | "\"\"")),
+            },
+            _ => Self::Other(Box::new(Kept::new(raw))),
+        }
+    }
+}
+
+/// The call of a finished block.
+pub(super) fn tool_call(
+    id: Arc<str>,
+    name: Arc<str>,
+    json: String,
+    input: Option<String>,
+) -> ToolCall {
+    let raw = match input {
+        Some(input) if json.is_empty() => input,
+        _ => json,
+    };
+    ToolCall::from_raw(id, name, raw)
+}
+
+/// Whether the call may be one that the output limit cut off: its arguments are unreadable or have
+/// not begun.
+pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
+    !call.args.is_object()
+        || call
+            .raw_args
+            .as_deref()
+            .is_none_or(|raw| raw.trim().is_empty())
+}
+
+/// A kept block as a part.
+pub(super) fn part(state: State) -> Result<Option<Part>> {
+    Ok(match state {
+        State::Thinking(kept) => Some(Part::Thinking(kept.finish()?)),
+        State::Other(kept) => Some(Part::Opaque(kept.finish()?)),
+        State::Text | State::Tool { .. } => None,
+    })
+}

@@ -1,0 +1,352 @@
+//! The Messages API's stream into model events.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::ToolCall;
+use crate::model::{ModelEvent, ResponseHead, StopReason};
+use crate::usage::Usage;
+
+use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::http::Secrets;
+use super::super::json::Str;
+use super::super::status;
+use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
+use super::events::{Block, Delta, Event, Message, WireUsage};
+
+/// Decodes one answer.
+///
+/// The rules of the stream are checked: a message begins once and before its blocks, a block begins
+/// once and before its deltas, and nothing comes for a block that has ended. Kinds of events, blocks
+/// and deltas that are not known are ignored, or kept when they are part of the answer.
+#[derive(Default)]
+pub(super) struct MessagesDecoder {
+    secrets: Secrets,
+    request_id: Option<Arc<str>>,
+    message_id: Option<Arc<str>>,
+    open: Vec<Open>,
+    /// The lowest index a new block may have.
+    next_index: u32,
+    /// Calls that the output limit may have cut off, and those after them. Whether it did is known
+    /// only when the reason to stop arrives.
+    doubtful: Vec<ToolCall>,
+    call_ids: Vec<Arc<str>>,
+    usage: Usage,
+    stop_reason: Option<StopReason>,
+    stop_sequence: Option<Arc<str>>,
+    done: bool,
+}
+
+impl MessagesDecoder {
+    pub(super) fn new(request_id: Option<Arc<str>>, secrets: Secrets) -> Self {
+        Self {
+            secrets,
+            request_id,
+            ..Self::default()
+        }
+    }
+
+    fn start(&mut self, message: &Message<'_>, out: &mut Events) -> Result<()> {
+        if self.message_id.is_some() {
+            return Err(out_of_order("the message began twice"));
+        }
+        let text =
+            |text: &Option<Str<'_>>| -> Arc<str> { text.as_deref().unwrap_or_default().into() };
+        let mut head = ResponseHead::new(text(&message.id), text(&message.model));
+        head.request_id = self.request_id.take();
+        self.message_id = Some(head.id.clone());
+        out.push(ModelEvent::Start(Box::new(head)));
+        if let Some(usage) = message.usage {
+            usage.update(&mut self.usage);
+            out.push(ModelEvent::Usage(self.usage));
+        }
+        Ok(())
+    }
+
+    fn begin_block(&mut self, index: u32, raw: &RawValue, out: &mut Events) -> Result<()> {
+        let Some(message_id) = self.message_id.clone() else {
+            return Err(out_of_order("a block began before the message"));
+        };
+        if index < self.next_index {
+            return Err(out_of_order(format!("block {index} began twice")));
+        }
+        let block: Block<'_> = serde_json::from_str(raw.get())
+            .map_err(|_| unreadable("a block without a type", raw.get(), &self.secrets))?;
+        self.next_index = index + 1;
+        self.settle_calls(false, out);
+        let mut state = State::new(raw, &block, || format!("call_{message_id}_{index}"));
+        match &mut state {
+            State::Text => {
+                if let Some(text) = block.text {
+                    out.text(text.0);
+                }
+            }
+            State::Thinking(_) => {
+                if let Some(text) = block.thinking.filter(|text| !text.is_empty()) {
+                    out.push(ModelEvent::Thinking(text.0.into_owned()));
+                }
+            }
+            State::Tool { id, name, .. } => {
+                if self.call_ids.contains(id) {
+                    *id = format!("{id}_{index}").into();
+                }
+                self.call_ids.push(id.clone());
+                out.push(ModelEvent::ToolCallStart {
+                    index,
+                    id: id.clone(),
+                    name: name.clone(),
+                });
+            }
+            State::Other(_) => {}
+        }
+        self.open.push(Open { index, state });
+        Ok(())
+    }
+
+    fn delta(&mut self, index: u32, delta: Delta<'_>, data: &str, out: &mut Events) -> Result<()> {
+        let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
+            return Err(out_of_order(format!(
+                "a delta for block {index}, which is not open"
+            )));
+        };
+        match &mut open.state {
+            State::Text => {
+                if let Some(text) = delta.text {
+                    out.text(text.0);
+                }
+            }
+            State::Tool { json, .. } => {
+                if let Some(piece) = delta.partial_json.filter(|piece| !piece.is_empty()) {
+                    json.push_str(&piece);
+                    out.push(ModelEvent::ToolCallDelta {
+                        index,
+                        json: piece.0.into_owned(),
+                    });
+                }
+            }
+            State::Thinking(kept) => {
+                if !kept.add_thinking(&delta) {
+                    kept.add_raw(raw_delta(data)?);
+                }
+                if let Some(text) = delta.thinking.filter(|text| !text.is_empty()) {
+                    out.push(ModelEvent::Thinking(text.0.into_owned()));
+                }
+            }
+            State::Other(kept) => kept.add_raw(raw_delta(data)?),
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self, index: u32, out: &mut Events) -> Result<()> {
+        let Some(at) = self.open.iter().position(|open| open.index == index) else {
+            return Err(out_of_order(format!(
+                "the end of block {index}, which is not open"
+            )));
+        };
+        match self.open.remove(at).state {
+            State::Text => out.push(ModelEvent::PartEnd),
+            State::Tool {
+                id,
+                name,
+                json,
+                input,
+            } => {
+                let call = tool_call(id, name, json, input);
+                if self.doubtful.is_empty() && !may_be_cut_off(&call) {
+                    out.push(ModelEvent::ToolCall(call));
+                } else {
+                    self.doubtful.push(call);
+                }
+            }
+            state => {
+                if let Some(part) = part(state)? {
+                    out.push(ModelEvent::Part(part));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the doubtful calls out: all of them, or those that were surely not cut off.
+    fn settle_calls(&mut self, cut_off: bool, out: &mut Events) {
+        for call in self.doubtful.drain(..) {
+            if !(cut_off && may_be_cut_off(&call)) {
+                out.push(ModelEvent::ToolCall(call));
+            }
+        }
+    }
+
+    fn message_delta(
+        &mut self,
+        reason: Option<&str>,
+        sequence: Option<&str>,
+        usage: Option<WireUsage>,
+        out: &mut Events,
+    ) {
+        if let Some(reason) = reason {
+            self.stop_reason = Some(reason.into());
+        }
+        if let Some(sequence) = sequence {
+            self.stop_sequence = Some(sequence.into());
+        }
+        if let Some(usage) = usage {
+            usage.update(&mut self.usage);
+            out.push(ModelEvent::Usage(self.usage));
+        }
+    }
+
+    /// A block that is still open now was cut off by the output limit: half a call is never run.
+    fn stop(&mut self, out: &mut Events) -> Result<()> {
+        if self.message_id.is_none() {
+            return Err(out_of_order("the message ended before it began"));
+        }
+        self.open.clear();
+        let cut_off = matches!(
+            self.stop_reason,
+            Some(StopReason::MaxTokens | StopReason::ContextWindow)
+        );
+        self.settle_calls(cut_off, out);
+        self.done = true;
+        out.push(ModelEvent::Stop {
+            reason: self.stop_reason.take(),
+            sequence: self.stop_sequence.take(),
+        });
+        Ok(())
+    }
+
+    /// Reads an event. One of a kind that is not known may have any form.
+    fn parse<'a>(&self, data: &'a str) -> Result<Option<Event<'a>>> {
+        match serde_json::from_str(data) {
+            Ok(event) => Ok(Some(event)),
+            Err(_) if is_unknown_event(data) || data.trim() == "[DONE]" => Ok(None),
+            Err(error) => {
+                Err(unreadable("an unreadable event", data, &self.secrets).with_source(error))
+            }
+        }
+    }
+}
+
+impl Decoder for MessagesDecoder {
+    fn event(&mut self, _name: &str, data: &str, out: &mut Events) -> Result<()> {
+        let Some(event) = self.parse(data)? else {
+            return Ok(());
+        };
+        let missing = |what: &str| unreadable(what, data, &self.secrets);
+        match event.kind.as_str() {
+            "content_block_delta" => {
+                let index = event
+                    .index
+                    .ok_or_else(|| missing("a delta without index"))?;
+                let delta = event.delta.ok_or_else(|| missing("an empty delta"))?;
+                self.delta(index, delta, data, out)
+            }
+            "content_block_start" => {
+                let index = event
+                    .index
+                    .ok_or_else(|| missing("a block without index"))?;
+                let block = event
+                    .content_block
+                    .ok_or_else(|| missing("an empty block"))?;
+                self.begin_block(index, block, out)
+            }
+            "content_block_stop" => {
+                let index = event.index.ok_or_else(|| missing("an end without index"))?;
+                self.end_block(index, out)
+            }
+            "message_start" => {
+                let message = event.message.ok_or_else(|| missing("an empty message"))?;
+                self.start(&message, out)
+            }
+            "message_delta" => {
+                let delta = event.delta.as_ref();
+                self.message_delta(
+                    delta.and_then(|delta| delta.stop_reason.as_deref()),
+                    delta.and_then(|delta| delta.stop_sequence.as_deref()),
+                    event.usage,
+                    out,
+                );
+                Ok(())
+            }
+            "message_stop" => self.stop(out),
+            "error" => Err(status::from_event(data, &self.secrets)),
+            _ => Ok(()),
+        }
+    }
+
+    fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Kind<'a> {
+            #[serde(borrow, rename = "type", default)]
+            kind: Str<'a>,
+        }
+        let unreadable = || unreadable("an unreadable answer", body, &self.secrets);
+        let kind: Kind<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
+        if kind.kind.as_str() == "error" {
+            return Err(status::from_event(body, &self.secrets));
+        }
+        if kind.kind.as_str() != "message" {
+            return Err(unreadable());
+        }
+        let message: Message<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
+        self.start(&message, out)?;
+        for (index, block) in (0..).zip(&message.content) {
+            self.begin_block(index, block, out)?;
+            self.end_block(index, out)?;
+        }
+        self.message_delta(
+            message.stop_reason.as_deref(),
+            message.stop_sequence.as_deref(),
+            None,
+            out,
+        );
+        self.stop(out)
+    }
+
+    fn finish(&mut self, _out: &mut Events) -> Result<()> {
+        Err(truncated())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+/// Whether `data` is a JSON object whose type is none of those decoded here.
+fn is_unknown_event(data: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    serde_json::from_str::<Kind>(data).is_ok_and(|event| {
+        !matches!(
+            &*event.kind,
+            "content_block_delta"
+                | "content_block_start"
+                | "content_block_stop"
+                | "message_start"
+                | "message_delta"
+                | "message_stop"
+                | "error"
+        )
+    })
+}
+
+fn raw_delta(data: &str) -> Result<&RawValue> {
+    #[derive(Deserialize)]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        delta: &'a RawValue,
+    }
+    Ok(serde_json::from_str::<Raw<'_>>(data)?.delta)
+}
+
+fn out_of_order(what: impl std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the stream breaks the protocol: {what}"),
+    )
+}

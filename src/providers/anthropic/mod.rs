@@ -1,0 +1,26 @@
+//! Anthropic's Messages API, and servers that speak it.
+//!
+//! ```no_run
+//! use agentcore::providers::Anthropic;
+//! use agentcore::{Model, ModelRequest};
+//!
+//! # async fn example() -> agentcore::Result<()> {
+//! let model = Anthropic::from_env("claude-sonnet-4-5")?;
+//! let response = model.call(ModelRequest::new("What is 2+2?")).await?;
+//! println!("{}", response.text());
+//! # Ok(())
+//! # }
+//! ```
+
+mod blocks;
+mod body;
+mod decode;
+mod events;
+mod model;
+mod profile;
+mod wire;
+
+pub use model::{Anthropic, decode};
+
+/// The name of the wire format: what blocks that are kept verbatim are marked with.
+const PROVIDER: &str = "anthropic";

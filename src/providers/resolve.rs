@@ -1,0 +1,66 @@
+//! Models by name.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::Model;
+
+use super::anthropic::Anthropic;
+
+/// Makes a model from its environment.
+type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
+
+/// Every provider: its name before the colon, and how it makes a model.
+const PROVIDERS: &[(&str, FromEnv)] =
+    &[("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?)))];
+
+/// The model that `spec` names: `provider:model`, split at the first colon, so that
+/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*` and OpenAI's `gpt-*` and `o1`, `o3`,
+/// `o4` and so on need no provider. Keys and addresses come from the provider's environment
+/// variables.
+///
+/// # Errors
+///
+/// [`Config`](ErrorKind::Config) for a name without a known provider; what the provider's
+/// `from_env` says, such as which variable is missing.
+pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
+    let spec = spec.trim();
+    let (provider, name) = match (bare_provider(spec), spec.split_once(':')) {
+        (Some(provider), _) => (provider, spec),
+        (None, Some((provider, name))) => (provider, name),
+        (None, None) => return Err(unknown(format!("the model {spec:?} names no provider"))),
+    };
+    if name.is_empty() {
+        return Err(unknown(format!("{spec:?} names no model")));
+    }
+    match PROVIDERS.iter().find(|(known, _)| *known == provider) {
+        Some((_, from_env)) => from_env(name),
+        None => Err(unknown(format!("the provider {provider:?} is not known"))),
+    }
+}
+
+/// Whose model a name without a provider is.
+fn bare_provider(name: &str) -> Option<&'static str> {
+    let is_o_series = || {
+        let mut chars = name.chars();
+        chars.next() == Some('o') && chars.next().is_some_and(|c| c.is_ascii_digit())
+    };
+    if name.starts_with("claude-") {
+        Some("anthropic")
+    } else if name.starts_with("gpt-") || is_o_series() {
+        Some("openai")
+    } else {
+        None
+    }
+}
+
+fn unknown(problem: String) -> Error {
+    let known: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
+    Error::new(
+        ErrorKind::Config,
+        format!(
+            "{problem}; write `provider:model` with one of: {}",
+            known.join(", ")
+        ),
+    )
+}
