@@ -11,6 +11,7 @@ pub mod providers;
 pub mod run;
 pub mod sdk;
 pub mod state;
+pub mod testing;
 pub mod tool;
 pub mod trace;
 mod usage;

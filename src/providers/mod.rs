@@ -1,7 +1,8 @@
 //! Models behind HTTP APIs.
 //!
 //! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-4-5`, with its key
-//!   from the environment; [`Anthropic`] is built by hand where more is to be set.
+//!   from the environment; [`Anthropic`], [`OpenAi`] (and every server that speaks its API) and
+//!   [`Ollama`] are built by hand where more is to be set.
 //! * [`FallbackModel`] asks another model when the first cannot answer.
 //!
 //! Providers send one request and decode one stream; they never retry and never follow a redirect.
@@ -11,17 +12,24 @@
 
 pub mod anthropic;
 mod buffer;
+mod calls;
 mod decode;
 mod encode;
 mod env;
 mod fallback;
+mod fields;
 mod http;
 mod json;
+mod lenient;
 mod lines;
+pub mod ollama;
+pub mod openai;
 mod resolve;
 pub mod sse;
 mod status;
 
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;
+pub use ollama::Ollama;
+pub use openai::OpenAi;
 pub use resolve::resolve;

@@ -6,13 +6,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 
 use super::anthropic::Anthropic;
+use super::ollama::Ollama;
+use super::openai::OpenAi;
 
 /// Makes a model from its environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
 
 /// Every provider: its name before the colon, and how it makes a model.
-const PROVIDERS: &[(&str, FromEnv)] =
-    &[("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?)))];
+const PROVIDERS: &[(&str, FromEnv)] = &[
+    ("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?))),
+    ("openai", |name| Ok(Arc::new(OpenAi::from_env(name)?))),
+    ("ollama", |name| Ok(Arc::new(Ollama::new(name)))),
+];
 
 /// The model that `spec` names: `provider:model`, split at the first colon, so that
 /// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*` and OpenAI's `gpt-*` and `o1`, `o3`,

@@ -4,9 +4,15 @@
 mod backend_memory;
 #[cfg(feature = "http")]
 mod fake_server;
+#[cfg(feature = "http")]
+mod fault_server;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;
+#[cfg(feature = "http")]
+mod ollama;
+#[cfg(feature = "http")]
+mod openai;
 mod pretty;
 mod prices;
 #[cfg(feature = "http")]
@@ -17,11 +23,14 @@ mod provider_fallback;
 mod provider_http;
 #[cfg(feature = "http")]
 mod provider_sse;
+#[cfg(feature = "http")]
+mod recordings;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;
 mod sdk_unknown;
 mod sdk_wire;
+mod testing_kit;
 mod text;
 mod tokens;
 mod tool_http;

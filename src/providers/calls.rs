@@ -1,0 +1,230 @@
+//! Tool calls put together from pieces, and ids for calls that have none.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Messages, ToolCall};
+use crate::model::ModelEvent;
+
+use super::decode::Events;
+
+/// Gives every call of one response an id that is used nowhere else in the history.
+///
+/// Some servers send no ids, some the same in every response. What is made up depends on the
+/// request and the response alone, so a replayed stream gives the same ids.
+pub(super) struct CallIds {
+    history: Messages,
+    /// The provider's id of the response; may be empty.
+    response: String,
+    used: HashSet<Arc<str>>,
+}
+
+impl CallIds {
+    pub(super) fn new(history: Messages) -> Self {
+        Self {
+            history,
+            response: String::new(),
+            used: HashSet::new(),
+        }
+    }
+
+    /// Names the response, once it is known.
+    pub(super) fn set_response(&mut self, id: &str) {
+        let legal = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+        self.response = id.chars().filter(legal).take(40).collect();
+    }
+
+    /// The id for a call: the provider's `own`, or `call_{response}_{index}`, with `_2`, `_3`, ...
+    /// behind it when that is taken.
+    pub(super) fn assign(&mut self, own: &str, index: usize) -> Arc<str> {
+        let base: Cow<'_, str> = match own {
+            "" => self.generated(index).into(),
+            own => own.into(),
+        };
+        let mut id: Arc<str> = (&*base).into();
+        let mut number = 2;
+        while self.is_used(&id) {
+            id = format!("{base}_{number}").into();
+            number += 1;
+        }
+        self.used.insert(id.clone());
+        id
+    }
+
+    fn generated(&self, index: usize) -> String {
+        match &*self.response {
+            // The length of the history stands for the response.
+            "" => format!("call_{}_{index}", self.history.len()),
+            response => format!("call_{response}_{index}"),
+        }
+    }
+
+    fn is_used(&self, id: &str) -> bool {
+        self.used.contains(id)
+            || self
+                .history
+                .iter()
+                .any(|message| message.tool_calls().any(|call| *call.id == *id))
+    }
+}
+
+/// The calls of one response while they stream.
+#[derive(Default)]
+pub(super) struct Calls {
+    slots: Vec<Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    index: Option<u64>,
+    /// The provider's id; may be empty.
+    own: String,
+    name: String,
+    args: String,
+    /// The id given out with `ToolCallStart`.
+    id: Option<Arc<str>>,
+}
+
+impl Slot {
+    fn is_whole(&self) -> bool {
+        self.args.trim().is_empty() || serde_json::from_str::<IgnoredAny>(&self.args).is_ok()
+    }
+}
+
+/// A piece of a call as it arrived. What is not in it is `None` or empty.
+pub(super) struct Piece<'a> {
+    pub(super) index: Option<u64>,
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    /// The next piece of JSON text.
+    pub(super) args: &'a str,
+}
+
+impl Calls {
+    /// Takes a piece in and shows what can be shown.
+    pub(super) fn push(&mut self, piece: &Piece<'_>, ids: &mut CallIds, out: &mut Events) {
+        let Piece {
+            index,
+            id,
+            name,
+            args,
+        } = *piece;
+        let at = self.find(index, id, name).unwrap_or_else(|| {
+            self.slots.push(Slot {
+                index,
+                ..Slot::default()
+            });
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[at];
+        if slot.own.is_empty() {
+            slot.own.push_str(id);
+        }
+        if slot.name.is_empty() {
+            slot.name.push_str(name);
+        }
+        slot.args.push_str(args);
+        // Without its name a call cannot be shown; it may come after the first arguments. The id
+        // is fixed once it has been shown.
+        if slot.name.is_empty() || slot.args.is_empty() {
+            return;
+        }
+        let position = at as u32;
+        if slot.id.is_some() {
+            if !args.is_empty() {
+                out.push(delta(position, args));
+            }
+            return;
+        }
+        let assigned = ids.assign(&slot.own, at);
+        slot.id = Some(assigned.clone());
+        out.push(ModelEvent::ToolCallStart {
+            index: position,
+            id: assigned,
+            name: slot.name.as_str().into(),
+        });
+        out.push(delta(position, &slot.args));
+    }
+
+    /// Which call a piece belongs to; `None` begins a new one.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let last_of_index = |index| {
+            self.slots
+                .iter()
+                .rposition(|slot| slot.index == Some(index))
+        };
+        if let Some(index) = index {
+            let at = last_of_index(index)?;
+            let slot = &self.slots[at];
+            // Some servers number every call 0 and tell them apart by their ids alone.
+            let other_id = !id.is_empty() && !slot.own.is_empty() && slot.own != id;
+            let begins = other_id && (!name.is_empty() || slot.is_whole());
+            return (!begins).then_some(at);
+        }
+        if !id.is_empty()
+            && let Some(at) = self.slots.iter().rposition(|slot| slot.own == id)
+        {
+            return Some(at);
+        }
+        let at = self.slots.len().checked_sub(1)?;
+        let slot = &self.slots[at];
+        let other_id = !id.is_empty() && !slot.own.is_empty();
+        let other_name =
+            !name.is_empty() && !slot.name.is_empty() && (slot.name != name || slot.is_whole());
+        (!other_id && !other_name).then_some(at)
+    }
+
+    /// Gives the calls out, whole. With `cut_off`, the answer ran into its limit, and a call whose
+    /// arguments are incomplete is left out: it must not run.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Protocol`] for a call that never got a name.
+    pub(super) fn finish(
+        &mut self,
+        cut_off: bool,
+        ids: &mut CallIds,
+        out: &mut Events,
+    ) -> Result<()> {
+        for (at, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+            let incomplete =
+                slot.name.is_empty() || serde_json::from_str::<IgnoredAny>(&slot.args).is_err();
+            if cut_off && incomplete {
+                continue;
+            }
+            if slot.name.is_empty() {
+                return Err(Error::new(
+                    ErrorKind::Protocol,
+                    format!("the tool call {at} has no name"),
+                ));
+            }
+            let id = match slot.id {
+                Some(id) => id,
+                None => {
+                    let id = ids.assign(&slot.own, at);
+                    out.push(ModelEvent::ToolCallStart {
+                        index: at as u32,
+                        id: id.clone(),
+                        name: slot.name.as_str().into(),
+                    });
+                    id
+                }
+            };
+            out.push(ModelEvent::ToolCall(ToolCall::from_raw(
+                id, slot.name, slot.args,
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn delta(index: u32, json: &str) -> ModelEvent {
+    ModelEvent::ToolCallDelta {
+        index,
+        json: json.to_owned(),
+    }
+}

@@ -1,0 +1,68 @@
+//! The fields of a request body, in order, with the caller's own last.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+
+use super::json::write;
+
+/// Writes a JSON object. A field that the caller's `extra` has too is left out and written at the
+/// end as the caller wants it; `null` there removes it.
+pub(super) struct Fields<'a> {
+    out: Vec<u8>,
+    extra: &'a Map<String, Value>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(extra: &'a Map<String, Value>, capacity: usize) -> Self {
+        let mut out = Vec::with_capacity(capacity);
+        out.push(b'{');
+        Self { out, extra }
+    }
+
+    /// A field with what `write` appends.
+    pub(super) fn raw(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        if !self.extra.contains_key(name) {
+            self.name(name)?;
+            write(&mut self.out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn put<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
+        if !self.extra.contains_key(name) {
+            self.name(name)?;
+            write(&mut self.out, value)?;
+        }
+        Ok(())
+    }
+
+    /// A field that is left out when there is no value.
+    pub(super) fn option<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<()> {
+        match value {
+            Some(value) => self.put(name, &value),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the caller's fields and ends the object.
+    pub(super) fn finish(mut self) -> Result<Vec<u8>> {
+        let extra = self.extra;
+        for (name, value) in extra.iter().filter(|(_, value)| !value.is_null()) {
+            self.name(name)?;
+            write(&mut self.out, value)?;
+        }
+        self.out.push(b'}');
+        Ok(self.out)
+    }
+
+    fn name(&mut self, name: &str) -> Result<()> {
+        if self.out.len() > 1 {
+            self.out.push(b',');
+        }
+        write(&mut self.out, name)?;
+        self.out.push(b':');
+        Ok(())
+    }
+}

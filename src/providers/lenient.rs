@@ -1,0 +1,182 @@
+//! JSON values that servers send in several shapes.
+//!
+//! A field of an unexpected type reads as absent instead of making the whole frame unreadable.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// Text: a string, a number as its digits, or an array of text parts joined. Anything else is
+/// empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl Text<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let mut out = String::new();
+        while let Some(part) = parts.next_element::<Text<'de>>()? {
+            out.push_str(&part.0);
+        }
+        Ok(Text(Cow::Owned(out)))
+    }
+
+    /// A part of an array: `{"type":"text","text":".."}`.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut text = Text::default();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            if key == "text" {
+                text = map.next_value()?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+/// A count: any number that is not negative; anything else reads as nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count(pub(super) Option<u64>);
+
+impl Count {
+    pub(super) fn get(self) -> u64 {
+        self.0.unwrap_or(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Text::deserialize(deserializer)?;
+        // Whole floats (`12.0`) are printed without their fraction.
+        Ok(Self(text.0.trim().parse().ok()))
+    }
+}
+
+/// A list: an array, a single object as an array of one, or nothing.
+#[derive(Debug)]
+pub(super) struct List<T>(pub(super) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+struct ListVisitor<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
+    type Value = List<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(List::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut out = Vec::new();
+        while let Some(item) = items.next_element::<Option<T>>()? {
+            out.extend(item);
+        }
+        Ok(List(out))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let one = T::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        Ok(List(vec![one]))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ListVisitor(std::marker::PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_reads_every_shape() {
+        let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(|t| t.0.into_owned());
+        for (json, expected) in [
+            (r#""a""#, "a"),
+            (r#""\u00e9""#, "é"),
+            ("null", ""),
+            ("7", "7"),
+            ("true", ""),
+            (r#"[{"type":"text","text":"a"},"b",null]"#, "ab"),
+            (r#"{"x":[1],"text":"a"}"#, "a"),
+        ] {
+            assert_eq!(read(json).ok().as_deref(), Some(expected), "{json}");
+        }
+    }
+
+    #[test]
+    fn counts_and_lists_read_every_shape() {
+        let count = |json: &str| serde_json::from_str::<Count>(json).ok().and_then(|c| c.0);
+        assert_eq!(count("12"), Some(12));
+        assert_eq!(count("12.0"), Some(12));
+        assert_eq!(count("null"), None);
+        assert_eq!(count("-1"), None);
+        let list = |json: &str| {
+            serde_json::from_str::<List<Vec<u8>>>(json)
+                .map(|l| l.0)
+                .ok()
+        };
+        assert_eq!(list("null"), Some(vec![]));
+        assert_eq!(list("[null,[1]]"), Some(vec![vec![1]]));
+    }
+}

@@ -1,0 +1,94 @@
+//! The request body.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::error::Result;
+use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
+
+use super::super::encode::encode;
+use super::super::fields::Fields;
+use super::messages::ChatWire;
+
+/// What a body depends on besides the request.
+pub(super) struct Options<'a> {
+    pub(super) model: &'a str,
+    pub(super) num_ctx: Option<u64>,
+    /// The output limit of requests without one; `None` leaves it to the server.
+    pub(super) max_tokens: Option<u32>,
+}
+
+pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Bytes> {
+    let mut extra = request.extra.clone();
+    let options = options(request, defaults, &mut extra);
+    encode(&ChatWire, request, |sections| {
+        let mut fields = Fields::new(&extra, sections.len() + 512);
+        fields.put("model", request.model.as_deref().unwrap_or(defaults.model))?;
+        fields.put("stream", &true)?;
+        fields.raw("messages", |out| {
+            out.push(b'[');
+            out.extend_from_slice(sections.system);
+            if !sections.system.is_empty() {
+                out.push(b',');
+            }
+            sections.write_messages(out);
+            out.push(b']');
+        })?;
+        // There is no choice of tools in this API; leaving them out is the one that can be made.
+        if !sections.tools.is_empty() && request.tool_choice != ToolChoice::None {
+            fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;
+        }
+        fields.option("format", request.response_format.as_ref().map(format))?;
+        fields.option("think", request.settings.thinking.as_ref().map(think))?;
+        if !options.is_empty() {
+            fields.put("options", &options)?;
+        }
+        fields.finish()
+    })
+}
+
+/// The sampling options, with those in `extra` over them.
+fn options(
+    request: &ModelRequest,
+    defaults: &Options<'_>,
+    extra: &mut Map<String, Value>,
+) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            out.insert(name.to_owned(), value);
+        }
+    };
+    let settings = &request.settings;
+    let max_tokens = request.max_tokens.or(defaults.max_tokens);
+    set("num_ctx", defaults.num_ctx.map(Value::from));
+    set("num_predict", max_tokens.map(Value::from));
+    set("temperature", request.temperature.map(Value::from));
+    set("top_p", settings.top_p.map(Value::from));
+    set("top_k", settings.top_k.map(Value::from));
+    set("seed", settings.seed.map(Value::from));
+    set(
+        "stop",
+        (!request.stop.is_empty()).then(|| json!(&*request.stop)),
+    );
+    if let Some(Value::Object(own)) = extra.get_mut("options") {
+        out.extend(std::mem::take(own));
+        extra.remove("options");
+    }
+    out
+}
+
+fn format(format: &ResponseFormat) -> Value {
+    match format {
+        ResponseFormat::JsonObject => json!("json"),
+        ResponseFormat::JsonSchema { schema, .. } => (**schema).clone(),
+    }
+}
+
+fn think(mode: &ThinkingMode) -> Value {
+    match mode {
+        ThinkingMode::Disabled => json!(false),
+        ThinkingMode::Budget(_) | ThinkingMode::Adaptive => json!(true),
+        ThinkingMode::Effort(effort) => json!(&**effort),
+    }
+}

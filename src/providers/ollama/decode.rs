@@ -1,0 +1,156 @@
+//! Lines into events.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::message::{Messages, Part, ProviderBlock, ToolCall};
+use crate::model::{ModelEvent, ResponseHead, StopReason};
+use crate::usage::Usage;
+
+use super::super::calls::CallIds;
+use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::http::Secrets;
+use super::super::json::write;
+use super::super::status;
+use super::PROVIDER;
+use super::wire::{Call, Line};
+
+/// Decodes one answer. It is complete at the line with `done`.
+pub(super) struct ChatDecoder {
+    request_id: Option<Arc<str>>,
+    secrets: Secrets,
+    ids: CallIds,
+    calls: usize,
+    started: bool,
+    thinking: String,
+    done: bool,
+}
+
+impl ChatDecoder {
+    /// `history` is what was asked: the ids of its calls are taken.
+    pub(super) fn new(request_id: Option<Arc<str>>, history: Messages, secrets: Secrets) -> Self {
+        Self {
+            request_id,
+            secrets,
+            ids: CallIds::new(history),
+            calls: 0,
+            started: false,
+            thinking: String::new(),
+            done: false,
+        }
+    }
+
+    fn line(&mut self, line: Line<'_>, data: &str, out: &mut Events) -> Result<()> {
+        if line.error.is_some_and(|error| error.get() != "\"\"") {
+            return Err(status::from_event(data, &self.secrets));
+        }
+        if !self.started {
+            self.started = true;
+            let mut head = ResponseHead::new("", &*line.model.0);
+            head.request_id = self.request_id.take();
+            out.push(ModelEvent::Start(Box::new(head)));
+        }
+        if let Some(answer) = line.message {
+            if !answer.thinking.is_empty() {
+                self.thinking.push_str(&answer.thinking.0);
+                out.push(ModelEvent::Thinking(answer.thinking.0.into_owned()));
+            }
+            if !answer.content.is_empty() {
+                self.end_thinking(out)?;
+                out.text(answer.content.0);
+            }
+            for call in answer.tool_calls.0 {
+                self.end_thinking(out)?;
+                self.call(&call, out)?;
+            }
+        }
+        if line.done {
+            self.end_thinking(out)?;
+            let usage = Usage::new(line.prompt_eval_count.get(), line.eval_count.get());
+            if !usage.is_zero() {
+                out.push(ModelEvent::Usage(usage));
+            }
+            out.push(ModelEvent::Stop {
+                reason: match &*line.done_reason.0 {
+                    "" => None,
+                    reason => Some(StopReason::from(reason)),
+                },
+                sequence: None,
+            });
+            self.done = true;
+        }
+        Ok(())
+    }
+
+    /// Calls come whole.
+    fn call(&mut self, call: &Call<'_>, out: &mut Events) -> Result<()> {
+        let Some(function) = call.function.as_ref().filter(|f| !f.name.is_empty()) else {
+            return Err(Error::new(
+                crate::error::ErrorKind::Protocol,
+                format!("the tool call {} has no name", self.calls),
+            ));
+        };
+        let args: Cow<'_, str> = match function.arguments.map(RawValue::get) {
+            None | Some("null") => "{}".into(),
+            // The text of an object instead of the object.
+            Some(text) if text.starts_with('"') => serde_json::from_str::<String>(text)
+                .map_err(|error| self.unreadable(text, error))?
+                .into(),
+            Some(object) => object.into(),
+        };
+        let index = self.calls as u32;
+        let id = self.ids.assign(&call.id.0, self.calls);
+        self.calls += 1;
+        let name: Arc<str> = (&*function.name.0).into();
+        out.push(ModelEvent::ToolCallStart {
+            index,
+            id: id.clone(),
+            name: name.clone(),
+        });
+        out.push(ModelEvent::ToolCallDelta {
+            index,
+            json: args.clone().into_owned(),
+        });
+        out.push(ModelEvent::ToolCall(ToolCall::from_raw(id, name, args)));
+        Ok(())
+    }
+
+    fn end_thinking(&mut self, out: &mut Events) -> Result<()> {
+        if self.thinking.is_empty() {
+            return Ok(());
+        }
+        let mut raw = b"{\"thinking\":".to_vec();
+        write(&mut raw, &std::mem::take(&mut self.thinking))?;
+        raw.push(b'}');
+        let raw: Box<RawValue> = serde_json::from_slice(&raw)?;
+        let block = ProviderBlock::new(PROVIDER, raw);
+        out.push(ModelEvent::Part(Part::Thinking(block)));
+        Ok(())
+    }
+
+    fn unreadable(&self, data: &str, error: serde_json::Error) -> Error {
+        unreadable("a line cannot be read", data, &self.secrets).with_source(error)
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+        let line = serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
+        self.line(line, data, out)
+    }
+
+    fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
+        self.event("", body, out)
+    }
+
+    fn finish(&mut self, _: &mut Events) -> Result<()> {
+        Err(truncated())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}

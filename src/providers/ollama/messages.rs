@@ -1,0 +1,168 @@
+//! Messages as Ollama takes them.
+//!
+//! Format: Ollama's API documentation, "Generate a chat completion".
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::message::{Media, MediaSource, Message, Part, Role};
+use crate::model::{Stability, SystemPrompt, ToolDefinition};
+
+use super::super::encode::{Place, Wire};
+use super::super::json::{call_args, write, write_text};
+use super::super::openai::write_tools;
+use super::PROVIDER;
+
+/// Stands where a message would have no content at all.
+const EMPTY: &str = "(empty)";
+
+/// Between texts that become one.
+const GAP: &str = "\n\n";
+
+/// How messages are written.
+#[derive(Clone, PartialEq)]
+pub(super) struct ChatWire;
+
+impl Wire for ChatWire {
+    const LIFTS_SYSTEM: bool = true;
+
+    fn joins(&self, before: &Message, after: &Message) -> bool {
+        matches!((before.role(), after.role()), (Role::User, Role::User))
+    }
+
+    fn message(&self, group: &[Arc<Message>], _: Place, out: &mut Vec<u8>) -> Result<()> {
+        let Some(first) = group.first() else {
+            return Ok(());
+        };
+        out.extend_from_slice(b"{\"role\":");
+        write(out, first.role().as_str())?;
+        let mut text: Vec<_> = group.iter().map(|message| message.text()).collect();
+        text.retain(|text| !text.is_empty());
+        let mut text = text.join(GAP);
+        let parts = || group.iter().flat_map(|message| message.content().parts());
+        let images: Vec<&str> = parts().filter_map(image).collect();
+        for name in parts().filter_map(unsendable) {
+            if !text.is_empty() {
+                text.push_str(GAP);
+            }
+            text.push_str(&name);
+        }
+        let calls = first.tool_calls().next().is_some();
+        if text.is_empty() && images.is_empty() && !calls {
+            text.push_str(EMPTY);
+        }
+        out.extend_from_slice(b",\"content\":");
+        write_text(out, &text)?;
+        if !images.is_empty() {
+            out.extend_from_slice(b",\"images\":");
+            write(out, &images)?;
+        }
+        match &**first {
+            Message::Assistant(_) => assistant(first, out)?,
+            Message::Tool(result) => {
+                out.extend_from_slice(b",\"tool_name\":");
+                write(out, &*result.name)?;
+            }
+            _ => {}
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn system(
+        &self,
+        system: &SystemPrompt,
+        lifted: &[Arc<Message>],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let texts = [system.text_of(Stability::Stable).into()]
+            .into_iter()
+            .chain(lifted.iter().map(|message| message.text()))
+            .chain([system.text_of(Stability::Volatile).into()]);
+        let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+        write_text(out, &texts.join(GAP))?;
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
+        write_tools(tools, out)
+    }
+}
+
+/// A picture's bytes: the API takes nothing else.
+fn image(part: &Part) -> Option<&str> {
+    match part {
+        Part::Image(Media {
+            source: MediaSource::Base64(data),
+            ..
+        }) => Some(data),
+        _ => None,
+    }
+}
+
+/// What stands for media the API has no place for, so that the model knows of it.
+fn unsendable(part: &Part) -> Option<String> {
+    let (what, media) = match part {
+        Part::Image(media) => ("image", media),
+        Part::Document(media) => ("document", media),
+        _ => return None,
+    };
+    match (&media.source, &media.name) {
+        (MediaSource::Url(url), _) => Some(format!("[{what}: {url}]")),
+        (MediaSource::Base64(_), _) if what == "image" => None,
+        (MediaSource::Base64(_), Some(name)) => Some(format!("[{what}: {name}]")),
+        (MediaSource::Base64(_), None) => Some(format!("[{what}]")),
+    }
+}
+
+fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
+    let mut thinking = String::new();
+    for part in message.content().parts() {
+        thinking.push_str(&own_thinking(part));
+    }
+    if !thinking.is_empty() {
+        out.extend_from_slice(b",\"thinking\":");
+        write_text(out, &thinking)?;
+    }
+    let mut calls = message.tool_calls().peekable();
+    if calls.peek().is_none() {
+        return Ok(());
+    }
+    out.extend_from_slice(b",\"tool_calls\":[");
+    for (at, call) in calls.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"function\":{\"name\":");
+        write(out, &*call.name)?;
+        // An object, not its text.
+        out.extend_from_slice(b",\"arguments\":");
+        out.extend_from_slice(call_args(call)?.as_bytes());
+        out.extend_from_slice(b"}}");
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// The text of a thinking block that came from this API.
+fn own_thinking(part: &Part) -> String {
+    #[derive(Deserialize)]
+    struct Block {
+        thinking: String,
+    }
+    let read = |raw: &RawValue| serde_json::from_str::<Block>(raw.get()).ok();
+    match part {
+        Part::Thinking(block) if block.provider.as_deref() == Some(PROVIDER) => read(&block.raw)
+            .map(|block| block.thinking)
+            .unwrap_or_default(),
+        _ => String::new(),
+    }
+}

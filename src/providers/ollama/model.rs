@@ -1,0 +1,250 @@
+//! The model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+
+use crate::error::Result;
+use crate::message::Messages;
+use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+use crate::util::Secret;
+
+use super::super::decode::{Framing, decode as decode_frames};
+use super::super::env;
+use super::super::http::{Endpoint, Secrets};
+use super::PROVIDER;
+use super::body::{Options, body};
+use super::decode::ChatDecoder;
+
+/// Where Ollama listens unless `OLLAMA_HOST` says otherwise.
+const BASE_URL: &str = "http://127.0.0.1:11434";
+
+/// Ollama's port, for a host that is given without one.
+const PORT: u16 = 11434;
+
+/// The context a server gives a model unless told otherwise.
+const DEFAULT_CONTEXT: u64 = 4_096;
+
+/// A model behind Ollama's own API (`POST {base}/api/chat`), always streamed.
+///
+/// Ollama cuts a prompt that is longer than its context length without a word, and that length is
+/// 4,096 tokens unless told otherwise. The profile says so; [`num_ctx`](Self::num_ctx) changes
+/// both. Calls have no ids in this API: they are made up, the same for the same answer. A tool
+/// cannot be forced. `keep_alive` and other fields go into the request's `extra`; `options` in
+/// there are merged with ours. A clone is cheap.
+///
+/// ```
+/// use agentcore::Model;
+/// use agentcore::providers::Ollama;
+///
+/// let model = Ollama::new("llama3.1:8b").num_ctx(32_768);
+/// assert_eq!(model.id(), "ollama:llama3.1:8b");
+/// assert_eq!(model.profile().context_window, 32_768);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ollama {
+    id: Arc<str>,
+    model: Arc<str>,
+    profile: ModelProfile,
+    /// Whether the profile's output limit is sent with requests that set none.
+    limits_output: bool,
+    num_ctx: Option<u64>,
+    endpoint: Endpoint,
+}
+
+impl Ollama {
+    /// The model of this name, on the server in `OLLAMA_HOST` or else on this machine.
+    ///
+    /// `OLLAMA_HOST` may be a URL, `host:port` or a host; `0.0.0.0`, which a server listens on, is
+    /// asked as `127.0.0.1`.
+    pub fn new(model: impl Into<Arc<str>>) -> Self {
+        let model = model.into();
+        let base = match env::var("OLLAMA_HOST") {
+            Some(host) => address(&host),
+            None => BASE_URL.to_owned(),
+        };
+        Self {
+            id: format!("{PROVIDER}:{model}").into(),
+            model,
+            profile: ModelProfile::default()
+                .with_context_window(DEFAULT_CONTEXT)
+                .with_max_output_tokens(DEFAULT_CONTEXT as u32 / 2),
+            limits_output: false,
+            num_ctx: None,
+            endpoint: Endpoint::new(PROVIDER, &base),
+        }
+    }
+
+    /// The same model on another server: a URL, `host:port` or a host. A wrong one is a
+    /// [`Config`](crate::ErrorKind::Config) error of the first request.
+    #[must_use]
+    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+        self.endpoint = self.endpoint.base_url(&address(url.as_ref()));
+        self
+    }
+
+    /// The same model asked with a key, as a bearer token: hosted servers want one.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<Secret>) -> Self {
+        self.endpoint = self
+            .endpoint
+            .secret_header("authorization", "Bearer ", &key.into());
+        self
+    }
+
+    /// The same model with a header on every request, in place of one with the same name.
+    #[must_use]
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.endpoint = self.endpoint.header(name.as_ref(), value.as_ref());
+        self
+    }
+
+    /// The same model with another limit for making a connection (10 seconds).
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.endpoint = self.endpoint.connect_timeout(timeout);
+        self
+    }
+
+    /// The same model with another limit for the time in which no byte arrives (300 seconds).
+    /// Loading a large model counts.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.endpoint = self.endpoint.idle_timeout(timeout);
+        self
+    }
+
+    /// The same model with this context length, in tokens, in every request and in the profile.
+    #[must_use]
+    pub fn num_ctx(mut self, tokens: u64) -> Self {
+        self.num_ctx = Some(tokens);
+        self.profile.context_window = tokens;
+        self
+    }
+
+    /// The same model with other limits, prices and abilities. Its output limit is sent with every
+    /// request that sets none; its context window is not, see [`num_ctx`](Self::num_ctx).
+    #[must_use]
+    pub fn with_profile(mut self, profile: ModelProfile) -> Self {
+        self.profile = profile;
+        self.limits_output = true;
+        self
+    }
+
+    /// The same model with another limit for the tokens of one answer, for requests that do not
+    /// set one. Without it the server decides.
+    #[must_use]
+    pub fn max_tokens(mut self, max_tokens: u32) -> Self {
+        self.profile.max_output_tokens = max_tokens;
+        self.limits_output = true;
+        self
+    }
+}
+
+/// The URL of what `OLLAMA_HOST` may hold.
+fn address(host: &str) -> String {
+    let host = host.trim().trim_end_matches('/');
+    let (scheme, rest) = match host.split_once("://") {
+        Some((scheme, rest)) => (scheme, rest),
+        None => ("http", host),
+    };
+    let rest = match rest.strip_prefix("0.0.0.0") {
+        Some(port) => format!("127.0.0.1{port}"),
+        None => rest.to_owned(),
+    };
+    // A bare host gets Ollama's port, a URL that of its scheme.
+    let has_port = rest
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.contains(']'));
+    if host.contains("://") || has_port || rest.contains('/') {
+        return format!("{scheme}://{rest}");
+    }
+    format!("{scheme}://{rest}:{PORT}")
+}
+
+#[async_trait]
+impl Model for Ollama {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        let body = body(
+            &request,
+            &Options {
+                model: &self.model,
+                num_ctx: self.num_ctx,
+                max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+            },
+        )?;
+        let reply = self.endpoint.post_stream("/api/chat", body).await?;
+        let secrets = self.endpoint.secrets().clone();
+        let join = !request.wants_events();
+        Ok(decode_frames(
+            PROVIDER,
+            reply.body,
+            Framing::Lines,
+            ChatDecoder::new(reply.request_id, request.messages, secrets.clone()),
+            join,
+            secrets,
+        ))
+    }
+}
+
+/// The events of a recorded answer: the body of an `/api/chat` response, streamed or not, in
+/// pieces cut anywhere.
+///
+/// To be polled inside a tokio runtime if `body` is ever pending.
+///
+/// ```
+/// use agentcore::model::ModelEvent;
+/// use agentcore::providers::ollama;
+/// use futures::{StreamExt, executor::block_on, stream};
+///
+/// let recording = concat!(
+///     "{\"model\":\"m\",\"message\":{\"content\":\"Hello\"},\"done\":false}\n",
+///     "{\"model\":\"m\",\"done\":true,\"done_reason\":\"stop\"}\n",
+/// );
+/// let body = stream::iter([Ok(recording.into())]);
+/// let events: Vec<_> = block_on(ollama::decode(body).collect());
+/// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
+/// ```
+pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
+    let secrets = Secrets::default();
+    decode_frames(
+        PROVIDER,
+        body.boxed(),
+        Framing::Lines,
+        ChatDecoder::new(None, Messages::new(), secrets.clone()),
+        false,
+        secrets,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn every_form_of_a_host_becomes_a_url() {
+        for (host, url) in [
+            ("localhost", "http://localhost:11434"),
+            ("localhost:8080", "http://localhost:8080"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("0.0.0.0:80", "http://127.0.0.1:80"),
+            ("[::1]", "http://[::1]:11434"),
+            ("[::1]:80", "http://[::1]:80"),
+            ("https://ollama.example/", "https://ollama.example"),
+            ("http://host:1/prefix", "http://host:1/prefix"),
+        ] {
+            assert_eq!(address(host), url);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The lines of a chat stream.
+//!
+//! Format: Ollama's API documentation, "Generate a chat completion".
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::lenient::{Count, List, Text};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Line<'a> {
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Option<Answer<'a>>,
+    pub(super) done: bool,
+    #[serde(borrow)]
+    pub(super) done_reason: Text<'a>,
+    pub(super) prompt_eval_count: Count,
+    pub(super) eval_count: Count,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Answer<'a> {
+    #[serde(borrow)]
+    pub(super) content: Text<'a>,
+    #[serde(borrow)]
+    pub(super) thinking: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_calls: List<Call<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Call<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) function: Option<Function<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}

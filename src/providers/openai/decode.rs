@@ -1,0 +1,259 @@
+//! Chunks into events.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Messages, Part, ProviderBlock};
+use crate::model::{ModelEvent, ResponseHead, StopReason};
+use crate::usage::Usage;
+
+use super::super::calls::{CallIds, Calls, Piece};
+use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::http::Secrets;
+use super::super::json::write;
+use super::super::status;
+use super::PROVIDER;
+use super::wire::{CallDelta, Chunk, Delta};
+
+/// Decodes one answer.
+///
+/// It is complete at `[DONE]`, at the chunk that has usage and no choices once a finish reason has
+/// come, or at the end of a body in which one had come: servers leave out either. A body that ends
+/// before any finish reason is truncated.
+pub(super) struct ChatDecoder {
+    request_id: Option<Arc<str>>,
+    secrets: Secrets,
+    ids: CallIds,
+    calls: Calls,
+    started: bool,
+    reasoning: Option<Reasoning>,
+    refused: bool,
+    finish: Option<StopReason>,
+    usage: Usage,
+    done: bool,
+}
+
+/// Reasoning that is still coming, under the name its server gives it.
+struct Reasoning {
+    field: &'static str,
+    text: String,
+}
+
+impl ChatDecoder {
+    /// `history` is what was asked: the ids of its calls are taken.
+    pub(super) fn new(request_id: Option<Arc<str>>, history: Messages, secrets: Secrets) -> Self {
+        Self {
+            request_id,
+            secrets,
+            ids: CallIds::new(history),
+            calls: Calls::default(),
+            started: false,
+            reasoning: None,
+            refused: false,
+            finish: None,
+            usage: Usage::default(),
+            done: false,
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
+        let failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
+        if failed || chunk.object.0 == "error" {
+            self.report_usage(out);
+            return Err(status::from_event(data, &self.secrets));
+        }
+        // A first chunk may hold nothing but a filter's verdict.
+        let says_something = !chunk.id.is_empty() || !chunk.choices.0.is_empty();
+        if !self.started && says_something {
+            self.start(&chunk.id.0, &chunk.model.0, out);
+        }
+        if let Some(usage) = chunk.usage.map(Usage::from) {
+            // Some servers put an empty report into every chunk.
+            if !usage.is_zero() {
+                self.usage = usage;
+            }
+            if chunk.choices.0.is_empty() && self.finish.is_some() {
+                return self.complete(out);
+            }
+        }
+        for choice in chunk.choices.0 {
+            if choice.index.get() != 0 {
+                continue;
+            }
+            for delta in [choice.delta, choice.message].into_iter().flatten() {
+                self.delta(delta, out)?;
+            }
+            match &*choice.finish_reason.0 {
+                "" => {}
+                "error" => {
+                    return Err(Error::new(
+                        ErrorKind::Server,
+                        "the server ended the answer with an error it does not name",
+                    ));
+                }
+                reason => self.finish = Some(reason.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, id: &str, model: &str, out: &mut Events) {
+        self.started = true;
+        self.ids.set_response(id);
+        let mut head = ResponseHead::new(id, model);
+        head.request_id = self.request_id.take();
+        out.push(ModelEvent::Start(Box::new(head)));
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Events) -> Result<()> {
+        self.reason("reasoning_content", &delta.reasoning_content.0, out);
+        // Servers that send both send the same twice.
+        if delta.reasoning_content.is_empty() {
+            self.reason("reasoning", &delta.reasoning.0, out);
+        }
+        for text in [delta.content.0, delta.refusal.0.clone()] {
+            if !text.is_empty() {
+                self.end_reasoning(out)?;
+                out.text(text);
+            }
+        }
+        self.refused |= !delta.refusal.is_empty();
+        for call in delta.tool_calls.0 {
+            self.end_reasoning(out)?;
+            self.call(&call, out)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &CallDelta<'_>, out: &mut Events) -> Result<()> {
+        let function = call.function.as_ref();
+        let raw = function.and_then(|function| function.arguments);
+        let args: Cow<'_, str> = match raw.map(RawValue::get) {
+            None | Some("null") => "".into(),
+            Some(text) if text.starts_with('"') => {
+                let text = serde_json::from_str::<super::super::json::Str<'_>>(text)
+                    .map_err(|error| self.unreadable(text, error))?;
+                text.0
+            }
+            // Arguments as a value instead of its text.
+            Some(value) => value.into(),
+        };
+        let piece = Piece {
+            index: call.index.0,
+            id: &call.id.0,
+            name: function.map_or("", |function| &function.name.0),
+            args: &args,
+        };
+        self.calls.push(&piece, &mut self.ids, out);
+        Ok(())
+    }
+
+    fn reason(&mut self, field: &'static str, text: &str, out: &mut Events) {
+        if text.is_empty() {
+            return;
+        }
+        let reasoning = self.reasoning.get_or_insert(Reasoning {
+            field,
+            text: String::new(),
+        });
+        reasoning.text.push_str(text);
+        out.push(ModelEvent::Thinking(text.to_owned()));
+    }
+
+    /// Keeps the reasoning as the fields it came in, so that it can be sent back.
+    fn end_reasoning(&mut self, out: &mut Events) -> Result<()> {
+        let Some(Reasoning { field, text }) = self.reasoning.take() else {
+            return Ok(());
+        };
+        let mut raw = format!("{{\"{field}\":").into_bytes();
+        write(&mut raw, &text)?;
+        raw.push(b'}');
+        let raw: Box<RawValue> = serde_json::from_slice(&raw)?;
+        let block = ProviderBlock::new(PROVIDER, raw);
+        out.push(ModelEvent::Part(Part::Thinking(block)));
+        Ok(())
+    }
+
+    fn complete(&mut self, out: &mut Events) -> Result<()> {
+        if !self.started {
+            self.start("", "", out);
+        }
+        self.end_reasoning(out)?;
+        let cut_off = self.finish == Some(StopReason::MaxTokens);
+        self.calls.finish(cut_off, &mut self.ids, out)?;
+        self.report_usage(out);
+        let reason = match self.finish.take() {
+            _ if self.refused => Some(StopReason::Refusal),
+            reason => reason,
+        };
+        out.push(ModelEvent::Stop {
+            reason,
+            sequence: None,
+        });
+        self.done = true;
+        Ok(())
+    }
+
+    fn report_usage(&self, out: &mut Events) {
+        if !self.usage.is_zero() {
+            out.push(ModelEvent::Usage(self.usage));
+        }
+    }
+
+    fn unreadable(&self, data: &str, error: serde_json::Error) -> Error {
+        unreadable("a chunk cannot be read", data, &self.secrets).with_source(error)
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            return self.complete(out);
+        }
+        if name == "error" {
+            self.report_usage(out);
+            return Err(status::from_event(data, &self.secrets));
+        }
+        match serde_json::from_str(data) {
+            Ok(chunk) => self.chunk(chunk, data, out),
+            // Behind the finish reason only usage is missing, and the report may be torn.
+            Err(_) if self.finish.is_some() => self.complete(out),
+            Err(error) => Err(self.unreadable(data, error)),
+        }
+    }
+
+    fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
+        self.event("", body, out)?;
+        if !self.started {
+            return Err(unreadable(
+                "the answer is not a completion",
+                body,
+                &self.secrets,
+            ));
+        }
+        if self.done {
+            Ok(())
+        } else {
+            self.complete(out)
+        }
+    }
+
+    fn finish(&mut self, out: &mut Events) -> Result<()> {
+        if self.finish.is_some() {
+            return self.complete(out);
+        }
+        self.report_usage(out);
+        Err(truncated())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}

@@ -1,0 +1,13 @@
+//! Chat Completions: OpenAI's API, and what many servers speak.
+
+mod body;
+mod decode;
+mod messages;
+mod model;
+mod wire;
+
+pub(super) use messages::write_tools;
+pub use model::{OpenAi, decode};
+
+/// The name of the wire format, which also marks its blocks.
+const PROVIDER: &str = "openai";

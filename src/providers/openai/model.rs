@@ -1,0 +1,260 @@
+//! The model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+
+use crate::error::Result;
+use crate::message::Messages;
+use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+use crate::util::Secret;
+
+use super::super::decode::{Framing, decode as decode_frames};
+use super::super::env;
+use super::super::http::{Endpoint, Secrets};
+use super::PROVIDER;
+use super::body::{Options, body};
+use super::decode::ChatDecoder;
+use super::messages::ChatWire;
+
+const BASE_URL: &str = "https://api.openai.com/v1";
+
+/// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
+/// OpenAI's own, or one of the many servers that speak it.
+///
+/// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`; the
+/// API has nothing for the other modes. A field of the request's `extra` replaces ours, and `null`
+/// there removes it, for servers that refuse one. A clone is cheap.
+///
+/// ```
+/// use agentcore::Model;
+/// use agentcore::providers::OpenAi;
+///
+/// let hosted = OpenAi::new("gpt-4o", "sk-...");
+/// assert_eq!(hosted.id(), "openai:gpt-4o");
+/// let local = OpenAi::compatible("http://127.0.0.1:8080/v1", "qwen3").provider("llama.cpp");
+/// assert_eq!(local.id(), "llama.cpp:qwen3");
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenAi {
+    id: Arc<str>,
+    model: Arc<str>,
+    profile: ModelProfile,
+    /// Whether the profile's output limit is sent with requests that set none.
+    limits_output: bool,
+    endpoint: Endpoint,
+    max_tokens_field: Option<Arc<str>>,
+    official: bool,
+    resend_reasoning: bool,
+}
+
+impl OpenAi {
+    /// OpenAI's model of this name, asked with this key.
+    pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
+        Self::at(BASE_URL, model.into()).key(key)
+    }
+
+    /// The model of this name on a compatible server, without a key. `base_url` is what stands
+    /// before `/chat/completions`.
+    pub fn compatible(base_url: impl AsRef<str>, model: impl Into<Arc<str>>) -> Self {
+        Self::at(base_url.as_ref(), model.into())
+    }
+
+    /// The model of this name, with the key in `OPENAI_API_KEY` and the address in
+    /// `OPENAI_BASE_URL`, if it is set. Only OpenAI's own server needs a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
+    /// address that cannot be used.
+    pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
+        let base = env::var("OPENAI_BASE_URL");
+        let mut made = Self::at(base.as_deref().unwrap_or(BASE_URL), model.into());
+        match env::var("OPENAI_API_KEY") {
+            Some(key) => made = made.key(key),
+            None if made.official => made = made.key(env::key(PROVIDER, "OPENAI_API_KEY")?),
+            None => {}
+        }
+        made.endpoint.check()?;
+        Ok(made)
+    }
+
+    fn at(base_url: &str, model: Arc<str>) -> Self {
+        let official = is_official(base_url);
+        Self {
+            id: format!("{PROVIDER}:{model}").into(),
+            model,
+            profile: ModelProfile::default(),
+            limits_output: official,
+            endpoint: Endpoint::new(PROVIDER, base_url),
+            max_tokens_field: None,
+            official,
+            resend_reasoning: true,
+        }
+    }
+
+    /// The same model at another address: what stands before `/chat/completions`. A wrong one is a
+    /// [`Config`](crate::ErrorKind::Config) error of the first request.
+    #[must_use]
+    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+        self.official = is_official(url.as_ref());
+        self.limits_output |= self.official;
+        self.endpoint = self.endpoint.base_url(url.as_ref());
+        self
+    }
+
+    /// The same model asked with a key, as a bearer token.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<Secret>) -> Self {
+        self.endpoint = self
+            .endpoint
+            .secret_header("authorization", "Bearer ", &key.into());
+        self
+    }
+
+    /// The same model with a header on every request, in place of one with the same name.
+    #[must_use]
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.endpoint = self.endpoint.header(name.as_ref(), value.as_ref());
+        self
+    }
+
+    /// The same model under another provider's name in its id. The price table and the texts of
+    /// this program see it; the server does not.
+    #[must_use]
+    pub fn provider(mut self, name: impl AsRef<str>) -> Self {
+        self.id = format!("{}:{}", name.as_ref(), self.model).into();
+        self
+    }
+
+    /// The same model with another limit for making a connection (10 seconds).
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.endpoint = self.endpoint.connect_timeout(timeout);
+        self
+    }
+
+    /// The same model with another limit for the time in which no byte arrives (300 seconds). How
+    /// long an answer takes in all is not limited.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.endpoint = self.endpoint.idle_timeout(timeout);
+        self
+    }
+
+    /// The same model with other limits, prices and abilities. Its output limit is sent with every
+    /// request that sets none.
+    #[must_use]
+    pub fn with_profile(mut self, profile: ModelProfile) -> Self {
+        self.profile = profile;
+        self.limits_output = true;
+        self
+    }
+
+    /// The same model with another limit for the tokens of one answer, for requests that do not
+    /// set one. Without it a compatible server decides.
+    #[must_use]
+    pub fn max_tokens(mut self, max_tokens: u32) -> Self {
+        self.profile.max_output_tokens = max_tokens;
+        self.limits_output = true;
+        self
+    }
+
+    /// The same model with the output limit in another field. OpenAI's own server takes
+    /// `max_completion_tokens`, others `max_tokens`, unless this says otherwise.
+    #[must_use]
+    pub fn max_tokens_field(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.max_tokens_field = Some(name.into());
+        self
+    }
+
+    /// Whether the model's reasoning is sent back as it came (`reasoning_content`, `reasoning`).
+    /// On by default: models that think between tool calls need it. A few servers refuse it.
+    #[must_use]
+    pub fn resend_reasoning(mut self, resend: bool) -> Self {
+        self.resend_reasoning = resend;
+        self
+    }
+}
+
+/// Whether the address is OpenAI's own server, by its host.
+fn is_official(url: &str) -> bool {
+    let rest = url.trim().split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', ':', '?', '#']).next();
+    host == Some("api.openai.com")
+}
+
+#[async_trait]
+impl Model for OpenAi {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        let default_field = match self.official {
+            true => "max_completion_tokens",
+            false => "max_tokens",
+        };
+        let body = body(
+            &request,
+            &Options {
+                model: &self.model,
+                max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(default_field),
+                max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+                official: self.official,
+                wire: &ChatWire {
+                    reasoning: self.resend_reasoning,
+                },
+            },
+        )?;
+        let reply = self.endpoint.post_stream("/chat/completions", body).await?;
+        let secrets = self.endpoint.secrets().clone();
+        let join = !request.wants_events();
+        Ok(decode_frames(
+            PROVIDER,
+            reply.body,
+            Framing::Sse,
+            ChatDecoder::new(reply.request_id, request.messages, secrets.clone()),
+            join,
+            secrets,
+        ))
+    }
+}
+
+/// The events of a recorded answer: the body of a `/chat/completions` response, streamed or not,
+/// in pieces cut anywhere.
+///
+/// To be polled inside a tokio runtime if `body` is ever pending.
+///
+/// ```
+/// use agentcore::model::ModelEvent;
+/// use agentcore::providers::openai;
+/// use futures::{StreamExt, executor::block_on, stream};
+///
+/// let recording = concat!(
+///     "data: {\"id\":\"1\",\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n",
+///     "data: {\"id\":\"1\",\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+///     "data: [DONE]\n\n",
+/// );
+/// let body = stream::iter([Ok(recording.into())]);
+/// let events: Vec<_> = block_on(openai::decode(body).collect());
+/// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
+/// ```
+pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
+    let secrets = Secrets::default();
+    decode_frames(
+        PROVIDER,
+        body.boxed(),
+        Framing::Sse,
+        ChatDecoder::new(None, Messages::new(), secrets.clone()),
+        false,
+        secrets,
+    )
+}

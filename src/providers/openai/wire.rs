@@ -1,0 +1,104 @@
+//! The chunks of a Chat Completions stream, as leniently as its many servers need.
+//!
+//! Format: the OpenAI API reference, "The chat completion chunk object", and what llama.cpp,
+//! vLLM, DeepSeek, OpenRouter and Mistral send in its place.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::lenient::{Count, List, Text};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) object: Text<'a>,
+    #[serde(borrow)]
+    pub(super) choices: List<Choice<'a>>,
+    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice<'a> {
+    pub(super) index: Count,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    /// The whole answer, in place of a delta.
+    #[serde(borrow)]
+    pub(super) message: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow)]
+    pub(super) content: Text<'a>,
+    /// DeepSeek, llama.cpp and vLLM.
+    #[serde(borrow)]
+    pub(super) reasoning_content: Text<'a>,
+    /// OpenRouter, Groq and newer vLLM.
+    #[serde(borrow)]
+    pub(super) reasoning: Text<'a>,
+    #[serde(borrow)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_calls: List<CallDelta<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CallDelta<'a> {
+    pub(super) index: Count,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) function: Option<Function<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    /// A piece of text, or the whole object.
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    prompt_tokens_details: Option<PromptDetails>,
+    /// DeepSeek's name for the cached part of the prompt.
+    prompt_cache_hit_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PromptDetails {
+    cached_tokens: Count,
+}
+
+impl From<Usage> for crate::usage::Usage {
+    fn from(usage: Usage) -> Self {
+        let details = usage.prompt_tokens_details.unwrap_or_default();
+        let cached = details
+            .cached_tokens
+            .get()
+            .max(usage.prompt_cache_hit_tokens.get());
+        // The cached tokens are part of the prompt's here, and beside it in `Usage`.
+        let input = usage.prompt_tokens.get().saturating_sub(cached);
+        Self::new(input, usage.completion_tokens.get()).with_cache(cached, 0)
+    }
+}

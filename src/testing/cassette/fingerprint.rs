@@ -1,0 +1,157 @@
+//! Telling requests apart without keeping them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::message::Message;
+use crate::model::{ModelRequest, ResponseFormat, Stability, ThinkingMode, ToolChoice};
+
+use super::wire::WirePart;
+
+/// Hashes of a request's pieces. Nothing of its content can be read from them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Fingerprint {
+    /// The stable sections: volatile ones (a clock) change by nature.
+    system: String,
+    tools: String,
+    settings: String,
+    messages: Vec<String>,
+}
+
+impl Fingerprint {
+    pub(super) fn of(request: &ModelRequest) -> Self {
+        let tools = request
+            .tools
+            .iter()
+            .map(|tool| json!({"n": &*tool.name, "d": &*tool.description, "p": &*tool.parameters}));
+        Self {
+            system: hash(&request.system.text_of(Stability::Stable).into()),
+            tools: hash(&tools.collect()),
+            settings: hash(&settings(request)),
+            messages: request.messages.iter().map(|m| hash(&message(m))).collect(),
+        }
+    }
+
+    /// What is not as in `recorded`.
+    pub(super) fn differences(&self, recorded: &Self) -> String {
+        let mut out = Vec::new();
+        for (what, own, other) in [
+            ("the system prompt", &self.system, &recorded.system),
+            ("the tools", &self.tools, &recorded.tools),
+            ("the settings", &self.settings, &recorded.settings),
+        ] {
+            if own != other {
+                out.push(format!("{what} changed"));
+            }
+        }
+        let pairs = self.messages.iter().zip(&recorded.messages);
+        if let Some(at) = pairs.clone().position(|(own, other)| own != other) {
+            out.push(format!("message[{at}] changed"));
+        }
+        if self.messages.len() != recorded.messages.len() {
+            out.push(format!(
+                "there are {} messages, recorded were {}",
+                self.messages.len(),
+                recorded.messages.len()
+            ));
+        }
+        out.join(", ")
+    }
+}
+
+fn message(message: &Message) -> Value {
+    let parts = message.content().parts().iter().map(|part| {
+        // Raw arguments are a spelling, and two equal calls may differ in it.
+        match serde_json::to_value(WirePart::from(part)) {
+            Ok(mut value) => {
+                if let Some(call) = value.get_mut("call").and_then(Value::as_object_mut) {
+                    call.remove("raw");
+                }
+                value
+            }
+            Err(error) => error.to_string().into(),
+        }
+    });
+    let parts: Value = parts.collect();
+    match message.as_tool_result() {
+        Some(result) => json!({
+            "role": "tool",
+            "parts": parts,
+            "id": &*result.tool_call_id,
+            "name": &*result.name,
+            "is_error": result.is_error,
+        }),
+        None => json!({"role": message.role().as_str(), "parts": parts}),
+    }
+}
+
+fn settings(request: &ModelRequest) -> Value {
+    let settings = &request.settings;
+    let thinking = settings.thinking.as_ref().map(|mode| match mode {
+        ThinkingMode::Disabled => json!("disabled"),
+        ThinkingMode::Budget(tokens) => json!(tokens),
+        ThinkingMode::Adaptive => json!("adaptive"),
+        ThinkingMode::Effort(effort) => json!({"effort": &**effort}),
+    });
+    let choice = match &request.tool_choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Tool(name) => json!({"tool": &**name}),
+    };
+    let format = request.response_format.as_ref().map(|format| match format {
+        ResponseFormat::JsonObject => json!("object"),
+        ResponseFormat::JsonSchema { name, schema } => json!([&**name, &**schema]),
+    });
+    json!({
+        "model": request.model.as_deref(),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "stop": &*request.stop,
+        "tool_choice": choice,
+        "response_format": format,
+        "thinking": thinking,
+        "top_p": settings.top_p,
+        "top_k": settings.top_k,
+        "seed": settings.seed,
+        "parallel": settings.parallel_tool_calls,
+        "extra": request.extra,
+    })
+}
+
+/// FNV-1a, 64 bits, of the canonical JSON: the same in every build and on every machine.
+fn hash(value: &Value) -> String {
+    let mut text = String::new();
+    canonical(value, &mut text);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// JSON with sorted keys, whatever order the map type of this build keeps.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<_> = map.iter().collect();
+            keys.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (key, value) in keys {
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                canonical(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        plain => out.push_str(&plain.to_string()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Writing a cassette.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use futures::{Stream, StreamExt};
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::model::{Model, ModelEvent, ModelRequest, ModelStream};
+use crate::util::sync::lock;
+
+use super::fingerprint::Fingerprint;
+use super::wire::{Exchange, Header};
+
+pub(super) struct Recorder {
+    model: Box<dyn Model>,
+    file: Arc<Mutex<File>>,
+    calls: AtomicUsize,
+}
+
+impl Recorder {
+    pub(super) fn create(path: &Path, model: impl Model) -> Result<Self> {
+        let file =
+            File::create(path).map_err(|error| Error::from(error).context(path.display()))?;
+        let file = Arc::new(Mutex::new(file));
+        write(&file, &Header::new(model.id(), model.profile()))?;
+        Ok(Self {
+            model: Box::new(model),
+            file,
+            calls: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    pub(super) async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        let mut exchange = Exchange {
+            call: self.calls.fetch_add(1, Ordering::Relaxed),
+            request: Fingerprint::of(&request),
+            refused: None,
+            events: Vec::new(),
+        };
+        match self.model.stream(request).await {
+            Ok(inner) => Ok(Tap {
+                inner,
+                exchange: Some(exchange),
+                file: self.file.clone(),
+            }
+            .boxed()),
+            Err(error) => {
+                exchange.refused = Some((&error).into());
+                write(&self.file, &exchange)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// One line in one write, so that concurrent calls never mix.
+fn write(file: &Mutex<File>, line: &impl Serialize) -> Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    Ok(lock(file).write_all(&bytes)?)
+}
+
+/// Passes a stream on and writes it down when it ends.
+struct Tap {
+    inner: ModelStream,
+    /// Taken when it has been written.
+    exchange: Option<Exchange>,
+    file: Arc<Mutex<File>>,
+}
+
+impl Tap {
+    fn finish(&mut self) -> Result<()> {
+        match self.exchange.take() {
+            Some(exchange) => write(&self.file, &exchange),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Stream for Tap {
+    type Item = Result<ModelEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = std::task::ready!(self.inner.poll_next_unpin(cx));
+        if let (Some(event), Some(exchange)) = (&next, &mut self.exchange) {
+            exchange.events.push(event.into());
+        }
+        if matches!(next, None | Some(Err(_) | Ok(ModelEvent::Stop { .. })))
+            && let Err(error) = self.finish()
+        {
+            return Poll::Ready(Some(Err(error)));
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish() {
+            tracing::warn!(%error, "a cassette could not be written");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Reading a cassette.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use futures::{StreamExt, stream};
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelProfile, ModelRequest, ModelStream};
+use crate::util::sync::lock;
+
+use super::fingerprint::Fingerprint;
+use super::wire::{Exchange, Header, VERSION};
+
+pub(super) struct Player {
+    header: Header,
+    profile: ModelProfile,
+    left: Mutex<Vec<Exchange>>,
+}
+
+impl Player {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let at = |line: usize| format!("{}:{}", path.display(), line + 1);
+        let text =
+            fs::read_to_string(path).map_err(|error| Error::from(error).context(path.display()))?;
+        let mut lines = text.lines().enumerate();
+        let (_, first) = lines
+            .next()
+            .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("{}: empty", path.display())))?;
+        let header: Header = parse(first).map_err(|error| error.context(at(0)))?;
+        if header.cassette > VERSION {
+            return Err(Error::new(
+                ErrorKind::VersionTooNew,
+                format!(
+                    "{}: version {} of the format",
+                    path.display(),
+                    header.cassette
+                ),
+            ));
+        }
+        let mut left: Vec<Exchange> = lines
+            .map(|(line, text)| parse(text).map_err(|error| error.context(at(line))))
+            .collect::<Result<_>>()?;
+        // Lines stand in the order in which the answers ended.
+        left.sort_by_key(|exchange| exchange.call);
+        Ok(Self {
+            profile: header.profile(),
+            header,
+            left: Mutex::new(left),
+        })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.header.model
+    }
+
+    pub(super) fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        match lock(&self.left).len() {
+            0 => Ok(()),
+            left => Err(Error::new(
+                ErrorKind::Other,
+                format!("{left} recorded call(s) were not played"),
+            )),
+        }
+    }
+
+    pub(super) fn stream(&self, request: &ModelRequest) -> Result<ModelStream> {
+        let wanted = Fingerprint::of(request);
+        let mut left = lock(&self.left);
+        let Some(at) = left.iter().position(|exchange| exchange.request == wanted) else {
+            let text = match left.first() {
+                None => "the cassette has no call left".to_owned(),
+                Some(next) => format!(
+                    "the request is not the recorded call {}: {}",
+                    next.call + 1,
+                    wanted.differences(&next.request)
+                ),
+            };
+            return Err(Error::new(ErrorKind::Other, text));
+        };
+        let exchange = left.remove(at);
+        drop(left);
+        if let Some(error) = &exchange.refused {
+            return Err(error.into());
+        }
+        Ok(stream::iter(exchange.events)
+            .map(|event| event.event())
+            .boxed())
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &str) -> Result<T> {
+    serde_json::from_str(line)
+        .map_err(|error| Error::new(ErrorKind::Corrupt, error.to_string()).with_source(error))
+}

@@ -1,0 +1,125 @@
+//! The cassette itself.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+
+use super::record::Recorder;
+use super::replay::Player;
+
+/// A model recorded to a file, or replayed from one.
+///
+/// The file holds one JSON object a line: what the model is, then per call the hashes of the
+/// request and every event of the answer. No key and nothing of a request is in it. Replaying is
+/// strict: each request must match one that was recorded and not yet played (recorded twice, it
+/// is played twice, in that order); anything else is an error that says what differs. Sections of
+/// the system prompt marked volatile are not compared.
+///
+/// ```
+/// use agentcore::testing::{Cassette, FunctionModel};
+/// use agentcore::{Model, ModelRequest};
+///
+/// # let run = async {
+/// # let path = std::env::temp_dir().join(format!("cassette-doc-{}.jsonl", std::process::id()));
+/// let real = FunctionModel::text(|_| "hello".into());
+/// Cassette::record(&path, real)?.call(ModelRequest::new("hi")).await?;
+///
+/// let replayed = Cassette::replay(&path)?;
+/// assert_eq!(replayed.call(ModelRequest::new("hi")).await?.text(), "hello");
+/// replayed.verify()?;
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), agentcore::Error>(()) };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Cassette {
+    side: Side,
+}
+
+#[derive(Clone)]
+enum Side {
+    Record(Arc<Recorder>),
+    Replay(Arc<Player>),
+}
+
+impl Cassette {
+    /// Passes calls on to `model` and writes them to `path`, replacing what is there. A call is
+    /// written when its stream ends or is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the file cannot be written.
+    pub fn record(path: impl AsRef<Path>, model: impl Model) -> Result<Self> {
+        Ok(Self {
+            side: Side::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),
+        })
+    }
+
+    /// Answers from `path` alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the file cannot be read,
+    /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when it is not a cassette, and
+    /// [`ErrorKind::VersionTooNew`](crate::ErrorKind::VersionTooNew).
+    pub fn replay(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self {
+            side: Side::Replay(Arc::new(Player::open(path.as_ref())?)),
+        })
+    }
+
+    /// Whether everything that was recorded has been played. Always so while recording.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Other`](crate::ErrorKind::Other) with the number of calls that are left.
+    pub fn verify(&self) -> Result<()> {
+        match &self.side {
+            Side::Record(_) => Ok(()),
+            Side::Replay(player) => player.verify(),
+        }
+    }
+}
+
+impl fmt::Debug for Cassette {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match &self.side {
+            Side::Record(_) => "record",
+            Side::Replay(_) => "replay",
+        };
+        f.debug_struct("Cassette")
+            .field("model", &self.id())
+            .field("side", &side)
+            .finish()
+    }
+}
+
+#[async_trait]
+impl Model for Cassette {
+    fn id(&self) -> &str {
+        match &self.side {
+            Side::Record(recorder) => recorder.model().id(),
+            Side::Replay(player) => player.id(),
+        }
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        match &self.side {
+            Side::Record(recorder) => recorder.model().profile(),
+            Side::Replay(player) => player.profile(),
+        }
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        match &self.side {
+            Side::Record(recorder) => recorder.stream(request).await,
+            Side::Replay(player) => player.stream(&request),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The JSON of a cassette: one object a line, the first one a [`Header`], the rest [`Exchange`]s.
+//!
+//! Raw blocks and raw arguments are kept as strings, so that not a byte of them changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+use crate::model::{ModelEvent, ModelProfile, Prices, ResponseHead, StopReason};
+use crate::usage::Usage;
+
+use super::fingerprint::Fingerprint;
+
+/// The version this code writes.
+pub(super) const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) cassette: u32,
+    pub(super) model: Arc<str>,
+    pub(super) context_window: u64,
+    pub(super) max_output_tokens: u32,
+    pub(super) images: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) prices: Option<Prices>,
+}
+
+impl Header {
+    pub(super) fn new(model: &str, profile: &ModelProfile) -> Self {
+        Self {
+            cassette: VERSION,
+            model: model.into(),
+            context_window: profile.context_window,
+            max_output_tokens: profile.max_output_tokens,
+            images: profile.images,
+            prices: profile.prices,
+        }
+    }
+
+    pub(super) fn profile(&self) -> ModelProfile {
+        ModelProfile {
+            context_window: self.context_window,
+            max_output_tokens: self.max_output_tokens,
+            images: self.images,
+            prices: self.prices,
+        }
+    }
+}
+
+/// One call: what was asked, and what came.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Exchange {
+    /// The position of the call among those of its recording.
+    pub(super) call: usize,
+    pub(super) request: Fingerprint,
+    /// The error of a call whose stream never began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refused: Option<WireError>,
+    #[serde(default)]
+    pub(super) events: Vec<WireEvent>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WireEvent {
+    Start {
+        id: Arc<str>,
+        model: Arc<str>,
+        request_id: Option<Arc<str>>,
+    },
+    Text(String),
+    Thinking(String),
+    CallStart {
+        index: u32,
+        id: Arc<str>,
+        name: Arc<str>,
+    },
+    CallDelta {
+        index: u32,
+        json: String,
+    },
+    Part(WirePart),
+    PartEnd,
+    Usage(Usage),
+    Restart,
+    Stop {
+        reason: Option<Reason>,
+        sequence: Option<Arc<str>>,
+    },
+    Error(WireError),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reason {
+    Known(String),
+    Other(Arc<str>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WirePart {
+    Text(String),
+    Image(WireMedia),
+    Document(WireMedia),
+    Thinking(WireBlock),
+    Call {
+        id: Arc<str>,
+        name: Arc<str>,
+        args: Arc<Value>,
+        raw: Option<Arc<str>>,
+    },
+    Opaque(WireBlock),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct WireMedia {
+    media_type: Arc<str>,
+    url: bool,
+    source: Arc<str>,
+    name: Option<Arc<str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct WireBlock {
+    provider: Option<Arc<str>>,
+    raw: String,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct WireError {
+    kind: String,
+    text: String,
+    retryable: bool,
+    retry_after_ms: Option<u64>,
+    request_id: Option<String>,
+    status: Option<u16>,
+}
+
+impl From<&Result<ModelEvent>> for WireEvent {
+    fn from(event: &Result<ModelEvent>) -> Self {
+        let event = match event {
+            Ok(event) => event.clone(),
+            Err(error) => return Self::Error(error.into()),
+        };
+        match event {
+            ModelEvent::Start(head) => Self::Start {
+                id: head.id,
+                model: head.model,
+                request_id: head.request_id,
+            },
+            ModelEvent::Text(text) => Self::Text(text),
+            ModelEvent::Thinking(text) => Self::Thinking(text),
+            ModelEvent::ToolCallStart { index, id, name } => Self::CallStart { index, id, name },
+            ModelEvent::ToolCallDelta { index, json } => Self::CallDelta { index, json },
+            ModelEvent::ToolCall(call) => Self::Part((&Part::ToolCall(call)).into()),
+            ModelEvent::Part(part) => Self::Part((&part).into()),
+            ModelEvent::PartEnd => Self::PartEnd,
+            ModelEvent::Usage(usage) => Self::Usage(usage),
+            ModelEvent::Restart => Self::Restart,
+            ModelEvent::Stop { reason, sequence } => Self::Stop {
+                reason: reason.map(|reason| match reason {
+                    StopReason::Other(label) => Reason::Other(label),
+                    known => Reason::Known(known.as_str().to_owned()),
+                }),
+                sequence,
+            },
+        }
+    }
+}
+
+impl WireEvent {
+    /// The event, or the error the stream broke with.
+    ///
+    /// # Errors
+    ///
+    /// Also when a raw block is no longer JSON.
+    pub(super) fn event(&self) -> Result<ModelEvent> {
+        Ok(match self {
+            Self::Start {
+                id,
+                model,
+                request_id,
+            } => {
+                let mut head = ResponseHead::new(id.clone(), model.clone());
+                head.request_id = request_id.clone();
+                ModelEvent::Start(Box::new(head))
+            }
+            Self::Text(text) => ModelEvent::Text(text.clone()),
+            Self::Thinking(text) => ModelEvent::Thinking(text.clone()),
+            Self::CallStart { index, id, name } => ModelEvent::ToolCallStart {
+                index: *index,
+                id: id.clone(),
+                name: name.clone(),
+            },
+            Self::CallDelta { index, json } => ModelEvent::ToolCallDelta {
+                index: *index,
+                json: json.clone(),
+            },
+            Self::Part(part) => match part.part()? {
+                Part::ToolCall(call) => ModelEvent::ToolCall(call),
+                part => ModelEvent::Part(part),
+            },
+            Self::PartEnd => ModelEvent::PartEnd,
+            Self::Usage(usage) => ModelEvent::Usage(*usage),
+            Self::Restart => ModelEvent::Restart,
+            Self::Stop { reason, sequence } => ModelEvent::Stop {
+                reason: reason.as_ref().map(|reason| match reason {
+                    Reason::Known(label) => StopReason::from(label.as_str()),
+                    Reason::Other(label) => StopReason::Other(label.clone()),
+                }),
+                sequence: sequence.clone(),
+            },
+            Self::Error(error) => return Err(error.into()),
+        })
+    }
+}
+
+impl From<&Part> for WirePart {
+    fn from(part: &Part) -> Self {
+        match part {
+            Part::Text(text) => Self::Text(text.clone()),
+            Part::Image(media) => Self::Image(media.into()),
+            Part::Document(media) => Self::Document(media.into()),
+            Part::Thinking(block) => Self::Thinking(block.into()),
+            Part::ToolCall(call) => Self::Call {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                args: call.args.clone(),
+                raw: call.raw_args.clone(),
+            },
+            Part::Opaque(block) => Self::Opaque(block.into()),
+        }
+    }
+}
+
+impl WirePart {
+    fn part(&self) -> Result<Part> {
+        Ok(match self {
+            Self::Text(text) => Part::Text(text.clone()),
+            Self::Image(media) => Part::Image(media.media()),
+            Self::Document(media) => Part::Document(media.media()),
+            Self::Thinking(block) => Part::Thinking(block.block()?),
+            Self::Call {
+                id,
+                name,
+                args,
+                raw,
+            } => {
+                let mut call = ToolCall::new(id.clone(), name.clone(), args.clone());
+                call.raw_args = raw.clone();
+                Part::ToolCall(call)
+            }
+            Self::Opaque(block) => Part::Opaque(block.block()?),
+        })
+    }
+}
+
+impl From<&Media> for WireMedia {
+    fn from(media: &Media) -> Self {
+        let (url, source) = match &media.source {
+            MediaSource::Base64(data) => (false, data),
+            MediaSource::Url(url) => (true, url),
+        };
+        Self {
+            media_type: media.media_type.clone(),
+            url,
+            source: source.clone(),
+            name: media.name.clone(),
+        }
+    }
+}
+
+impl WireMedia {
+    fn media(&self) -> Media {
+        let source = self.source.clone();
+        Media {
+            media_type: self.media_type.clone(),
+            source: if self.url {
+                MediaSource::Url(source)
+            } else {
+                MediaSource::Base64(source)
+            },
+            name: self.name.clone(),
+        }
+    }
+}
+
+impl From<&ProviderBlock> for WireBlock {
+    fn from(block: &ProviderBlock) -> Self {
+        Self {
+            provider: block.provider.clone(),
+            raw: block.raw.get().to_owned(),
+        }
+    }
+}
+
+impl WireBlock {
+    fn block(&self) -> Result<ProviderBlock> {
+        let raw = RawValue::from_string(self.raw.clone())
+            .map_err(|error| Error::new(ErrorKind::Corrupt, error.to_string()))?;
+        Ok(ProviderBlock {
+            provider: self.provider.clone(),
+            raw: raw.into(),
+        })
+    }
+}
+
+impl From<&Error> for WireError {
+    fn from(error: &Error) -> Self {
+        Self {
+            kind: format!("{:?}", error.kind()),
+            text: error.text().to_owned(),
+            retryable: error.is_retryable(),
+            retry_after_ms: error
+                .retry_after()
+                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            request_id: error.request_id().map(str::to_owned),
+            status: error.status(),
+        }
+    }
+}
+
+impl From<&WireError> for Error {
+    fn from(wire: &WireError) -> Self {
+        let kind = kinds()
+            .find(|kind| format!("{kind:?}") == wire.kind)
+            .unwrap_or(ErrorKind::Other);
+        let mut error = Self::new(kind, wire.text.clone()).with_retryable(wire.retryable);
+        if let Some(wait) = wire.retry_after_ms {
+            error = error.with_retry_after(Duration::from_millis(wait));
+        }
+        if let Some(id) = &wire.request_id {
+            error = error.with_request_id(id.clone());
+        }
+        if let Some(status) = wire.status {
+            error = error.with_status(status);
+        }
+        error
+    }
+}
+
+/// The kinds a model's error can have.
+fn kinds() -> impl Iterator<Item = ErrorKind> {
+    use ErrorKind::*;
+    [
+        Connect,
+        Dns,
+        Tls,
+        Proxy,
+        Timeout,
+        Auth,
+        PermissionDenied,
+        NotFound,
+        InvalidRequest,
+        ContextTooLong,
+        RequestTooLarge,
+        RateLimited,
+        QuotaExhausted,
+        Overloaded,
+        Server,
+        Protocol,
+        StreamTruncated,
+        Refused,
+        EmptyResponse,
+        StructuredOutput,
+        InvalidMessages,
+        Hook,
+        Config,
+        Cancelled,
+        Io,
+    ]
+    .into_iter()
+}

@@ -1,0 +1,8 @@
+//! Suites that hold an implementation against a trait's contract.
+//!
+//! They never panic and return everything that is wrong at once, so that they can run inside any
+//! test framework.
+
+mod model;
+
+pub use model::model;

@@ -1,0 +1,201 @@
+//! The contract of [`Model`].
+
+use futures::StreamExt;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, ResponseFold};
+
+/// Holds a [`Model`] against its contract: a stream begins with `Start` and has exactly one
+/// `Stop`, at its end; [`call`](Model::call) gives what [`stream`](Model::stream) folds to; a
+/// stream may be dropped in the middle; two streams at once do not mix; a usage report is not
+/// taken back.
+///
+/// `make` returns a fresh model for each check. It should answer repeatably (temperature 0, or no
+/// sampling at all), and answer each prompt with a text that does not quote another's.
+///
+/// # Errors
+///
+/// [`ErrorKind::Other`] with one line for each check that failed.
+///
+/// ```
+/// use agentcore::testing::{FunctionModel, conformance};
+///
+/// # let run = async {
+/// conformance::model(|| FunctionModel::text(|r| r.messages.last_content().into_owned())).await
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+pub async fn model<M: Model>(make: impl Fn() -> M) -> Result<()> {
+    let mut failures = Vec::new();
+    let mut check = |name: &str, outcome: Result<()>| {
+        if let Err(error) = outcome {
+            failures.push(format!("{name}: {error}"));
+        }
+    };
+    check("the order of events", order(&make()).await);
+    check("call() against stream()", same(&make(), &make()).await);
+    check("a stream dropped in the middle", dropped(&make()).await);
+    check("two streams at once", concurrent(&make()).await);
+    check("identity", identity(&make()));
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Other, failures.join("\n")))
+}
+
+fn ask(text: &str) -> ModelRequest {
+    ModelRequest::new(format!("Say only: {text}")).with_max_tokens(64)
+}
+
+fn wrong(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Other, text)
+}
+
+async fn collect(mut stream: ModelStream) -> Result<Vec<ModelEvent>> {
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(event?);
+    }
+    Ok(events)
+}
+
+fn well_formed(events: &[ModelEvent]) -> Result<()> {
+    if !matches!(events.first(), Some(ModelEvent::Start(_))) {
+        return Err(wrong(format!(
+            "begins with {:?}, not Start",
+            events.first()
+        )));
+    }
+    let starts = events
+        .iter()
+        .filter(|e| matches!(e, ModelEvent::Start(_)))
+        .count();
+    let restarts = events
+        .iter()
+        .filter(|e| matches!(e, ModelEvent::Restart))
+        .count();
+    if starts > 1 + restarts {
+        return Err(wrong(format!("{starts} Start events")));
+    }
+    let stops = events
+        .iter()
+        .filter(|e| matches!(e, ModelEvent::Stop { .. }))
+        .count();
+    if stops != 1 {
+        return Err(wrong(format!("{stops} Stop events")));
+    }
+    if !matches!(events.last(), Some(ModelEvent::Stop { .. })) {
+        return Err(wrong(format!("ends with {:?}, not Stop", events.last())));
+    }
+    usage(events)?;
+    calls(events)
+}
+
+/// A report, once given, is not taken back; none at all is fine.
+fn usage(events: &[ModelEvent]) -> Result<()> {
+    let reports: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            ModelEvent::Usage(usage) => Some(usage),
+            _ => None,
+        })
+        .collect();
+    match reports.last() {
+        Some(last) if last.is_zero() && reports.iter().any(|usage| !usage.is_zero()) => {
+            Err(wrong("the last usage report takes back the ones before"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A call that began is given whole, or not at all, and never without an id or a name.
+fn calls(events: &[ModelEvent]) -> Result<()> {
+    let mut ids = Vec::new();
+    for event in events {
+        if let ModelEvent::ToolCall(call) = event {
+            if call.id.is_empty() || call.name.is_empty() {
+                return Err(wrong(format!("a call without an id or a name: {call:?}")));
+            }
+            if ids.contains(&&call.id) {
+                return Err(wrong(format!("two calls with the id {:?}", call.id)));
+            }
+            ids.push(&call.id);
+        }
+    }
+    Ok(())
+}
+
+fn fold(events: Vec<ModelEvent>) -> Result<ModelResponse> {
+    let mut fold = ResponseFold::new();
+    events.into_iter().for_each(|event| fold.push(event));
+    fold.finish()
+}
+
+async fn order<M: Model>(model: &M) -> Result<()> {
+    well_formed(&collect(model.stream(ask("apple")).await?).await?)
+}
+
+async fn same<M: Model>(one: &M, other: &M) -> Result<()> {
+    let streamed = fold(collect(one.stream(ask("apple")).await?).await?)?;
+    let called = other.call(ask("apple")).await?;
+    if streamed.content != called.content || streamed.stop_reason != called.stop_reason {
+        return Err(wrong(format!(
+            "{streamed:?} was streamed, {called:?} came from call()"
+        )));
+    }
+    Ok(())
+}
+
+async fn dropped<M: Model>(model: &M) -> Result<()> {
+    let mut stream = model.stream(ask("apple")).await?;
+    if let Some(first) = stream.next().await {
+        first?;
+    }
+    drop(stream);
+    well_formed(&collect(model.stream(ask("pear")).await?).await?)
+}
+
+async fn concurrent<M: Model>(model: &M) -> Result<()> {
+    let (one, two) =
+        futures::future::join(model.stream(ask("apple")), model.stream(ask("pear"))).await;
+    let (mut one, mut two) = (one?, two?);
+    let (mut from_one, mut from_two) = (Vec::new(), Vec::new());
+    let (mut open_one, mut open_two) = (true, true);
+    while open_one || open_two {
+        // Turn by turn, so that the two are truly in each other's way.
+        for (stream, events, open) in [
+            (&mut one, &mut from_one, &mut open_one),
+            (&mut two, &mut from_two, &mut open_two),
+        ] {
+            if *open {
+                match stream.next().await {
+                    Some(event) => events.push(event?),
+                    None => *open = false,
+                }
+            }
+        }
+    }
+    well_formed(&from_one)?;
+    well_formed(&from_two)?;
+    let (one, two) = (fold(from_one)?, fold(from_two)?);
+    let mixed = |text: &str, own: &str, other: &str| text.contains(other) && !text.contains(own);
+    if mixed(&one.text(), "apple", "pear") || mixed(&two.text(), "pear", "apple") {
+        return Err(wrong(format!(
+            "{:?} answers \"apple\", {:?} \"pear\"",
+            one.text(),
+            two.text()
+        )));
+    }
+    Ok(())
+}
+
+fn identity<M: Model>(model: &M) -> Result<()> {
+    if model.id().is_empty() {
+        return Err(wrong("the id is empty"));
+    }
+    if model.profile().context_window == 0 || model.profile().max_output_tokens == 0 {
+        return Err(wrong("a limit of the profile is 0"));
+    }
+    Ok(())
+}

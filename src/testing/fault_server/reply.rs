@@ -1,0 +1,244 @@
+//! What the server answers, byte by byte.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+/// One thing a reply does with its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Writes these bytes of the body at once.
+    Send(Bytes),
+    /// Waits on tokio's clock.
+    Pause(Duration),
+    /// Keeps the connection open and says nothing more, until the client goes.
+    Stall,
+    /// Ends the connection with a TCP reset.
+    Reset,
+    /// Ends the connection in order, whatever was promised.
+    Close,
+    /// Writes bytes that look random and are the same for the same seed.
+    Garbage {
+        /// How many.
+        len: usize,
+        /// Where the sequence starts.
+        seed: u64,
+    },
+}
+
+/// How the client learns where the body ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Framing {
+    /// Each write is a chunk; the connection stays open.
+    #[default]
+    Chunked,
+    /// The length is said before; the connection stays open.
+    ContentLength,
+    /// The end of the connection is the end of the body.
+    UntilClose,
+}
+
+/// A scripted answer: status, headers, and what happens to the body.
+///
+/// ```
+/// use std::time::Duration;
+/// use agentcore::testing::Reply;
+///
+/// let torn = Reply::sse(["data: {\"a\":1}\n\n", "data: [DONE]\n\n"])
+///     .split_at([3, 9])
+///     .pause(Duration::from_millis(10))
+///     .reset();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) actions: Vec<Action>,
+    pub(super) framing: Framing,
+    /// Whether a status line and headers are written at all.
+    pub(super) head: bool,
+}
+
+impl Reply {
+    /// An empty answer with this status.
+    pub fn new(status: u16) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            actions: Vec::new(),
+            framing: Framing::default(),
+            head: true,
+        }
+    }
+
+    /// Not even a status line: what is sent is all there is on the wire.
+    pub fn raw() -> Self {
+        Self {
+            head: false,
+            framing: Framing::UntilClose,
+            ..Self::new(0)
+        }
+    }
+
+    /// A body of JSON text, with its length.
+    pub fn json(status: u16, body: impl Into<String>) -> Self {
+        Self::new(status)
+            .header("content-type", "application/json")
+            .framing(Framing::ContentLength)
+            .send(body.into())
+    }
+
+    /// A stream of server-sent events, one write for each item. The items are the text of the
+    /// events as they are, `data: ` and empty lines included.
+    pub fn sse<I: IntoIterator<Item = S>, S: Into<String>>(events: I) -> Self {
+        events.into_iter().fold(
+            Self::new(200).header("content-type", "text/event-stream"),
+            |reply, event| reply.send(event.into()),
+        )
+    }
+
+    /// A stream of JSON lines, one write for each item; the line ends are added.
+    pub fn ndjson<I: IntoIterator<Item = S>, S: Into<String>>(lines: I) -> Self {
+        lines.into_iter().fold(
+            Self::new(200).header("content-type", "application/x-ndjson"),
+            |reply, line| reply.send(line.into() + "\n"),
+        )
+    }
+
+    /// The same reply with a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same reply with another framing.
+    #[must_use]
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+
+    /// Then writes `bytes`.
+    #[must_use]
+    pub fn send(self, bytes: impl Into<Bytes>) -> Self {
+        self.then(Action::Send(bytes.into()))
+    }
+
+    /// Then waits on tokio's clock.
+    #[must_use]
+    pub fn pause(self, wait: Duration) -> Self {
+        self.then(Action::Pause(wait))
+    }
+
+    /// Then keeps the connection open and says nothing more.
+    #[must_use]
+    pub fn stall(self) -> Self {
+        self.then(Action::Stall)
+    }
+
+    /// Then resets the connection.
+    #[must_use]
+    pub fn reset(self) -> Self {
+        self.then(Action::Reset)
+    }
+
+    /// Then closes the connection, even when the body is not complete.
+    #[must_use]
+    pub fn close(self) -> Self {
+        self.then(Action::Close)
+    }
+
+    /// Then writes `len` bytes of garbage.
+    #[must_use]
+    pub fn garbage(self, len: usize, seed: u64) -> Self {
+        self.then(Action::Garbage { len, seed })
+    }
+
+    /// Then does `action`.
+    #[must_use]
+    pub fn then(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    /// Cuts all writes so far at these offsets of the body, and nowhere else.
+    #[must_use]
+    pub fn split_at(mut self, offsets: impl IntoIterator<Item = usize>) -> Self {
+        let mut offsets: Vec<usize> = offsets.into_iter().collect();
+        offsets.sort_unstable();
+        let mut body = self.take_body();
+        let mut done = 0;
+        for offset in offsets {
+            let piece = body.split_to(offset.saturating_sub(done).min(body.len()));
+            done += piece.len();
+            self = self.send_some(piece);
+        }
+        self.send_some(body)
+    }
+
+    /// Cuts all writes so far into pieces of `len` bytes.
+    ///
+    /// # Panics
+    ///
+    /// When `len` is 0.
+    #[must_use]
+    pub fn every(self, len: usize) -> Self {
+        assert!(len > 0, "a piece has at least one byte");
+        let total = self.body_len();
+        self.split_at((len..total).step_by(len))
+    }
+
+    /// Keeps the first `len` bytes of the body and drops the rest of the reply.
+    #[must_use]
+    pub fn truncate(mut self, len: usize) -> Self {
+        let body = self.take_body();
+        self.actions.clear();
+        let end = len.min(body.len());
+        self.send_some(body.slice(..end))
+    }
+
+    /// How many bytes of the body are scripted.
+    pub fn body_len(&self) -> usize {
+        let sizes = self.actions.iter().map(|action| match action {
+            Action::Send(bytes) => bytes.len(),
+            Action::Garbage { len, .. } => *len,
+            _ => 0,
+        });
+        sizes.sum()
+    }
+
+    fn send_some(self, bytes: Bytes) -> Self {
+        if bytes.is_empty() {
+            self
+        } else {
+            self.send(bytes)
+        }
+    }
+
+    fn take_body(&mut self) -> Bytes {
+        let mut body = Vec::new();
+        self.actions.retain(|action| match action {
+            Action::Send(bytes) => {
+                body.extend_from_slice(bytes);
+                false
+            }
+            _ => true,
+        });
+        body.into()
+    }
+}
+
+/// `len` bytes of a xorshift sequence.
+pub(super) fn garbage(len: usize, seed: u64) -> Bytes {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}

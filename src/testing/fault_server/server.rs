@@ -1,0 +1,202 @@
+//! The listener and what it knows.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::error::Result;
+use crate::util::sync::lock;
+
+use super::connection;
+use super::received::Received;
+use super::reply::Reply;
+
+/// A server on a free loopback port that gives scripted [`Reply`]s, in order, one a request.
+///
+/// A request for which none is left gets the [`fallback`](Self::fallback), and without one a
+/// status 500 that says so. Everything that arrives is kept. It runs on the runtime it was
+/// started on and ends, with all its connections, when it is dropped.
+pub struct FaultServer {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    listener: AbortHandle,
+}
+
+pub(super) struct Shared {
+    state: Mutex<State>,
+    counts: watch::Sender<Counts>,
+}
+
+#[derive(Default)]
+struct State {
+    replies: VecDeque<Reply>,
+    fallback: Option<Reply>,
+    requests: Vec<Received>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    requests: usize,
+    accepted: usize,
+    open: usize,
+}
+
+impl FaultServer {
+    /// Starts a server without replies.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when no loopback port can be had.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn start() -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            counts: watch::Sender::default(),
+        });
+        let task = tokio::spawn(accept(listener, shared.clone()));
+        Ok(Self {
+            addr,
+            shared,
+            listener: task.abort_handle(),
+        })
+    }
+
+    /// The server's address.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The server's base URL, without a slash at its end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Puts a reply at the end of the script.
+    pub fn reply(&self, reply: Reply) {
+        lock(&self.shared.state).replies.push_back(reply);
+    }
+
+    /// Sets the reply to every request behind the end of the script.
+    pub fn fallback(&self, reply: Reply) {
+        lock(&self.shared.state).fallback = Some(reply);
+    }
+
+    /// Puts a well-formed Messages API stream with this text at the end of the script.
+    pub fn anthropic_text(&self, text: &str) {
+        self.reply(Reply::anthropic_text(text));
+    }
+
+    /// Puts a well-formed Chat Completions stream with this text at the end of the script.
+    pub fn openai_text(&self, text: &str) {
+        self.reply(Reply::openai_text(text));
+    }
+
+    /// How many scripted replies are left.
+    pub fn remaining(&self) -> usize {
+        lock(&self.shared.state).replies.len()
+    }
+
+    /// Every request so far, in order of arrival.
+    pub fn requests(&self) -> Vec<Received> {
+        lock(&self.shared.state).requests.clone()
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.shared.counts.borrow().accepted
+    }
+
+    /// How many connections are open now.
+    pub fn open_connections(&self) -> usize {
+        self.shared.counts.borrow().open
+    }
+
+    /// Waits until `count` requests have arrived.
+    pub async fn received(&self, count: usize) {
+        self.until(|counts| counts.requests >= count).await;
+    }
+
+    /// Waits until no connection is open: clients and replies are done.
+    pub async fn all_closed(&self) {
+        self.until(|counts| counts.open == 0).await;
+    }
+
+    async fn until(&self, done: impl Fn(&Counts) -> bool) {
+        // The sender lives in `shared`, so the channel is never closed while `self` is there.
+        drop(self.shared.counts.subscribe().wait_for(done).await);
+    }
+}
+
+impl Drop for FaultServer {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+impl fmt::Debug for FaultServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultServer")
+            .field("addr", &self.addr)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Keeps a request and says what to answer.
+    pub(super) fn next(&self, request: Received) -> Reply {
+        let mut state = lock(&self.state);
+        state.requests.push(request);
+        let reply = state
+            .replies
+            .pop_front()
+            .or_else(|| state.fallback.clone())
+            .unwrap_or_else(|| Reply::json(500, r#"{"error":"no reply is scripted"}"#));
+        drop(state);
+        self.counts.send_modify(|counts| counts.requests += 1);
+        reply
+    }
+
+    /// Counts a connection as open while the guard lives.
+    pub(super) fn opened(self: &Arc<Self>) -> Open {
+        self.counts.send_modify(|counts| counts.open += 1);
+        Open(self.clone())
+    }
+}
+
+pub(super) struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.counts.send_modify(|counts| counts.open -= 1);
+    }
+}
+
+/// Dropping this future drops the set, which ends every connection's task.
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                // A client that went before it was accepted is no reason to stop.
+                let Ok((socket, _)) = accepted else { continue };
+                let mut number = 0;
+                shared.counts.send_modify(|counts| {
+                    number = counts.accepted;
+                    counts.accepted += 1;
+                });
+                connections.spawn(connection::serve(socket, number, shared.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}

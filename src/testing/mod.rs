@@ -1,0 +1,49 @@
+//! Models, servers and suites for tests, offline and repeatable.
+//!
+//! | | for |
+//! |---|---|
+//! | [`ScriptedModel`] | an agent's test: each call takes the next step of a script, strictly |
+//! | [`FunctionModel`] | an answer computed from the request |
+//! | [`StrictModel`] | refusing every request that a provider would refuse |
+//! | [`Cassette`] | recording a real model once and replaying it |
+//! | [`FaultServer`] | a provider over real sockets that splits, stalls, resets and sends garbage |
+//! | [`conformance`] | holding one's own implementation against the contract |
+//!
+//! ```
+//! use agentcore::testing::ScriptedModel;
+//! use agentcore::{Model, ModelRequest};
+//! use serde_json::json;
+//!
+//! # let run = async {
+//! let model = ScriptedModel::new()
+//!     .call("add", json!({"a": 2, "b": 2}))
+//!     .expect(|request| assert_eq!(request.messages.last_content(), "4"))
+//!     .say("The sum is 4.");
+//! let first = Model::call(&model, ModelRequest::new("2+2?")).await?;
+//! assert_eq!(&*first.tool_calls().next().unwrap().id, "call_1");
+//! let second = Model::call(&model, ModelRequest::new("4")).await?;
+//! assert_eq!(second.text(), "The sum is 4.");
+//! model.verify()?;
+//! # Ok::<(), agentcore::Error>(()) };
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+//! # Ok::<(), agentcore::Error>(())
+//! ```
+
+mod cassette;
+pub mod conformance;
+mod events;
+#[cfg(feature = "http")]
+pub mod fault_server;
+mod function;
+mod rules;
+mod script;
+mod scripted;
+mod strict;
+
+pub use cassette::Cassette;
+#[cfg(feature = "http")]
+pub use fault_server::{FaultServer, Reply};
+pub use function::FunctionModel;
+pub use script::Step;
+pub use scripted::ScriptedModel;
+pub use strict::StrictModel;

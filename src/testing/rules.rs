@@ -1,0 +1,195 @@
+//! What providers demand of a request, written down a second time.
+//!
+//! Nothing here uses the crate's own validation: the two implementations check each other.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::message::{Message, Part};
+use crate::model::ModelRequest;
+
+/// Every broken rule of `request`, in order. `thinking` are the reasoning blocks that may appear.
+pub(super) fn violations(request: &ModelRequest, thinking: &HashSet<String>) -> Vec<String> {
+    let mut out = Vec::new();
+    if request.max_tokens == Some(0) {
+        out.push("max_tokens is 0".to_owned());
+    }
+    tools(request, &mut out);
+    order(request, &mut out);
+    pairs(request, &mut out);
+    for (at, message) in request.messages.iter().enumerate() {
+        contents(at, message, thinking, &mut out);
+    }
+    out
+}
+
+/// `[A-Za-z0-9_-]{1,64}`, which both large APIs demand.
+fn is_tool_name(name: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..=64).contains(&name.len()) && name.bytes().all(legal)
+}
+
+fn tools(request: &ModelRequest, out: &mut Vec<String>) {
+    let mut names = HashSet::new();
+    for (at, tool) in request.tools.iter().enumerate() {
+        if !is_tool_name(&tool.name) {
+            out.push(format!(
+                "tools[{at}]: {:?} is not a legal tool name",
+                tool.name
+            ));
+        }
+        if !names.insert(&tool.name) {
+            out.push(format!("tools[{at}]: a second tool named {:?}", tool.name));
+        }
+        if tool.parameters.get("type") != Some(&Value::from("object")) {
+            out.push(format!(
+                "tools[{at}]: the schema of {:?} is not an object's",
+                tool.name
+            ));
+        }
+    }
+}
+
+/// The side of the conversation a message is on: results travel inside a user turn.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    User,
+    Results,
+    Assistant,
+}
+
+fn order(request: &ModelRequest, out: &mut Vec<String>) {
+    let mut last = None;
+    for (at, message) in request.messages.iter().enumerate() {
+        let side = match message {
+            Message::System(_) => {
+                if last.is_some() {
+                    out.push(format!(
+                        "message[{at}]: a system message inside the conversation"
+                    ));
+                }
+                continue;
+            }
+            Message::User(_) => Side::User,
+            Message::Tool(_) => Side::Results,
+            Message::Assistant(_) => Side::Assistant,
+        };
+        match (last, side) {
+            (None, Side::User) => {}
+            (None, _) => out.push(format!(
+                "message[{at}]: the conversation begins with a message of the role {}",
+                message.role()
+            )),
+            (Some(Side::Assistant), Side::Assistant) => {
+                out.push(format!("message[{at}]: two assistant messages in a row"));
+            }
+            (Some(Side::User), Side::Results) => {
+                out.push(format!(
+                    "message[{at}]: a tool result behind a user message"
+                ));
+            }
+            _ => {}
+        }
+        last = Some(side);
+    }
+    if last.is_none() {
+        out.push("there is no message to answer".into());
+    }
+}
+
+fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
+    let mut seen = HashSet::new();
+    // The calls of the last assistant message that wait for a result, with that message's index.
+    let mut open: Vec<(usize, &str, &str)> = Vec::new();
+    let mut answered: Vec<&str> = Vec::new();
+    for (at, message) in request.messages.iter().enumerate() {
+        if let Message::Tool(result) = message {
+            let id = &*result.tool_call_id;
+            match open.iter().position(|(_, open, _)| *open == id) {
+                Some(found) => {
+                    let (_, _, name) = open.remove(found);
+                    answered.push(id);
+                    if !result.name.is_empty() && *result.name != *name {
+                        out.push(format!(
+                            "message[{at}]: the result of {id:?} names the tool {:?}, the call {name:?}",
+                            result.name
+                        ));
+                    }
+                }
+                None if answered.contains(&id) => {
+                    out.push(format!("message[{at}]: a second result for {id:?}"));
+                }
+                None => out.push(format!(
+                    "message[{at}]: a result for {id:?}, which was not called"
+                )),
+            }
+            continue;
+        }
+        close(&mut open, out);
+        answered.clear();
+        for call in message.tool_calls() {
+            if call.id.is_empty() {
+                out.push(format!("message[{at}]: a call without an id"));
+            } else if !seen.insert(&*call.id) {
+                out.push(format!(
+                    "message[{at}]: the call id {:?} is used twice",
+                    call.id
+                ));
+            }
+            open.push((at, &call.id, &call.name));
+        }
+    }
+    close(&mut open, out);
+}
+
+fn close(open: &mut Vec<(usize, &str, &str)>, out: &mut Vec<String>) {
+    for (at, id, _) in open.drain(..) {
+        out.push(format!(
+            "message[{at}]: the call {id:?} has no result right behind it"
+        ));
+    }
+}
+
+fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut Vec<String>) {
+    let parts = message.content().parts();
+    if parts.is_empty() {
+        out.push(format!("message[{at}]: empty content"));
+    }
+    let assistant = matches!(message, Message::Assistant(_));
+    for part in parts {
+        match part {
+            Part::Text(text) if text.is_empty() => {
+                out.push(format!("message[{at}]: an empty text block"));
+            }
+            Part::ToolCall(_) | Part::Thinking(_) if !assistant => {
+                out.push(format!(
+                    "message[{at}]: a {} message with a block only the model may write",
+                    message.role()
+                ));
+            }
+            Part::ToolCall(call) => {
+                if !is_tool_name(&call.name) {
+                    out.push(format!(
+                        "message[{at}]: {:?} is not a legal tool name",
+                        call.name
+                    ));
+                }
+                // Text that was not JSON stands beside `null` and is encoded as an object.
+                let unparsed = call.raw_args.is_some() && call.args.is_null();
+                if !call.args.is_object() && !unparsed {
+                    out.push(format!(
+                        "message[{at}]: the arguments of {:?} are not an object",
+                        call.id
+                    ));
+                }
+            }
+            Part::Thinking(block) if !thinking.contains(block.raw.get()) => {
+                out.push(format!(
+                    "message[{at}]: a thinking block that this model did not write, or not so"
+                ));
+            }
+            _ => {}
+        }
+    }
+}

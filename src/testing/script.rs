@@ -1,0 +1,215 @@
+//! One step of a [`ScriptedModel`](super::ScriptedModel).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::message::{Part, ProviderBlock, ToolCall};
+use crate::model::{ModelEvent, ResponseHead, StopReason};
+use crate::usage::Usage;
+
+use super::events;
+
+/// What a scripted model does in one call.
+///
+/// ```
+/// use agentcore::Usage;
+/// use agentcore::testing::{ScriptedModel, Step};
+/// use serde_json::json;
+///
+/// let step = Step::text("Let me look.")
+///     .and_call("read_file", json!({"path": "notes.txt"}))
+///     .usage(Usage::new(100, 20));
+/// let model = ScriptedModel::new().step(step);
+/// # model.allow_unused();
+/// ```
+#[derive(Debug, Default)]
+pub struct Step {
+    pieces: Vec<Piece>,
+    failure: Option<Error>,
+    exact: Option<Vec<Result<ModelEvent>>>,
+    stop: Option<StopReason>,
+    pub(super) usage: Option<Usage>,
+    pub(super) delay: Duration,
+    pub(super) hangs: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Call { name: Arc<str>, raw: String },
+    Whole(ToolCall),
+    Event(ModelEvent),
+}
+
+impl Step {
+    /// An answer with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A text, streamed word by word.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new().piece(Piece::Text(text.into()))
+    }
+
+    /// A tool call.
+    pub fn call(name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
+        Self::new().and_call(name, args)
+    }
+
+    /// The call fails before the stream begins.
+    pub fn fail(error: Error) -> Self {
+        Self {
+            failure: Some(error),
+            ..Self::new()
+        }
+    }
+
+    /// Exactly these events: no `Start`, no `Stop` and no id is added.
+    pub fn exactly(events: Vec<Result<ModelEvent>>) -> Self {
+        Self {
+            exact: Some(events),
+            ..Self::new()
+        }
+    }
+
+    /// The same step with more text.
+    #[must_use]
+    pub fn and_text(self, text: impl Into<String>) -> Self {
+        self.piece(Piece::Text(text.into()))
+    }
+
+    /// The same step with a tool call behind the rest. Its id is the model's next `call_N`.
+    #[must_use]
+    pub fn and_call(self, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
+        let args: Value = args.into();
+        self.and_call_raw(name, args.to_string())
+    }
+
+    /// As [`and_call`](Self::and_call), with the arguments as the model would write them: not
+    /// necessarily JSON.
+    #[must_use]
+    pub fn and_call_raw(self, name: impl Into<Arc<str>>, raw: impl Into<String>) -> Self {
+        let (name, raw) = (name.into(), raw.into());
+        self.piece(Piece::Call { name, raw })
+    }
+
+    /// The same step with this very call, its id included.
+    #[must_use]
+    pub fn and_tool_call(self, call: ToolCall) -> Self {
+        self.piece(Piece::Whole(call))
+    }
+
+    /// The same step with reasoning: shown, and kept as `block`.
+    #[must_use]
+    pub fn and_thinking(self, shown: impl Into<String>, block: ProviderBlock) -> Self {
+        self.piece(Piece::Event(ModelEvent::Thinking(shown.into())))
+            .piece(Piece::Event(ModelEvent::Part(Part::Thinking(block))))
+    }
+
+    /// The same step with any event.
+    #[must_use]
+    pub fn and_event(self, event: ModelEvent) -> Self {
+        self.piece(Piece::Event(event))
+    }
+
+    /// The same step with this usage.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// The same step with this stop reason instead of `ToolUse` or `EndTurn`.
+    #[must_use]
+    pub fn stop(mut self, reason: StopReason) -> Self {
+        self.stop = Some(reason);
+        self
+    }
+
+    /// The same step after a wait on tokio's clock.
+    #[must_use]
+    pub fn delayed(mut self, wait: Duration) -> Self {
+        self.delay = wait;
+        self
+    }
+
+    /// The same step, whose stream then neither ends nor says anything.
+    #[must_use]
+    pub fn then_hang(mut self) -> Self {
+        self.hangs = true;
+        self
+    }
+
+    fn piece(mut self, piece: Piece) -> Self {
+        self.pieces.push(piece);
+        self
+    }
+
+    /// The events of this step as the `number`th call of its model.
+    ///
+    /// # Errors
+    ///
+    /// The failure it was built with.
+    pub(super) fn play(
+        self,
+        number: usize,
+        mut next_id: impl FnMut() -> Arc<str>,
+    ) -> Result<Vec<Result<ModelEvent>>> {
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        if let Some(exact) = self.exact {
+            return Ok(exact);
+        }
+        let mut out = Vec::new();
+        let mut index = 0;
+        for piece in self.pieces {
+            let call = match piece {
+                Piece::Text(text) => {
+                    out.extend(events::words(&text).map(ModelEvent::Text));
+                    continue;
+                }
+                Piece::Event(event) => {
+                    out.push(event);
+                    continue;
+                }
+                Piece::Call { name, raw } => ToolCall::from_raw(next_id(), name, raw),
+                Piece::Whole(call) => call,
+            };
+            out.extend(events::call(index, call));
+            index += 1;
+        }
+        let stop = out
+            .iter()
+            .position(|e| matches!(e, ModelEvent::Stop { .. }));
+        if let Some(usage) = self.usage {
+            out.insert(stop.unwrap_or(out.len()), ModelEvent::Usage(usage));
+        }
+        if let (None, Some(reason)) = (stop, self.stop) {
+            out.push(ModelEvent::stop(reason));
+        }
+        let head = ResponseHead::new(format!("response_{number}"), "scripted");
+        let mut out = events::complete(out.into_iter().map(Ok).collect(), head);
+        if self.hangs {
+            out.retain(|event| !matches!(event, Ok(ModelEvent::Stop { .. })));
+        }
+        Ok(out)
+    }
+}
+
+impl From<Vec<ModelEvent>> for Step {
+    /// These events, with `Start` and `Stop` added where they are missing.
+    fn from(events: Vec<ModelEvent>) -> Self {
+        events.into_iter().fold(Self::new(), Self::and_event)
+    }
+}
+
+impl From<&str> for Step {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}

@@ -1,0 +1,322 @@
+//! A model that follows a script.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Model, ModelEvent, ModelProfile, ModelRequest, ModelStream};
+use crate::usage::Usage;
+use crate::util::panic;
+use crate::util::sync::lock;
+
+use super::script::Step;
+
+/// A model that follows a script, strictly: each call takes the next step, a call without a step
+/// fails, and so does a step without a call.
+///
+/// Text streams word by word, ids count up (`call_1`, `call_2`, ...), and every request is kept.
+/// Clones are handles to the same script: give one to the agent and keep one. By hand it is asked
+/// with `Model::call(&model, request)`, as [`call`](Self::call) here adds a step.
+///
+/// When the last handle is dropped while something is wrong (steps were left, a call came
+/// unexpectedly, an expectation failed), the drop panics, unless [`verify`](Self::verify) or
+/// [`assert_finished`](Self::assert_finished) said so before or the thread is panicking already.
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{Model, ModelRequest};
+///
+/// # let run = async {
+/// let model = ScriptedModel::new()
+///     .expect(|request| assert_eq!(request.messages.len(), 1))
+///     .say("Hello!");
+/// assert_eq!(Model::call(&model, ModelRequest::new("Hi")).await?.text(), "Hello!");
+/// assert!(Model::call(&model, ModelRequest::new("Hi")).await.is_err());
+/// assert_eq!(model.requests().len(), 2);
+/// assert!(model.verify().is_err());
+/// # Ok::<(), agentcore::Error>(()) };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ScriptedModel {
+    shared: Arc<Shared>,
+    id: Arc<str>,
+    profile: Arc<ModelProfile>,
+}
+
+type Expectation = Box<dyn Fn(&ModelRequest) + Send + Sync>;
+
+struct Shared(Mutex<Script>);
+
+#[derive(Default)]
+struct Script {
+    steps: VecDeque<(Vec<Expectation>, Step)>,
+    /// Expectations that wait for the step they belong to.
+    pending: Vec<Expectation>,
+    added: usize,
+    usage: Option<Usage>,
+    requests: Vec<ModelRequest>,
+    calls: usize,
+    failures: Vec<String>,
+    checked: bool,
+}
+
+impl ScriptedModel {
+    /// A model with an empty script, under the id `scripted:model`.
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared(Mutex::default())),
+            id: "scripted:model".into(),
+            profile: Arc::default(),
+        }
+    }
+
+    /// Then answers with a text.
+    #[must_use]
+    pub fn say(self, text: impl Into<String>) -> Self {
+        self.step(Step::text(text))
+    }
+
+    /// Then calls one tool.
+    #[must_use]
+    pub fn call(self, name: impl Into<Arc<str>>, args: Value) -> Self {
+        self.step(Step::call(name, args))
+    }
+
+    /// Then calls several tools in one turn.
+    #[must_use]
+    pub fn calls<N: Into<Arc<str>>>(self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let step = calls
+            .into_iter()
+            .fold(Step::new(), |step, (name, args)| step.and_call(name, args));
+        self.step(step)
+    }
+
+    /// Then does this step. A `Vec<ModelEvent>` is one too; it is given the `Start` and `Stop`
+    /// it lacks.
+    #[must_use]
+    pub fn step(self, step: impl Into<Step>) -> Self {
+        let mut script = self.script();
+        let expectations = std::mem::take(&mut script.pending);
+        script.steps.push_back((expectations, step.into()));
+        script.added += 1;
+        drop(script);
+        self
+    }
+
+    /// Then fails before its stream begins.
+    #[must_use]
+    pub fn fail(self, error: Error) -> Self {
+        self.step(Step::fail(error))
+    }
+
+    /// Then streams exactly these events and errors: without a `Stop` the stream is truncated.
+    #[must_use]
+    pub fn events(self, events: Vec<Result<ModelEvent>>) -> Self {
+        self.step(Step::exactly(events))
+    }
+
+    /// Then begins a stream that neither says anything nor ends.
+    #[must_use]
+    pub fn hang(self) -> Self {
+        self.step(Step::new().then_hang())
+    }
+
+    /// Checks the request of the step that is added next. An assertion that fails makes that
+    /// call fail and is reported by [`verify`](Self::verify).
+    #[must_use]
+    pub fn expect(self, check: impl Fn(&ModelRequest) + Send + Sync + 'static) -> Self {
+        self.script().pending.push(Box::new(check));
+        self
+    }
+
+    /// Sets the usage of the step added last; before the first step, of every step that has none
+    /// of its own.
+    #[must_use]
+    pub fn with_usage(self, usage: Usage) -> Self {
+        let mut script = self.script();
+        match script.steps.back_mut() {
+            Some((_, step)) => step.usage = Some(usage),
+            None => script.usage = Some(usage),
+        }
+        drop(script);
+        self
+    }
+
+    /// Lets the step added last wait, on tokio's clock, before it answers. Without a step there
+    /// is nothing to delay.
+    #[must_use]
+    pub fn delayed(self, wait: Duration) -> Self {
+        if let Some((_, step)) = self.script().steps.back_mut() {
+            step.delay = wait;
+        }
+        self
+    }
+
+    /// The same model under another id. Handles cloned before keep theirs.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// The same model with another profile. Handles cloned before keep theirs.
+    #[must_use]
+    pub fn with_profile(mut self, profile: ModelProfile) -> Self {
+        self.profile = Arc::new(profile);
+        self
+    }
+
+    /// Every request so far, those that failed included.
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.script().requests.clone()
+    }
+
+    /// How many steps are left.
+    pub fn remaining(&self) -> usize {
+        self.script().steps.len()
+    }
+
+    /// Lets the drop of the last handle pass in silence, whatever is wrong.
+    pub fn allow_unused(&self) {
+        self.script().checked = true;
+    }
+
+    /// Whether the script was followed to its end.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Other`] with everything that is wrong: steps left, unexpected calls, failed
+    /// expectations.
+    pub fn verify(&self) -> Result<()> {
+        let mut script = self.script();
+        script.checked = true;
+        match script.problem() {
+            Some(problem) => Err(Error::new(ErrorKind::Other, problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`verify`](Self::verify), for tests.
+    ///
+    /// # Panics
+    ///
+    /// When the script was not followed to its end.
+    #[track_caller]
+    pub fn assert_finished(&self) {
+        if let Err(error) = self.verify() {
+            panic!("{error}");
+        }
+    }
+
+    fn script(&self) -> std::sync::MutexGuard<'_, Script> {
+        lock(&self.shared.0)
+    }
+
+    fn fail_with(&self, text: String) -> Error {
+        self.script().failures.push(text.clone());
+        Error::new(ErrorKind::Other, text)
+    }
+}
+
+impl Script {
+    fn problem(&self) -> Option<String> {
+        let mut problems = self.failures.clone();
+        if !self.steps.is_empty() {
+            problems.push(format!(
+                "{} of {} scripted steps were not used",
+                self.steps.len(),
+                self.added,
+            ));
+        }
+        if !self.pending.is_empty() {
+            problems.push("an expectation has no step after it".into());
+        }
+        (!problems.is_empty()).then(|| format!("scripted model: {}", problems.join("; ")))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let script = self.0.get_mut().unwrap_or_else(|e| e.into_inner());
+        if script.checked || std::thread::panicking() {
+            return;
+        }
+        if let Some(problem) = script.problem() {
+            panic!("{problem}");
+        }
+    }
+}
+
+impl Default for ScriptedModel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedModel")
+            .field("id", &self.id)
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Model for ScriptedModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        let (number, next, usage) = {
+            let mut script = self.script();
+            script.requests.push(request.clone());
+            let number = script.requests.len();
+            (number, script.steps.pop_front(), script.usage)
+        };
+        let Some((expectations, mut step)) = next else {
+            return Err(self.fail_with(format!(
+                "call {number} was not expected: the script has no step left for it \
+                 (the request's last message is {:?})",
+                request.messages.last_content(),
+            )));
+        };
+        for expectation in expectations {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| expectation(&request))) {
+                let text = panic::message(&*payload);
+                return Err(self.fail_with(format!("call {number}: {text}")));
+            }
+        }
+        step.usage = step.usage.or(usage);
+        if !step.delay.is_zero() {
+            tokio::time::sleep(step.delay).await;
+        }
+        let hangs = step.hangs;
+        let events = step.play(number, || {
+            let mut script = self.script();
+            script.calls += 1;
+            format!("call_{}", script.calls).into()
+        })?;
+        let events = stream::iter(events);
+        Ok(if hangs {
+            events.chain(stream::pending()).boxed()
+        } else {
+            events.boxed()
+        })
+    }
+}

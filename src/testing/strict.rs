@@ -1,0 +1,132 @@
+//! A model that refuses what a provider would refuse.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Messages, Part};
+use crate::model::{Model, ModelEvent, ModelProfile, ModelRequest, ModelStream};
+use crate::util::sync::lock;
+
+use super::rules;
+
+/// Wraps a model and answers only requests that every provider would take.
+///
+/// Checked are: the pairing of calls and results, unique ids, role order, non-empty contents and
+/// texts, tool names and schemas, arguments, `max_tokens`, and that thinking blocks come back
+/// byte for byte as this model gave them (blocks from elsewhere can be declared with
+/// [`knowing`](Self::knowing)). The checks share no code with
+/// [`Messages::validate_for_model`].
+///
+/// ```
+/// use agentcore::testing::{FunctionModel, StrictModel};
+/// use agentcore::{ErrorKind, Messages, Model, ModelRequest};
+///
+/// # let run = async {
+/// let model = StrictModel::new(FunctionModel::text(|_| "hello".into()));
+/// let error = model.call(ModelRequest::new(Messages::new().ai("hi"))).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+/// assert!(model.violations()[0].starts_with("message[0]"));
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run);
+/// ```
+pub struct StrictModel<M> {
+    inner: M,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    thinking: HashSet<String>,
+    violations: Vec<String>,
+}
+
+impl<M> StrictModel<M> {
+    /// Wraps `inner`.
+    pub fn new(inner: M) -> Self {
+        Self {
+            inner,
+            seen: Arc::default(),
+        }
+    }
+
+    /// Takes the thinking blocks of an older history as this model's own.
+    #[must_use]
+    pub fn knowing(self, messages: &Messages) -> Self {
+        for part in messages.iter().flat_map(|m| m.content().parts()) {
+            remember(&self.seen, part);
+        }
+        self
+    }
+
+    /// Everything that was wrong with the requests so far, in order.
+    pub fn violations(&self) -> Vec<String> {
+        lock(&self.seen).violations.clone()
+    }
+
+    /// The wrapped model.
+    pub fn inner(&self) -> &M {
+        &self.inner
+    }
+}
+
+fn remember(seen: &Mutex<Seen>, part: &Part) {
+    if let Part::Thinking(block) = part {
+        lock(seen).thinking.insert(block.raw.get().to_owned());
+    }
+}
+
+impl<M: Clone> Clone for StrictModel<M> {
+    /// Another handle: what was seen is shared.
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            seen: self.seen.clone(),
+        }
+    }
+}
+
+impl<M: fmt::Debug> fmt::Debug for StrictModel<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StrictModel")
+            .field("inner", &self.inner)
+            .field("violations", &self.violations())
+            .finish()
+    }
+}
+
+#[async_trait]
+impl<M: Model> Model for StrictModel<M> {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        self.inner.profile()
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        {
+            let mut seen = lock(&self.seen);
+            let found = rules::violations(&request, &seen.thinking);
+            if !found.is_empty() {
+                let text = found.join("; ");
+                seen.violations.extend(found);
+                return Err(Error::new(ErrorKind::InvalidRequest, text));
+            }
+        }
+        let seen = self.seen.clone();
+        let stream = self.inner.stream(request).await?;
+        Ok(stream
+            .inspect(move |event| {
+                if let Ok(ModelEvent::Part(part)) = event {
+                    remember(&seen, part);
+                }
+            })
+            .boxed())
+    }
+}

@@ -1,0 +1,224 @@
+//! Recorded answers of the OpenAI-compatible and Ollama servers, whole, cut and torn.
+//!
+//! `llama-*` came from llama.cpp's own server with a small model, `aimock-*` from a scripted
+//! server, `documented` follows Ollama's API documentation.
+
+use agentcore::model::{ModelEvent, ModelResponse, ModelStream, ResponseFold, StopReason};
+use agentcore::providers::{ollama, openai};
+use agentcore::{Error, ErrorKind, Part, Result, Usage};
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::executor::block_on;
+use futures::stream::{self, BoxStream};
+
+type Body = BoxStream<'static, Result<Bytes>>;
+type Decode = fn(Body) -> ModelStream;
+
+const OPENAI: Decode = |body| openai::decode(body);
+const OLLAMA: Decode = |body| ollama::decode(body);
+
+const RECORDINGS: &[(&str, Decode, &[u8])] = &[
+    (
+        "llama-text",
+        OPENAI,
+        include_bytes!("../data/openai/llama-text.sse"),
+    ),
+    (
+        "llama-call",
+        OPENAI,
+        include_bytes!("../data/openai/llama-call.sse"),
+    ),
+    (
+        "llama-whole",
+        OPENAI,
+        include_bytes!("../data/openai/llama-whole.json"),
+    ),
+    (
+        "aimock-text",
+        OPENAI,
+        include_bytes!("../data/openai/aimock-text.sse"),
+    ),
+    (
+        "aimock-call",
+        OPENAI,
+        include_bytes!("../data/openai/aimock-call.sse"),
+    ),
+    (
+        "documented",
+        OLLAMA,
+        include_bytes!("../data/ollama/documented.ndjson"),
+    ),
+    (
+        "ollama-aimock-text",
+        OLLAMA,
+        include_bytes!("../data/ollama/aimock-text.ndjson"),
+    ),
+    (
+        "ollama-aimock-call",
+        OLLAMA,
+        include_bytes!("../data/ollama/aimock-call.ndjson"),
+    ),
+];
+
+fn recording(name: &str) -> (Decode, &'static [u8]) {
+    let (_, decode, bytes) = RECORDINGS.iter().find(|(own, ..)| *own == name).unwrap();
+    (*decode, bytes)
+}
+
+fn events(decode: Decode, chunks: Vec<&'static [u8]>) -> Vec<Result<ModelEvent>> {
+    let chunks = chunks
+        .into_iter()
+        .map(|chunk| Ok(Bytes::from_static(chunk)));
+    block_on(decode(stream::iter(chunks.collect::<Vec<_>>()).boxed()).collect())
+}
+
+fn whole(decode: Decode, bytes: &'static [u8]) -> Vec<ModelEvent> {
+    events(decode, vec![bytes])
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
+}
+
+fn fold(events: Vec<Result<ModelEvent>>) -> Result<ModelResponse, Error> {
+    let mut fold = ResponseFold::new();
+    for event in events {
+        fold.push(event?);
+    }
+    fold.finish()
+}
+
+fn named(name: &str) -> ModelResponse {
+    let (decode, bytes) = recording(name);
+    fold(events(decode, vec![bytes])).unwrap()
+}
+
+#[test]
+fn a_real_models_text_is_read() {
+    let response = named("llama-text");
+    assert!(
+        response.text().starts_with("I'm sorry to inform"),
+        "{}",
+        response.text()
+    );
+    assert_eq!(response.stop_reason, Some(StopReason::MaxTokens));
+    assert_eq!(response.usage, Usage::new(15, 24));
+    assert_eq!(&*response.model, "smollm2");
+    assert!(response.id.starts_with("chatcmpl-"));
+}
+
+#[test]
+fn a_real_models_call_is_read_and_its_cached_tokens_are_counted_apart() {
+    let response = named("llama-call");
+    let call = response.tool_calls().next().unwrap();
+    assert_eq!(&*call.name, "get_weather");
+    assert_eq!(call.args["city"], "Paris");
+    assert!(
+        call.raw_args
+            .as_deref()
+            .unwrap()
+            .starts_with("{\"city\": \"")
+    );
+    assert_eq!(response.stop_reason, Some(StopReason::ToolUse));
+    assert_eq!(response.usage, Usage::new(406, 37).with_cache(1, 0));
+    assert_eq!(response.usage.context_tokens(), 407);
+}
+
+#[test]
+fn an_answer_in_one_document_is_read() {
+    let response = named("llama-whole");
+    assert_eq!(
+        response.text(),
+        "I'm sorry to inform you, but as a language model"
+    );
+    assert_eq!(response.usage, Usage::new(1, 12).with_cache(14, 0));
+}
+
+#[test]
+fn ollamas_calls_and_thinking_are_read() {
+    let response = named("documented");
+    assert_eq!(response.text(), "Let me look.");
+    let calls: Vec<_> = response.tool_calls().collect();
+    assert_eq!(calls[0].args["city"], "Zürich");
+    assert_eq!(calls[0].raw_args.as_deref(), Some("{\"city\":\"Zürich\"}"));
+    assert_eq!((&*calls[0].id, &*calls[1].id), ("call_0_0", "call_0_1"));
+    assert_eq!(calls[1].args.as_object().unwrap().len(), 0);
+    assert_eq!(response.usage, Usage::new(26, 42));
+    let Part::Thinking(block) = &response.content.parts()[0] else {
+        panic!("{:?}", response.content);
+    };
+    assert_eq!(
+        block.raw.get(),
+        "{\"thinking\":\"The user asks about Zürich.\"}"
+    );
+    assert_eq!(named("ollama-aimock-call").tool_calls().count(), 1);
+}
+
+#[test]
+fn cuts_at_every_byte_change_nothing() {
+    for (name, decode, bytes) in RECORDINGS {
+        let expected = whole(*decode, bytes);
+        for at in 0..=bytes.len() {
+            let (head, tail) = bytes.split_at(at);
+            let events: Vec<_> = events(*decode, vec![head, tail])
+                .into_iter()
+                .map(Result::unwrap)
+                .collect();
+            assert_eq!(events, expected, "{name} cut at {at}");
+        }
+        let single = bytes.chunks(1).collect();
+        let single: Vec<_> = events(*decode, single)
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(single, expected, "{name} byte by byte");
+    }
+}
+
+#[test]
+fn a_torn_answer_is_whole_or_truncated_and_nothing_else() {
+    for (name, decode, bytes) in RECORDINGS {
+        let expected = fold(events(*decode, vec![bytes])).unwrap();
+        let mut complete = 0;
+        for at in 0..bytes.len() {
+            match fold(events(*decode, vec![&bytes[..at]])) {
+                Ok(response) => {
+                    complete += 1;
+                    assert_eq!(response.content, expected.content, "{name} torn at {at}");
+                    assert_eq!(
+                        response.stop_reason, expected.stop_reason,
+                        "{name} torn at {at}"
+                    );
+                }
+                Err(error) => {
+                    assert_eq!(complete, 0, "{name} torn at {at} got worse");
+                    assert_eq!(
+                        error.kind(),
+                        ErrorKind::StreamTruncated,
+                        "{name} at {at}: {error}"
+                    );
+                    assert!(error.is_retryable());
+                }
+            }
+        }
+        assert!(complete < bytes.len() / 2, "{name} is complete too early");
+    }
+}
+
+#[test]
+fn line_ends_marks_and_comments_change_nothing() {
+    let (decode, bytes) = recording("llama-call");
+    let expected = whole(decode, bytes);
+    let text = std::str::from_utf8(bytes).unwrap();
+    let variants = [
+        text.replace('\n', "\r\n"),
+        text.replace('\n', "\r"),
+        format!("\u{feff}{text}"),
+        text.replace("data: ", "data:"),
+        text.replace("data: ", ": ping\n\ndata: "),
+        text.trim_end().to_owned(),
+    ];
+    for variant in variants {
+        let bytes: &'static [u8] = Box::leak(variant.into_bytes().into_boxed_slice());
+        assert_eq!(whole(decode, bytes), expected);
+    }
+}
