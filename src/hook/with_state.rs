@@ -35,7 +35,9 @@ where
     F: Fn(S, RunContext, AgentState) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<AgentState>> + Send + 'static,
 {
-    fn_hook::before_agent(name, move |cx, agent_state| f(state.clone(), cx, agent_state))
+    fn_hook::before_agent(name, move |cx, agent_state| {
+        f(state.clone(), cx, agent_state)
+    })
 }
 
 /// [`modify_request`](super::modify_request) with `state` cloned into every call, as the first argument.
@@ -107,5 +109,7 @@ where
     F: Fn(S, RunContext, AgentState) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<AgentState>> + Send + 'static,
 {
-    fn_hook::after_agent(name, move |cx, agent_state| f(state.clone(), cx, agent_state))
+    fn_hook::after_agent(name, move |cx, agent_state| {
+        f(state.clone(), cx, agent_state)
+    })
 }

@@ -10,9 +10,7 @@ use tokio::time::Instant;
 use crate::backend::Backend;
 use crate::message::ToolCall;
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
-use crate::sdk::{
-    Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind,
-};
+use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
 use crate::tool::{Answer, Confirmer, PermissionMode, StateView, Tool, ToolMap};
 use crate::trace::TraceRecorder;

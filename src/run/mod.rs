@@ -32,7 +32,7 @@ pub use output::RunOutput;
 pub use responder::Responder;
 pub use run::Run;
 pub(crate) use run::{Options, OutputFormat};
-pub(crate) use shared::{Control, Shared, Stop};
+pub(crate) use shared::{Shared, Stop};
 pub use stats::{ModelStats, RunStats};
 pub use system::SystemSections;
 pub use tasks::{TaskOutcome, TaskScope};

@@ -1,11 +1,12 @@
 //! Behaviour of the crate through its public API, one module a subject.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unreachable_pub)]
 
 mod backend_memory;
 #[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
+mod loop_cases;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;

@@ -43,11 +43,13 @@ impl Header {
     }
 
     pub(super) fn profile(&self) -> ModelProfile {
+        let profile = ModelProfile::default()
+            .with_context_window(self.context_window)
+            .with_max_output_tokens(self.max_output_tokens)
+            .with_images(self.images);
         ModelProfile {
-            context_window: self.context_window,
-            max_output_tokens: self.max_output_tokens,
-            images: self.images,
             prices: self.prices,
+            ..profile
         }
     }
 }
