@@ -535,10 +535,12 @@ async fn settings_become_fields() {
     );
 
     request.settings.thinking = Some(ThinkingMode::Effort("low".into()));
-    request.model = Some("claude-haiku-4-5".into());
+    request.model = Some("claude-3-haiku-20240307".into());
+    request.max_tokens = None;
     let body = sent(request).await;
+    assert_eq!(body["max_tokens"], 4096);
     assert_eq!(body["output_config"]["effort"], "low");
-    assert_eq!(body["model"], "claude-haiku-4-5");
+    assert_eq!(body["model"], "claude-3-haiku-20240307");
 }
 
 #[tokio::test]
