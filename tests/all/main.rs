@@ -5,6 +5,8 @@ mod fake_server;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
+mod provider_anthropic_requests;
+#[cfg(feature = "http")]
 mod provider_fallback;
 #[cfg(feature = "http")]
 mod provider_http;
