@@ -19,6 +19,8 @@ mod prices;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
+mod provider_anthropic_requests;
+#[cfg(feature = "http")]
 mod provider_fallback;
 #[cfg(feature = "http")]
 mod provider_http;
