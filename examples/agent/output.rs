@@ -70,8 +70,12 @@ impl Printer {
                     Ok(())
                 }
                 SystemKind::ApiRetry(retry) => {
+                    let (attempt, most) = (retry.attempt, retry.max_retries);
                     let seconds = retry.retry_delay_ms as f64 / 1000.0;
-                    note(&format!("{}; trying again in {seconds:.1} s", retry.error));
+                    let why = &retry.error;
+                    note(&format!(
+                        "no answer ({why}); retry {attempt} of {most} in {seconds:.1} s"
+                    ));
                     Ok(())
                 }
                 SystemKind::Informational { content, level, .. } if *level == Level::Warning => {

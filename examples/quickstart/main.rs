@@ -14,6 +14,7 @@ mod show;
 
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::{env, fs};
 
@@ -27,7 +28,7 @@ const QUESTION: &str =
     "Which source file of this crate is the longest, and what does it say about itself?";
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), BoxError> {
+async fn main() -> Result<ExitCode, BoxError> {
     let list = "Lists the files below a directory, each with its number of lines";
     let read = "Reads the first lines of a file";
     let private = hook::pre_tool_use("private", |_cx, call| async move {
@@ -52,8 +53,8 @@ async fn main() -> Result<(), BoxError> {
     while let Some(message) = run.next().await {
         show::show(&message)?;
     }
-    run.into_output()?;
-    Ok(())
+    let output = run.into_output();
+    Ok(ExitCode::from(u8::from(output.is_err())))
 }
 
 /// The model that the environment names, or the scripted one.
