@@ -128,7 +128,8 @@ impl Driver {
             timeout: config.limits.hook_timeout,
             repeatable: true,
         };
-        let response = onion.run(request).await?;
+        let mut response = onion.run(request).await?;
+        self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_empty(&response) && tried.empty && !has_reason(&response) {
             return Err(empty_response(self.cx.model().id()));
