@@ -86,7 +86,7 @@ impl AgentBuilder {
             confirmer: None,
             mode: PermissionMode::Default,
             trace: None,
-            counter: Arc::new(EstimateCounter::default()),
+            counter: Arc::new(EstimateCounter),
             compactor: Arc::new(NoCompaction),
             parallel_model_calls: PARALLEL_MODEL_CALLS,
             limits: Limits::default(),

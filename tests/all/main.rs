@@ -34,6 +34,7 @@ mod sdk_wire;
 mod testing_kit;
 mod text;
 mod tokens;
+#[cfg(feature = "http")]
 mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
