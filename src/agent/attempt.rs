@@ -140,6 +140,8 @@ async fn stream(
     screen: &mut Screen<'_>,
     superseded: Option<Uuid>,
 ) -> Result<ModelResponse> {
+    // What an earlier attempt left is not what an interrupt of this one should keep.
+    drop(cx.take_partial());
     let mut taps = request.start_taps();
     let mut kept = Kept {
         cx,

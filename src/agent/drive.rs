@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -77,6 +78,8 @@ pub(super) struct Driver {
     pub(super) last: Option<Arc<ModelResponse>>,
     /// How long the history was before this run.
     pub(super) first_new: usize,
+    /// Whether the run was stopped while tools were running.
+    pub(super) stopped_in_tools: bool,
     /// Whether the loop was reached, so that `after_agent` has something to come after.
     pub(super) looped: bool,
     /// Why the run ended, for the result's `errors`.
@@ -86,7 +89,6 @@ pub(super) struct Driver {
 /// Drives a run to its end. Exactly one result message is sent, whatever happens.
 pub(super) async fn drive(start: Start) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
-    let _cancel = driver.cx.cancellation().clone();
     let _registered = start.agent.register(&start.shared);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
@@ -122,7 +124,10 @@ impl Driver {
             confirmer: config.confirmer.clone(),
             ask_timeout: config.limits.ask_timeout,
             cancellation: Cancellation::default(),
-            permits: parent.map_or_else(|| config.permits.clone(), |cx| cx.permits().clone()),
+            permits: parent.map_or_else(
+                || Arc::new(Semaphore::new(config.limits.parallel_model_calls)),
+                |cx| cx.permits().clone(),
+            ),
         };
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
@@ -140,6 +145,7 @@ impl Driver {
             structured: None,
             last: None,
             first_new: 0,
+            stopped_in_tools: false,
             looped: false,
             notes: Vec::new(),
         }

@@ -111,18 +111,24 @@ impl Driver {
 
     /// Runs `before_agent` of every hook. Nothing of it is kept when one fails.
     async fn before_agent(&mut self, state: AgentState) -> Result<()> {
+        let before = self.cx.state(|state| state.clone());
+        let kept = self.run_before_agent(state).await;
+        if kept.is_err() {
+            self.cx.state(|state| *state = before);
+        }
+        kept
+    }
+
+    async fn run_before_agent(&mut self, mut state: AgentState) -> Result<()> {
         let agent = self.agent.clone();
         let config = agent.config();
-        let mut state = state;
         for hook in &config.hooks.before_agent {
             let timeout = config.limits.hook_timeout;
             let future = hook.before_agent(&self.cx, state);
             state = guard(hook.name(), "before_agent", timeout, None, future).await?;
-        }
-        // What hooks put into the run's state by the context counts as well as what they return.
-        let values = self.cx.values();
-        if state.values.is_empty() {
-            state.values = values;
+            // A hook may as well have used the context: what it returns goes first.
+            state.values.complete(self.cx.values());
+            self.cx.state(|slot| *slot = state.clone());
         }
         let repairs = state.messages.repair_keeping(
             &state

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::{Message, Messages, ModelCheck};
+use crate::message::{Message, Messages, ModelCheck, Repairs};
 use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
 use crate::run::{OutputFormat, RunContext};
 
@@ -48,6 +48,14 @@ impl Requests {
             request = request.without_partials();
         }
         Ok(request)
+    }
+
+    /// Makes the history whole at a run's end. What was checked before is not looked at again.
+    pub(super) fn repair(&mut self, messages: &mut Messages, waiting: &[Arc<str>]) -> Repairs {
+        match self.checks.first_mut() {
+            Some(check) => check.ensure(messages, waiting),
+            None => messages.repair_keeping(waiting),
+        }
     }
 
     /// The history as the model sees it: a summary in place of what was compacted, leading

@@ -59,6 +59,7 @@ impl Driver {
             }
         }
         if let Some(stopped) = stopped {
+            self.stopped_in_tools = true;
             self.notes.push(format!("the run was stopped: {stopped}"));
         }
         let looping = self.note_repeats(&mut results);

@@ -35,6 +35,13 @@ impl Values {
         self.0.remove(&TypeId::of::<T>())?.downcast().ok()
     }
 
+    /// Takes over the values of types this one has none of.
+    pub(crate) fn complete(&mut self, other: Self) {
+        for (kind, value) in other.0 {
+            self.0.entry(kind).or_insert(value);
+        }
+    }
+
     /// How many values there are.
     pub fn len(&self) -> usize {
         self.0.len()
