@@ -6,6 +6,7 @@ mod backend_memory;
 mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
+mod house;
 mod loop_cases;
 mod messages_json;
 mod messages_repair;
@@ -36,6 +37,7 @@ mod sdk_wire;
 mod testing_kit;
 mod text;
 mod tokens;
+#[cfg(feature = "http")]
 mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;

@@ -509,7 +509,7 @@ mod cassette {
             .with_context_window(5)
             .with_prices(Prices::new(1.0, 2.0));
         let model = FunctionModel::new(|_| rich())
-            .with_profile(profile.clone())
+            .with_profile(profile)
             .with_id("x:y");
         let recorded = Cassette::record(&file.0, model).unwrap();
         let first = plain(events(&recorded, ModelRequest::new("hi")).await);
