@@ -325,6 +325,28 @@ async fn a_history_becomes_messages() {
 }
 
 #[tokio::test]
+async fn what_the_user_says_in_a_row_is_one_message() {
+    let history = Messages::from("one")
+        .human("two")
+        .ai_calling("", [ToolCall::new("c", "t", json!({}))])
+        .tool("c", "t", "seen")
+        .human("three")
+        .human("four");
+    let body = sent(local, ModelRequest::new(history)).await.json();
+    let messages: Vec<_> = body["messages"].as_array().unwrap().iter().collect();
+    assert_eq!(messages.len(), 4, "{body}");
+    assert_eq!(
+        *messages[0],
+        json!({"role": "user", "content": "one\n\ntwo"})
+    );
+    assert_eq!(messages[2]["role"], "tool");
+    assert_eq!(
+        *messages[3],
+        json!({"role": "user", "content": "three\n\nfour"})
+    );
+}
+
+#[tokio::test]
 async fn settings_become_fields_and_extra_has_the_last_word() {
     let tool = ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")

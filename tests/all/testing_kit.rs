@@ -314,7 +314,11 @@ mod strict {
                 base().with(Message::human(agentcore::Content::new())),
                 "message[1]: empty content",
             ),
-            (base().ai(""), "message[1]: an empty text block"),
+            (base().ai(""), "message[1]: empty content"),
+            (
+                base().with(Message::ai([Part::text("a"), Part::text("")])),
+                "message[1]: an empty text block",
+            ),
             (
                 base().ai_calling("", [call("1")]),
                 "message[1]: the call \"1\" has no result",
