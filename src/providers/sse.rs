@@ -79,12 +79,7 @@ impl SseDecoder {
         }
         loop {
             self.buffer.settle();
-            if self.after_cr && !self.buffer.ahead().is_empty() {
-                self.after_cr = false;
-                if self.buffer.ahead()[0] == b'\n' {
-                    self.buffer.skip(1);
-                }
-            }
+            self.pass_lf()?;
             if self.buffer.rest().is_empty() {
                 let fields = match Fields::scan(self.buffer.ahead(), &mut self.joined) {
                     Scan::Complete(fields) => fields,
@@ -131,8 +126,26 @@ impl SseDecoder {
         }
         self.feed(&b"\n\n"[..]);
         self.started = true;
-        self.after_cr = false;
         self.next_event()
+    }
+
+    /// Passes the LF of a CRLF that was cut in two. In an unfinished event it is kept, because
+    /// without it a following LF would be taken for this one.
+    fn pass_lf(&mut self) -> Result<()> {
+        let Some(first) = self.buffer.ahead().first().filter(|_| self.after_cr) else {
+            return Ok(());
+        };
+        self.after_cr = false;
+        if *first != b'\n' {
+            return Ok(());
+        }
+        if self.buffer.rest().is_empty() {
+            self.buffer.skip(1);
+            return Ok(());
+        }
+        self.buffer.stash(1)?;
+        self.line_start = self.buffer.rest().len();
+        Ok(())
     }
 
     /// Moves lines from the chunk to the unfinished event until the blank one that ends it.

@@ -1,5 +1,7 @@
 //! Chat Completions: what is sent, and what is made of the many dialects that come back.
 
+#![allow(clippy::unwrap_used)]
+
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
     ModelEvent, ModelResponse, ModelSettings, ResponseFold, ResponseFormat, Stability, StopReason,

@@ -162,7 +162,7 @@ impl Model for Anthropic {
 /// ```
 /// use agentcore::model::ModelEvent;
 /// use agentcore::providers::anthropic;
-/// use futures::{StreamExt, executor::block_on, stream};
+/// use futures::{FutureExt, StreamExt, stream};
 ///
 /// let recording = concat!(
 ///     "data: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"model\":\"m\"}}\n\n",
@@ -174,7 +174,7 @@ impl Model for Anthropic {
 ///     "data: {\"type\":\"message_stop\"}\n\n",
 /// );
 /// let body = stream::iter([Ok(recording.into())]);
-/// let events: Vec<_> = block_on(anthropic::decode(body).collect());
+/// let events: Vec<_> = anthropic::decode(body).collect().now_or_never().unwrap();
 /// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {

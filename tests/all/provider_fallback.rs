@@ -1,0 +1,219 @@
+//! Several models, and models by name.
+
+use std::sync::{Arc, Mutex};
+
+use agentcore::model::{ModelProfile, ModelStream, StopReason};
+use agentcore::providers::{FallbackModel, resolve};
+use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest, Result};
+use futures::{StreamExt, stream};
+
+/// A model that plays one script a request; a script is a refused request or a stream.
+struct Scripted {
+    id: &'static str,
+    scripts: Mutex<Vec<Script>>,
+    asked: Arc<Mutex<Vec<&'static str>>>,
+}
+
+type Script = Result<Vec<Result<ModelEvent, ErrorKind>>, ErrorKind>;
+
+#[agentcore::async_trait]
+impl Model for Scripted {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        static PROFILE: std::sync::LazyLock<ModelProfile> =
+            std::sync::LazyLock::new(ModelProfile::default);
+        &PROFILE
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        self.asked.lock().expect("no panic").push(self.id);
+        // Each model must find its own memory, not its neighbour's.
+        if let Some(memory) = request.memo().take::<&'static str>() {
+            assert_eq!(*memory, self.id);
+        }
+        request.memo().put(Box::new(self.id));
+        let script = self.scripts.lock().expect("no panic").remove(0);
+        let events = script.map_err(|kind| Error::new(kind, self.id))?;
+        let id = self.id;
+        let events = events
+            .into_iter()
+            .map(move |event| event.map_err(|kind| Error::new(kind, id)));
+        Ok(stream::iter(events.collect::<Vec<_>>()).boxed())
+    }
+}
+
+/// Models `a`, `b` ... with these scripts, and the order in which they are asked.
+fn models(all: Vec<Vec<Script>>) -> (FallbackModel, Arc<Mutex<Vec<&'static str>>>) {
+    let asked: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let scripted = ["a", "b", "c"]
+        .into_iter()
+        .zip(all)
+        .map(|(id, scripts)| Scripted {
+            id,
+            scripts: Mutex::new(scripts),
+            asked: asked.clone(),
+        });
+    (FallbackModel::new(scripted), asked)
+}
+
+fn text(text: &str) -> Result<ModelEvent, ErrorKind> {
+    Ok(ModelEvent::Text(text.to_owned()))
+}
+
+fn stop(reason: StopReason) -> Result<ModelEvent, ErrorKind> {
+    Ok(ModelEvent::stop(reason))
+}
+
+fn good(answer: &str) -> Script {
+    Ok(vec![text(answer), stop(StopReason::EndTurn)])
+}
+
+#[tokio::test]
+async fn the_next_model_answers_when_one_cannot() {
+    use ErrorKind::*;
+    for kind in [
+        Connect,
+        Dns,
+        Tls,
+        Proxy,
+        Timeout,
+        Auth,
+        PermissionDenied,
+        NotFound,
+        RateLimited,
+        QuotaExhausted,
+        Overloaded,
+        Server,
+        StreamTruncated,
+        Refused,
+    ] {
+        let (model, asked) = models(vec![vec![Err(kind)], vec![good("b")]]);
+        let answer = model.call(ModelRequest::new("x")).await.expect("an answer");
+        assert_eq!(answer.text(), "b", "{kind:?}");
+        assert_eq!(*asked.lock().expect("no panic"), ["a", "b"]);
+    }
+    for kind in [
+        InvalidRequest,
+        ContextTooLong,
+        RequestTooLarge,
+        InvalidMessages,
+        Config,
+    ] {
+        let (model, asked) = models(vec![vec![Err(kind)], vec![good("b")]]);
+        let error = model
+            .call(ModelRequest::new("x"))
+            .await
+            .expect_err("an error");
+        assert_eq!(error.kind(), kind);
+        assert_eq!(*asked.lock().expect("no panic"), ["a"]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_said_is_voided() {
+    let broken = Ok(vec![text("half"), Err(ErrorKind::Overloaded)]);
+    let refused = Ok(vec![text("I"), stop(StopReason::Refusal)]);
+    let (model, _) = models(vec![vec![broken], vec![refused], vec![good("whole")]]);
+    let stream = model
+        .stream(ModelRequest::new("x"))
+        .await
+        .expect("a stream");
+    let events: Vec<ModelEvent> = stream.map(|event| event.expect("no error")).collect().await;
+    assert_eq!(
+        events,
+        [
+            ModelEvent::Text("half".into()),
+            ModelEvent::Restart,
+            ModelEvent::Text("I".into()),
+            ModelEvent::Restart,
+            ModelEvent::Text("whole".into()),
+            ModelEvent::stop(StopReason::EndTurn),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_last_refusal_is_the_answer() {
+    let refused = || Ok(vec![stop(StopReason::Refusal)]);
+    let (model, _) = models(vec![vec![refused()], vec![refused()]]);
+    let answer = model.call(ModelRequest::new("x")).await.expect("an answer");
+    assert_eq!(answer.stop_reason, Some(StopReason::Refusal));
+}
+
+#[tokio::test]
+async fn a_retryable_failure_outlives_a_final_one() {
+    let (model, _) = models(vec![
+        vec![Err(ErrorKind::Overloaded)],
+        vec![Err(ErrorKind::Auth)],
+    ]);
+    let error = model
+        .call(ModelRequest::new("x"))
+        .await
+        .expect_err("an error");
+    assert_eq!((error.kind(), error.text()), (ErrorKind::Overloaded, "a"));
+
+    let (model, _) = models(vec![
+        vec![Err(ErrorKind::Auth)],
+        vec![Err(ErrorKind::Timeout)],
+    ]);
+    let error = model
+        .call(ModelRequest::new("x"))
+        .await
+        .expect_err("an error");
+    assert_eq!(error.text(), "b");
+}
+
+#[tokio::test]
+async fn the_first_model_is_asked_first_again() {
+    let (model, asked) = models(vec![
+        vec![
+            Err(ErrorKind::Overloaded),
+            good("a"),
+            Err(ErrorKind::Server),
+        ],
+        vec![good("b"), good("b")],
+    ]);
+    let request = ModelRequest::new("x");
+    for expected in ["b", "a", "b"] {
+        let answer = model.call(request.clone()).await.expect("an answer");
+        assert_eq!(answer.text(), expected);
+    }
+    assert_eq!(*asked.lock().expect("no panic"), ["a", "b", "a", "a", "b"]);
+    assert_eq!(model.id(), "a");
+}
+
+#[tokio::test]
+async fn no_model_is_a_mistake_and_then_adds_one() {
+    let (model, _) = models(vec![]);
+    let error = model
+        .call(ModelRequest::new("x"))
+        .await
+        .expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Config);
+
+    let (other, _) = models(vec![vec![good("a")]]);
+    let answer = model.then(other).call(ModelRequest::new("x")).await;
+    assert_eq!(answer.expect("an answer").text(), "a");
+}
+
+#[test]
+fn names_that_cannot_be_resolved_say_what_can_be_done() {
+    for spec in ["llama", "nobody:llama", "anthropic:", "", ":x"] {
+        let error = resolve(spec).map(|_| ()).expect_err(spec);
+        assert_eq!(error.kind(), ErrorKind::Config, "{spec}");
+        assert!(error.text().contains("anthropic"), "{error}");
+    }
+    // The tests run without a key, or with one; both outcomes are told apart.
+    for spec in ["claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"] {
+        match resolve(spec) {
+            Ok(model) => assert_eq!(model.id(), "anthropic:claude-sonnet-4-5"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Auth);
+                assert!(error.text().contains("ANTHROPIC_API_KEY"), "{error}");
+            }
+        }
+    }
+}

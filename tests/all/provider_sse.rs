@@ -1,0 +1,150 @@
+//! Server-sent events, against the rules of the WHATWG HTML standard.
+
+use agentcore::ErrorKind;
+use agentcore::providers::sse::SseDecoder;
+use proptest::prelude::*;
+
+type Owned = Vec<(String, String)>;
+
+/// Every event of a stream that arrives in these chunks.
+fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> agentcore::Result<Owned> {
+    let mut decoder = SseDecoder::new();
+    let mut events = Vec::new();
+    for chunk in chunks {
+        decoder.feed(chunk.to_vec());
+        while let Some(event) = decoder.next_event()? {
+            events.push((event.name.to_owned(), event.data.to_owned()));
+        }
+    }
+    if let Some(event) = decoder.finish()? {
+        events.push((event.name.to_owned(), event.data.to_owned()));
+    }
+    Ok(events)
+}
+
+/// Decodes whole, cut in two at every place, and byte by byte; all must agree.
+fn decode_all_ways(stream: &[u8]) -> Owned {
+    let whole = decode([stream]).unwrap();
+    for at in 0..=stream.len() {
+        let (a, b) = stream.split_at(at);
+        assert_eq!(decode([a, b]).unwrap(), whole, "cut at {at} of {stream:?}");
+    }
+    assert_eq!(
+        decode(stream.chunks(1)).unwrap(),
+        whole,
+        "bytes of {stream:?}"
+    );
+    whole
+}
+
+fn messages(data: &[&str]) -> Owned {
+    data.iter()
+        .map(|data| ("message".to_owned(), (*data).to_owned()))
+        .collect()
+}
+
+#[test]
+fn all_line_ends_are_equal() {
+    for end in ["\n", "\r\n", "\r"] {
+        let stream = ["event: a", "data: 1", "", "data: 2", "", ""].join(end);
+        let expected = vec![
+            ("a".to_owned(), "1".to_owned()),
+            ("message".to_owned(), "2".to_owned()),
+        ];
+        assert_eq!(decode_all_ways(stream.as_bytes()), expected, "{end:?}");
+    }
+    assert_eq!(
+        decode_all_ways(b"data: 1\r\n\ndata: 2\n\r\ndata: 3\r\r\n"),
+        messages(&["1", "2", "3"])
+    );
+}
+
+#[test]
+fn fields_are_read_as_the_standard_says() {
+    let cases: &[(&str, &[&str])] = &[
+        ("\u{FEFF}data: bom\n\n", &["bom"]),
+        ("data:no space\n\n", &["no space"]),
+        ("data:  two spaces\n\n", &[" two spaces"]),
+        ("data: a\ndata: b\ndata\ndata: c\n\n", &["a\nb\n\nc"]),
+        ("data\n\n", &[""]),
+        ("data:\n\n", &[""]),
+        (": comment\n\n:\n\ndata: x\n\n", &["x"]),
+        ("id: 1\nretry: 5\n\ndata: x\n\n", &["x"]),
+        ("database: no\ndata: x\nevents: no\n\n", &["x"]),
+        ("event: forgotten\n\ndata: x\n\n", &["x"]),
+        ("data: \u{E9}\u{1F600}\n\n", &["\u{E9}\u{1F600}"]),
+        ("data: last", &["last"]),
+        ("data: last\n", &["last"]),
+        ("data: last\r", &["last"]),
+        ("data: x\n\n: only a comment", &["x"]),
+        ("", &[]),
+        ("\n\n\r\r\n", &[]),
+        ("\u{FEFF}", &[]),
+    ];
+    for (stream, expected) in cases {
+        assert_eq!(
+            decode_all_ways(stream.as_bytes()),
+            messages(expected),
+            "{stream:?}"
+        );
+    }
+}
+
+#[test]
+fn only_the_first_bytes_may_be_a_byte_order_mark() {
+    assert_eq!(
+        decode_all_ways("data: 1\n\n\u{FEFF}data: 2\n\ndata: 3\n\n".as_bytes()),
+        messages(&["1", "3"])
+    );
+    // The beginning of a mark that is none.
+    let error = decode([&b"\xEF"[..], b"\xBB", b"data: x\n\ndata: \xFF\n\n"]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+}
+
+#[test]
+fn data_that_is_not_utf8_is_an_error() {
+    for stream in [&b"data: \xC3\n\n"[..], b"data: a\ndata: \xFF\n\n"] {
+        for chunks in [stream.chunks(64), stream.chunks(1)] {
+            assert_eq!(decode(chunks).unwrap_err().kind(), ErrorKind::Protocol);
+        }
+    }
+}
+
+#[test]
+fn an_endless_line_is_an_error_and_not_a_full_memory() {
+    let mut decoder = SseDecoder::new();
+    let chunk = vec![b'x'; 1024 * 1024];
+    let failed = (0..100).find_map(|fed| {
+        decoder.feed(chunk.clone());
+        decoder.next_event().err().map(|error| (fed, error.kind()))
+    });
+    assert_eq!(failed, Some((16, ErrorKind::Protocol)));
+}
+
+proptest! {
+    #[test]
+    fn cuts_never_change_events(
+        stream in proptest::collection::vec(
+            prop_oneof![
+                Just("data: "), Just("data:"), Just("event: e"), Just("\n"), Just("\r"),
+                Just("\r\n"), Just("\n\n"), Just(":c"), Just("x"), Just("\u{E9}"), Just("\u{FEFF}"),
+            ],
+            0..24,
+        ),
+        cuts in proptest::collection::vec(0_usize..80, 0..5),
+    ) {
+        let stream = stream.concat();
+        let stream = stream.as_bytes();
+        let whole = decode([stream]).unwrap();
+        let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+        cuts.sort_unstable();
+        let mut chunks = Vec::new();
+        let mut from = 0;
+        for cut in cuts {
+            chunks.push(&stream[from..cut]);
+            from = cut;
+        }
+        chunks.push(&stream[from..]);
+        prop_assert_eq!(decode(chunks).unwrap(), whole);
+    }
+}
