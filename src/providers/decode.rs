@@ -52,6 +52,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
 }
 
 /// How a byte stream is cut into frames.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Framing {
     /// Server-sent events. A body that begins with `{` is one JSON document instead.
     Sse,

@@ -33,14 +33,14 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     let (provider, name) = match (bare_provider(spec), spec.split_once(':')) {
         (Some(provider), _) => (provider, spec),
         (None, Some((provider, name))) => (provider, name),
-        (None, None) => return Err(unknown(format!("the model {spec:?} names no provider"))),
+        (None, None) => return Err(unknown(&format!("the model {spec:?} names no provider"))),
     };
     if name.is_empty() {
-        return Err(unknown(format!("{spec:?} names no model")));
+        return Err(unknown(&format!("{spec:?} names no model")));
     }
     match PROVIDERS.iter().find(|(known, _)| *known == provider) {
         Some((_, from_env)) => from_env(name),
-        None => Err(unknown(format!("the provider {provider:?} is not known"))),
+        None => Err(unknown(&format!("the provider {provider:?} is not known"))),
     }
 }
 
@@ -59,7 +59,7 @@ fn bare_provider(name: &str) -> Option<&'static str> {
     }
 }
 
-fn unknown(problem: String) -> Error {
+fn unknown(problem: &str) -> Error {
     let known: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
     Error::new(
         ErrorKind::Config,

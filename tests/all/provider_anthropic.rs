@@ -39,6 +39,15 @@ const RECORDINGS: &[(&str, &str)] = &[
         "interleaved",
         include_str!("../data/anthropic/interleaved.sse"),
     ),
+    // What llama.cpp's server and a mock server really sent.
+    (
+        "captured_text",
+        include_str!("../data/anthropic/captured_text.sse"),
+    ),
+    (
+        "captured_tool",
+        include_str!("../data/anthropic/captured_tool.sse"),
+    ),
     ("document", include_str!("../data/anthropic/document.json")),
 ];
 

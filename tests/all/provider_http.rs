@@ -233,6 +233,30 @@ async fn nobody_listens() {
     assert_no_key(&error);
 }
 
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn a_failed_handshake_is_never_retried() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+            tokio::io::AsyncWriteExt::write_all(&mut stream, answer)
+                .await
+                .expect("the client listens");
+        }
+    });
+    let error = Anthropic::new("m", KEY)
+        .base_url(format!("https://{address}"))
+        .call(ModelRequest::new("x"))
+        .await
+        .expect_err("no TLS there");
+    assert_eq!(error.kind(), ErrorKind::Tls, "{error:?}");
+    assert!(!error.is_retryable());
+}
+
 #[tokio::test]
 async fn mistakes_in_the_setup_are_named() {
     let base = || Anthropic::new("m", KEY);

@@ -24,13 +24,17 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> agentcore::Result<O
 
 /// Decodes whole, cut in two at every place, and byte by byte; all must agree.
 fn decode_all_ways(stream: &[u8]) -> Owned {
-    let whole = decode([stream]).unwrap();
+    let whole = decode([stream]).expect("a decodable stream");
     for at in 0..=stream.len() {
         let (a, b) = stream.split_at(at);
-        assert_eq!(decode([a, b]).unwrap(), whole, "cut at {at} of {stream:?}");
+        assert_eq!(
+            decode([a, b]).expect("a decodable stream"),
+            whole,
+            "cut at {at} of {stream:?}"
+        );
     }
     assert_eq!(
-        decode(stream.chunks(1)).unwrap(),
+        decode(stream.chunks(1)).expect("a decodable stream"),
         whole,
         "bytes of {stream:?}"
     );
@@ -97,7 +101,8 @@ fn only_the_first_bytes_may_be_a_byte_order_mark() {
         messages(&["1", "3"])
     );
     // The beginning of a mark that is none.
-    let error = decode([&b"\xEF"[..], b"\xBB", b"data: x\n\ndata: \xFF\n\n"]).unwrap_err();
+    let error =
+        decode([&b"\xEF"[..], b"\xBB", b"data: x\n\ndata: \xFF\n\n"]).expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Protocol);
 }
 
@@ -105,7 +110,10 @@ fn only_the_first_bytes_may_be_a_byte_order_mark() {
 fn data_that_is_not_utf8_is_an_error() {
     for stream in [&b"data: \xC3\n\n"[..], b"data: a\ndata: \xFF\n\n"] {
         for chunks in [stream.chunks(64), stream.chunks(1)] {
-            assert_eq!(decode(chunks).unwrap_err().kind(), ErrorKind::Protocol);
+            assert_eq!(
+                decode(chunks).expect_err("an error").kind(),
+                ErrorKind::Protocol
+            );
         }
     }
 }
@@ -135,7 +143,7 @@ proptest! {
     ) {
         let stream = stream.concat();
         let stream = stream.as_bytes();
-        let whole = decode([stream]).unwrap();
+        let whole = decode([stream]).expect("a decodable stream");
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
         cuts.sort_unstable();
         let mut chunks = Vec::new();
@@ -145,6 +153,6 @@ proptest! {
             from = cut;
         }
         chunks.push(&stream[from..]);
-        prop_assert_eq!(decode(chunks).unwrap(), whole);
+        prop_assert_eq!(decode(chunks).expect("a decodable stream"), whole);
     }
 }

@@ -16,11 +16,11 @@ mod blocks;
 mod body;
 mod decode;
 mod events;
-mod model;
+mod messages;
 mod profile;
 mod wire;
 
-pub use model::{Anthropic, decode};
+pub use messages::{Anthropic, decode};
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 const PROVIDER: &str = "anthropic";

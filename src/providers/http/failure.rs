@@ -1,7 +1,6 @@
 //! What went wrong below HTTP.
 
 use std::error::Error as StdError;
-use std::io;
 
 use crate::error::{Error, ErrorKind};
 
@@ -32,8 +31,8 @@ pub(super) fn reading(error: reqwest::Error, secrets: &Secrets) -> Error {
     )
 }
 
-/// The URL is dropped and the causes are flattened into one scrubbed line, because either may
-/// hold a key that was put into a query or a proxy's address.
+/// The URL is dropped and the causes become one scrubbed line, because either may hold a key that
+/// was put into a query or a proxy's address.
 fn describe(kind: ErrorKind, text: &str, error: reqwest::Error, secrets: &Secrets) -> Error {
     let error = error.without_url();
     let mut causes = Vec::new();
@@ -45,8 +44,9 @@ fn describe(kind: ErrorKind, text: &str, error: reqwest::Error, secrets: &Secret
         }
         next = cause.source();
     }
+    let root = secrets.scrub(causes.last().map_or("", String::as_str));
     let chain = secrets.scrub(&causes.join(": "));
-    Error::new(kind, format!("{text}: {chain}")).with_source(chain)
+    Error::new(kind, format!("{text}: {root}")).with_source(chain)
 }
 
 fn kind_of(error: &reqwest::Error) -> ErrorKind {
@@ -73,12 +73,14 @@ fn kind_of(error: &reqwest::Error) -> ErrorKind {
 
 #[cfg(feature = "tls")]
 fn is_tls(cause: &(dyn StdError + 'static)) -> bool {
+    if cause.is::<rustls::Error>() {
+        return true;
+    }
     // `io::Error::source` skips the error it wraps, so that one is looked at here.
-    cause.is::<rustls::Error>()
-        || cause
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-            .is_some_and(|inner| inner.is::<rustls::Error>())
+    cause
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref)
+        .is_some_and(|inner| is_tls(inner))
 }
 
 #[cfg(not(feature = "tls"))]
