@@ -413,6 +413,19 @@ async fn an_id_that_the_history_has_is_not_given_twice() {
 }
 
 #[tokio::test]
+async fn ids_too_long_for_the_api_are_cut_alike_in_call_and_result() {
+    let long = format!("{}-unique", "x".repeat(60));
+    let history = Messages::new()
+        .human("hi")
+        .ai_calling("", [ToolCall::new(&*long, "t", json!({}))])
+        .tool(&*long, "t", "ok");
+    let body = sent(local, history.into()).await.json();
+    let id = body["messages"][2]["tool_call_id"].as_str().unwrap();
+    assert_eq!((id.len(), id.ends_with("-unique")), (40, true));
+    assert_eq!(body["messages"][1]["tool_calls"][0]["id"], id);
+}
+
+#[tokio::test]
 async fn a_growing_history_is_sent_as_if_it_were_written_anew() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::openai_text("ok"));
