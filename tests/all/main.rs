@@ -13,6 +13,8 @@ mod openai;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
+mod provider_anthropic_requests;
+#[cfg(feature = "http")]
 mod provider_fallback;
 #[cfg(feature = "http")]
 mod provider_http;
