@@ -1,7 +1,5 @@
 //! What every provider makes of a network and a server that misbehave.
 
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use agentcore::model::{ModelEvent, ModelResponse};

@@ -1,4 +1,5 @@
 //! Behaviour of the crate through its public API, one module a subject.
+#![allow(clippy::unwrap_used, unreachable_pub)]
 
 #[cfg(feature = "http")]
 mod fake_server;
@@ -23,3 +24,4 @@ mod provider_sse;
 #[cfg(feature = "http")]
 mod recordings;
 mod testing_kit;
+mod two_validators;

@@ -1,7 +1,5 @@
 //! Chat Completions: what is sent, and what is made of the many dialects that come back.
 
-#![allow(clippy::unwrap_used)]
-
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
     ModelEvent, ModelResponse, ModelSettings, ResponseFold, ResponseFormat, Stability, StopReason,
@@ -294,7 +292,7 @@ async fn a_history_becomes_messages() {
             Part::Thinking(ProviderBlock::new("anthropic", foreign)),
             Part::Thinking(ProviderBlock::new("openai", raw)),
             Part::ToolCall(ToolCall::from_raw("c1", "t", "{ \"a\": 1.50 }")),
-            Part::ToolCall(ToolCall::from_raw("c2", "t", "{broken")),
+            Part::ToolCall(ToolCall::from_raw("c2", "made.up name", "{broken")),
         ]))
         .with(Message::tool("c1", "t", [Part::text("seen"), png()]))
         .tool("c2", "t", "")
@@ -312,7 +310,7 @@ async fn a_history_becomes_messages() {
             {"role": "user", "content": "one\n\ntwo"},
             {"role": "assistant", "content": null, "reasoning_content": "own", "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{ \"a\": 1.50 }"}},
-                {"id": "c2", "type": "function", "function": {"name": "t", "arguments": "{}"}},
+                {"id": "c2", "type": "function", "function": {"name": "made_up_name", "arguments": "{}"}},
             ]},
             {"role": "tool", "tool_call_id": "c1", "content": "seen"},
             {"role": "tool", "tool_call_id": "c2", "content": "(empty)"},
