@@ -4,8 +4,9 @@
 mod backend_memory;
 #[cfg(feature = "http")]
 mod fake_server;
-#[cfg(feature = "http")]
 mod fault_server;
+#[cfg(feature = "http")]
+mod faults_network;
 mod house;
 mod loop_cases;
 mod messages_json;
@@ -42,3 +43,4 @@ mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+mod two_validators;

@@ -307,8 +307,16 @@ mod strict {
             (Messages::new().tool("1", "t", "x"), "message[0]"),
             (base().ai("a").ai("b"), "message[2]: two assistant messages"),
             (
-                base().ai("a").system("late"),
-                "message[2]: a system message inside",
+                base().ai(" 
+"),
+                "message[1]: nothing but white space",
+            ),
+            (
+                base()
+                    .ai_calling("", [call("1")])
+                    .system("x")
+                    .tool("1", "tool", "y"),
+                "message[1]: the call \"1\" has no result",
             ),
             (
                 base().with(Message::human(agentcore::Content::new())),
@@ -358,9 +366,9 @@ mod strict {
             ),
             (
                 base()
-                    .ai_calling("", [ToolCall::new("1", "bad name", json!({}))])
-                    .tool("1", "bad name", "x"),
-                "not a legal tool name",
+                    .ai_calling("", [ToolCall::new("1", "", json!({}))])
+                    .tool("1", "", "x"),
+                "without a tool's name",
             ),
             (
                 base()
