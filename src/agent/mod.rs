@@ -36,6 +36,7 @@ mod request;
 mod resume;
 mod retry;
 mod session;
+mod tidy;
 mod tool_call;
 mod tool_turn;
 mod tools;

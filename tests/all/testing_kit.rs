@@ -282,6 +282,7 @@ mod strict {
             .tool("1", "tool", "ok")
             .human("and")
             .ai("done")
+            .system("late")
             .human("more");
         assert_eq!(refused(legal).await, "");
         let unparsed = Messages::new()
@@ -307,8 +308,11 @@ mod strict {
             (Messages::new().tool("1", "t", "x"), "message[0]"),
             (base().ai("a").ai("b"), "message[2]: two assistant messages"),
             (
-                base().ai("a").system("late"),
-                "message[2]: a system message inside",
+                base()
+                    .ai_calling("", [call("1")])
+                    .system("between")
+                    .tool("1", "tool", "x"),
+                "message[1]: the call \"1\" has no result",
             ),
             (
                 base().with(Message::human(agentcore::Content::new())),
@@ -358,9 +362,9 @@ mod strict {
             ),
             (
                 base()
-                    .ai_calling("", [ToolCall::new("1", "bad name", json!({}))])
-                    .tool("1", "bad name", "x"),
-                "not a legal tool name",
+                    .ai_calling("", [ToolCall::new("1", "", json!({}))])
+                    .tool("1", "", "x"),
+                "a call without a name",
             ),
             (
                 base()
