@@ -28,6 +28,7 @@ mod decide;
 mod drive;
 mod ending;
 mod execute;
+mod ids;
 mod introspect;
 mod opening;
 mod partials;

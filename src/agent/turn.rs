@@ -138,8 +138,8 @@ impl Driver {
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
-        self.cx
-            .state(|state| tidy::answer(&mut response, &state.messages));
+        tidy::answer(&mut response);
+        self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_empty(&response) && tried.empty && !has_reason(&response) {
             return Err(empty_response(self.cx.model().id()));

@@ -63,9 +63,12 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
     let mut last = None;
     for (at, message) in request.messages.iter().enumerate() {
         let side = match message {
-            // Where there is no place for it, encoders write it as text of the user. Between a
-            // call and its results it breaks the pairing.
-            Message::System(_) => continue,
+            Message::System(_) => {
+                // Between a call and its result it is `pairs` that objects. Elsewhere providers
+                // are given it as text of the user's side.
+                last = last.map(|_| Side::User);
+                continue;
+            }
             Message::User(_) => Side::User,
             Message::Tool(_) => Side::Results,
             Message::Assistant(_) => Side::Assistant,
@@ -146,10 +149,22 @@ fn close(open: &mut Vec<(usize, &str, &str)>, out: &mut Vec<String>) {
     }
 }
 
+fn says_something(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => text.contains(|c: char| !c.is_whitespace()),
+        Part::Thinking(_) => false,
+        _ => true,
+    }
+}
+
 fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut Vec<String>) {
     let parts = message.content().parts();
     if parts.is_empty() {
         out.push(format!("message[{at}]: empty content"));
+    } else if !parts.iter().any(says_something) {
+        out.push(format!(
+            "message[{at}]: nothing but white space or thinking"
+        ));
     }
     let assistant = matches!(message, Message::Assistant(_));
     for part in parts {
@@ -164,9 +179,9 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
                 ));
             }
             Part::ToolCall(call) => {
-                // Other characters than providers take are replaced by the encoders.
+                // What else a name may hold is the encoder's matter: a model makes names up.
                 if call.name.is_empty() {
-                    out.push(format!("message[{at}]: a call without a name"));
+                    out.push(format!("message[{at}]: a call without a tool's name"));
                 }
                 // What could not be read stands as `null` and is encoded as an object.
                 if !call.args.is_object() && !call.args.is_null() {

@@ -21,7 +21,7 @@ use super::rules;
 /// texts, tool names and schemas, arguments, `max_tokens`, and that thinking blocks come back
 /// byte for byte as this model gave them (blocks from elsewhere can be declared with
 /// [`knowing`](Self::knowing)). The checks share no code with
-/// [`Messages::validate_for_model`].
+/// [`Messages::validate_for_model`], and agree with it on everything that is its matter.
 ///
 /// ```
 /// use agentcore::testing::{FunctionModel, StrictModel};

@@ -292,7 +292,7 @@ async fn a_history_becomes_messages() {
             Part::Thinking(ProviderBlock::new("anthropic", foreign)),
             Part::Thinking(ProviderBlock::new("openai", raw)),
             Part::ToolCall(ToolCall::from_raw("c1", "t", "{ \"a\": 1.50 }")),
-            Part::ToolCall(ToolCall::from_raw("c2", "t", "{broken")),
+            Part::ToolCall(ToolCall::from_raw("c2", "made.up name", "{broken")),
         ]))
         .with(Message::tool("c1", "t", [Part::text("seen"), png()]))
         .tool("c2", "t", "")
@@ -310,7 +310,7 @@ async fn a_history_becomes_messages() {
             {"role": "user", "content": "one\n\ntwo"},
             {"role": "assistant", "content": null, "reasoning_content": "own", "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{ \"a\": 1.50 }"}},
-                {"id": "c2", "type": "function", "function": {"name": "t", "arguments": "{}"}},
+                {"id": "c2", "type": "function", "function": {"name": "made_up_name", "arguments": "{}"}},
             ]},
             {"role": "tool", "tool_call_id": "c1", "content": "seen"},
             {"role": "tool", "tool_call_id": "c2", "content": "(empty)"},
@@ -430,6 +430,19 @@ async fn an_id_that_the_history_has_is_not_given_twice() {
         .tool("call_1", "t", "ok");
     let response = local(server.url()).call(history.into()).await.unwrap();
     assert_eq!(&*response.tool_calls().next().unwrap().id, "call_1_2");
+}
+
+#[tokio::test]
+async fn ids_too_long_for_the_api_are_cut_alike_in_call_and_result() {
+    let long = format!("{}-unique", "x".repeat(60));
+    let history = Messages::new()
+        .human("hi")
+        .ai_calling("", [ToolCall::new(&*long, "t", json!({}))])
+        .tool(&*long, "t", "ok");
+    let body = sent(local, history.into()).await.json();
+    let id = body["messages"][2]["tool_call_id"].as_str().unwrap();
+    assert_eq!((id.len(), id.ends_with("-unique")), (40, true));
+    assert_eq!(body["messages"][1]["tool_calls"][0]["id"], id);
 }
 
 #[tokio::test]

@@ -308,10 +308,15 @@ mod strict {
             (Messages::new().tool("1", "t", "x"), "message[0]"),
             (base().ai("a").ai("b"), "message[2]: two assistant messages"),
             (
+                base().ai(" 
+"),
+                "message[1]: nothing but white space",
+            ),
+            (
                 base()
                     .ai_calling("", [call("1")])
-                    .system("between")
-                    .tool("1", "tool", "x"),
+                    .system("x")
+                    .tool("1", "tool", "y"),
                 "message[1]: the call \"1\" has no result",
             ),
             (
@@ -364,7 +369,7 @@ mod strict {
                 base()
                     .ai_calling("", [ToolCall::new("1", "", json!({}))])
                     .tool("1", "", "x"),
-                "a call without a name",
+                "without a tool's name",
             ),
             (
                 base()
@@ -517,7 +522,7 @@ mod cassette {
             .with_context_window(5)
             .with_prices(Prices::new(1.0, 2.0));
         let model = FunctionModel::new(|_| rich())
-            .with_profile(profile.clone())
+            .with_profile(profile)
             .with_id("x:y");
         let recorded = Cassette::record(&file.0, model).unwrap();
         let first = plain(events(&recorded, ModelRequest::new("hi")).await);
