@@ -59,6 +59,7 @@ impl Driver {
         if !known && !rest.is_empty() {
             self.append(rest, start.input_id).await?;
             self.repair_input();
+            self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
         Ok(())
     }

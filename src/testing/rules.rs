@@ -183,9 +183,8 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
                 if call.name.is_empty() {
                     out.push(format!("message[{at}]: a call without a tool's name"));
                 }
-                // Text that was not JSON stands beside `null` and is encoded as an object.
-                let unparsed = call.raw_args.is_some() && call.args.is_null();
-                if !call.args.is_object() && !unparsed {
+                // What could not be read stands as `null` and is encoded as an object.
+                if !call.args.is_object() && !call.args.is_null() {
                     out.push(format!(
                         "message[{at}]: the arguments of {:?} are not an object",
                         call.id
