@@ -9,6 +9,7 @@ use crate::model::{PromptContext, Stability, SystemPrompt};
 use crate::state::{AgentState, StoredSession};
 
 use super::drive::{Driver, Keeper, Start};
+use super::ids::CallIds;
 use super::tools::RunTools;
 
 /// The result of a call that had not begun when its run ended.
@@ -46,7 +47,7 @@ impl Driver {
         self.before_agent(state).await?;
 
         let (system, rest) = split_system(&start.input);
-        self.set_input_system(system);
+        self.set_input_system(&system);
         let is_empty = self.cx.state(|state| state.messages.is_empty());
         if rest.is_empty() && is_empty {
             return Err(Error::new(
@@ -58,6 +59,7 @@ impl Driver {
         if !known && !rest.is_empty() {
             self.append(rest, start.input_id).await?;
             self.repair_input();
+            self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
         Ok(())
     }
@@ -148,12 +150,13 @@ impl Driver {
         }
         self.tools = RunTools::new(std::mem::take(&mut state.tools));
         self.context.restart(&*config.counter, &state.messages);
+        self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
         self.tools.refresh(config, &self.cx).await
     }
 
     /// Leading system messages of the input join the system prompt.
-    fn set_input_system(&self, system: Vec<String>) {
+    fn set_input_system(&self, system: &[String]) {
         if !system.is_empty() {
             let text = system.join("\n\n");
             self.cx.system().section("input", text, Stability::Stable);

@@ -1,15 +1,9 @@
 //! The loop: what it sends, in which order, and why it ends.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
-use agentcore::{
-    AgentBuilder, ExitReason, FuncTool, Message, Role, Run, SdkMessage, Usage, async_trait,
-};
+use agentcore::{AgentBuilder, ExitReason, FuncTool, Run, SdkMessage};
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn echo() -> FuncTool {
     FuncTool::new(

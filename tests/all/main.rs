@@ -4,8 +4,10 @@
 mod backend_memory;
 #[cfg(feature = "http")]
 mod fake_server;
-#[cfg(feature = "http")]
 mod fault_server;
+#[cfg(feature = "http")]
+mod faults_network;
+mod house;
 mod loop_cases;
 mod messages_json;
 mod messages_repair;
@@ -28,6 +30,7 @@ mod provider_http;
 mod provider_sse;
 #[cfg(feature = "http")]
 mod recordings;
+mod run_properties;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;
@@ -36,7 +39,9 @@ mod sdk_wire;
 mod testing_kit;
 mod text;
 mod tokens;
+#[cfg(feature = "http")]
 mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+mod two_validators;
