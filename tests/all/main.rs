@@ -1,7 +1,10 @@
 //! Behaviour of the crate through its public API, one module a subject.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
+mod auto_traits;
 mod backend_memory;
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+mod compile_fail;
 #[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
@@ -25,6 +28,8 @@ mod provider_fallback;
 mod provider_http;
 #[cfg(feature = "http")]
 mod provider_sse;
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+mod public_api;
 #[cfg(feature = "http")]
 mod recordings;
 mod sdk_content;
