@@ -22,6 +22,7 @@ use crate::util::{Cancellation, Values, panic};
 use super::agent::Agent;
 use super::call_model;
 use super::compaction::Context;
+use super::ids::CallIds;
 use super::repeats::Repeats;
 use super::request::Requests;
 use super::resume::Decisions;
@@ -71,6 +72,7 @@ pub(super) struct Driver {
     pub(super) tools: RunTools,
     pub(super) requests: Requests,
     pub(super) repeats: Repeats,
+    pub(super) ids: CallIds,
     pub(super) context: Context,
     pub(super) model_core: Core<ModelRequest>,
     pub(super) output: Option<OutputFormat>,
@@ -140,6 +142,7 @@ impl Driver {
             tools: RunTools::default(),
             requests: Requests::default(),
             repeats: Repeats::default(),
+            ids: CallIds::default(),
             context: Context::default(),
             output: None,
             structured: None,

@@ -9,6 +9,7 @@ use crate::model::{PromptContext, Stability, SystemPrompt};
 use crate::state::{AgentState, StoredSession};
 
 use super::drive::{Driver, Keeper, Start};
+use super::ids::CallIds;
 use super::tools::RunTools;
 
 /// The result of a call that had not begun when its run ended.
@@ -58,6 +59,7 @@ impl Driver {
         if !known && !rest.is_empty() {
             self.append(rest, start.input_id).await?;
             self.repair_input();
+            self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
         Ok(())
     }
@@ -148,6 +150,7 @@ impl Driver {
         }
         self.tools = RunTools::new(std::mem::take(&mut state.tools));
         self.context.restart(&*config.counter, &state.messages);
+        self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
         self.tools.refresh(config, &self.cx).await
     }

@@ -16,6 +16,7 @@ use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
 use super::resume::{Decision, Decisions};
+use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
 /// One call of a turn and what it has come to.
@@ -138,10 +139,7 @@ impl Driver {
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
-                if result.content.is_empty() {
-                    // Providers refuse a result without content.
-                    result.content = "(no output)".into();
-                }
+                tidy::result(&mut result);
                 Arc::new(Message::Tool(result))
             })
             .collect();
@@ -172,6 +170,9 @@ impl Driver {
                     results.push((call.call, result));
                 }
             }
+        }
+        for (_, result) in &mut results {
+            tidy::result(result);
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {

@@ -14,6 +14,7 @@ use super::answer;
 use super::attempt::{empty_response, is_empty};
 use super::drive::Driver;
 use super::ending::exit_of;
+use super::tidy;
 
 /// How often hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
@@ -74,6 +75,14 @@ impl Driver {
     /// Says something to the model as the user, and shows it.
     async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
+            if !tidy::is_said_to_model(&message) {
+                let role = message.role();
+                self.cx.warn(format!(
+                    "a message of the role {role} was not said to the model: only messages of the \
+                     user and the system that say something can be"
+                ));
+                continue;
+            }
             let message = Arc::new(message);
             self.append(vec![message.clone()], None).await?;
             let event = UserEvent::new(self.cx.shared().envelope(), [message]).synthetic();
@@ -128,7 +137,9 @@ impl Driver {
             timeout: config.limits.hook_timeout,
             repeatable: true,
         };
-        let response = onion.run(request).await?;
+        let mut response = onion.run(request).await?;
+        tidy::answer(&mut response);
+        self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_empty(&response) && tried.empty && !has_reason(&response) {
             return Err(empty_response(self.cx.model().id()));
@@ -176,7 +187,8 @@ impl Driver {
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
             return Ok(Next::GoOn);
         }
-        if is_empty(&response) && reason != Some(StopReason::PauseTurn) {
+        let paused = reason == Some(StopReason::PauseTurn);
+        if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
             if out_of_room {
                 return Ok(Next::End(ExitReason::MaxTokens));
             }
@@ -217,7 +229,7 @@ impl Driver {
         self.notes
             .push(format!("the model refused: {}", response.text()));
         if self.agent.config().request.keep_refused {
-            if !is_empty(&response) {
+            if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
         } else if self.cx.turn() == 1 {
@@ -352,6 +364,13 @@ impl Driver {
             let future = hook.before_stop(&self.cx, response);
             match guard(hook.name(), "before_stop", timeout, None, future).await {
                 Ok(StopDecision::Stop) => {}
+                Ok(StopDecision::GoOn(message)) if !tidy::is_said_to_model(&message) => {
+                    self.cx.warn(format!(
+                        "hook `{}` would go on with a message that is not one of the user or that \
+                         says nothing; it was not heard",
+                        hook.name()
+                    ));
+                }
                 Ok(StopDecision::GoOn(message)) => {
                     tried.go_ons += 1;
                     let bounded = config.limits.max_turns > 0;

@@ -7,8 +7,9 @@ mod backend_memory;
 mod compile_fail;
 #[cfg(feature = "http")]
 mod fake_server;
-#[cfg(feature = "http")]
 mod fault_server;
+#[cfg(feature = "http")]
+mod faults_network;
 mod house;
 mod loop_cases;
 mod messages_json;
@@ -23,6 +24,8 @@ mod prices;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
+mod provider_anthropic_requests;
+#[cfg(feature = "http")]
 mod provider_fallback;
 #[cfg(feature = "http")]
 mod provider_http;
@@ -32,6 +35,7 @@ mod provider_sse;
 mod public_api;
 #[cfg(feature = "http")]
 mod recordings;
+mod run_properties;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;
@@ -45,3 +49,4 @@ mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+mod two_validators;

@@ -15,7 +15,7 @@ use super::super::http::Secrets;
 use super::super::json::Str;
 use super::super::status;
 use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
-use super::events::{Block, Delta, Event, Message, WireUsage};
+use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 
 /// Decodes one answer.
 ///
@@ -106,7 +106,8 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    fn delta(&mut self, index: u32, delta: Delta<'_>, data: &str, out: &mut Events) -> Result<()> {
+    fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
+        let BlockDelta { index, delta } = event;
         let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
             return Err(out_of_order(format!(
                 "a delta for block {index}, which is not open"
@@ -230,18 +231,24 @@ impl MessagesDecoder {
 }
 
 impl Decoder for MessagesDecoder {
-    fn event(&mut self, _name: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
+        if name == BLOCK_DELTA
+            && let Ok(event) = serde_json::from_str(data)
+        {
+            return self.delta(event, data, out);
+        }
         let Some(event) = self.parse(data)? else {
             return Ok(());
         };
         let missing = |what: &str| unreadable(what, data, &self.secrets);
         match event.kind.as_str() {
-            "content_block_delta" => {
-                let index = event
-                    .index
-                    .ok_or_else(|| missing("a delta without index"))?;
-                let delta = event.delta.ok_or_else(|| missing("an empty delta"))?;
-                self.delta(index, delta, data, out)
+            BLOCK_DELTA => {
+                let event = serde_json::from_str(data);
+                self.delta(
+                    event.map_err(|_| missing("an unreadable delta"))?,
+                    data,
+                    out,
+                )
             }
             "content_block_start" => {
                 let index = event
@@ -324,7 +331,7 @@ fn is_unknown_event(data: &str) -> bool {
     serde_json::from_str::<Kind>(data).is_ok_and(|event| {
         !matches!(
             &*event.kind,
-            "content_block_delta"
+            BLOCK_DELTA
                 | "content_block_start"
                 | "content_block_stop"
                 | "message_start"
