@@ -7,6 +7,7 @@ mod backend_memory;
 mod compile_fail;
 #[cfg(feature = "http")]
 mod fake_server;
+#[cfg(feature = "http")]
 mod fault_server;
 #[cfg(feature = "http")]
 mod faults_network;
