@@ -6,6 +6,7 @@ mod backend_memory;
 mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
+mod kit;
 mod loop_cases;
 mod messages_json;
 mod messages_repair;
