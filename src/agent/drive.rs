@@ -20,6 +20,7 @@ use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
 use super::agent::Agent;
+use super::call_host::Parent;
 use super::call_model;
 use super::compaction::Context;
 use super::ids::CallIds;
@@ -40,7 +41,7 @@ pub(super) struct Start {
     pub(super) values: Values,
     pub(super) decisions: Option<Decisions>,
     pub(super) parent_call: Option<ParentCall>,
-    pub(super) parent: Option<RunContext>,
+    pub(super) parent: Option<Parent>,
 }
 
 /// The session's place in the store, held for the run.
@@ -113,7 +114,7 @@ impl Drop for OnDrop {
 impl Driver {
     fn new(start: &Start) -> Self {
         let config = start.agent.config();
-        let parent = start.parent.as_ref();
+        let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
             run_id: Uuid::now_v7().to_string().into(),
@@ -124,6 +125,7 @@ impl Driver {
             backend: config.backend.clone(),
             trace: config.trace.clone(),
             confirmer: config.confirmer.clone(),
+            ask_parent: start.parent.as_ref().map(Parent::ask),
             ask_timeout: config.limits.ask_timeout,
             cancellation: Cancellation::default(),
             permits: parent.map_or_else(
@@ -165,10 +167,15 @@ impl Driver {
         }
         self.cx.open();
         self.looped = true;
+        // Only an input that was sent before has an answer by now.
+        let known_and_answered = self.last.is_some();
         if let Some(decisions) = decisions
             && let Some(exit) = self.resume(&decisions).await?
         {
             return Ok(exit);
+        }
+        if known_and_answered {
+            return Ok(ExitReason::EndTurn);
         }
         self.turns().await
     }

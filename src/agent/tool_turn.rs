@@ -12,6 +12,7 @@ use crate::run::ExitReason;
 use crate::sdk::{SdkMessage, UserEvent};
 use crate::tool::Concurrency;
 
+use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
@@ -30,6 +31,8 @@ impl Driver {
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
         let mut slots: Vec<_> = calls.into_iter().map(Slot::new).collect();
         let shared = self.cx.clone();
+        // Nothing is run before the reader had a chance to see what will be.
+        shared.shared().drained().await;
         let finished = shared
             .shared()
             .unless_stopped(self.run_slots(&mut slots))
@@ -73,10 +76,12 @@ impl Driver {
 
     /// Runs the slots in order: neighbours that may run side by side do.
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
+        let halt = AtomicBool::new(false);
         let calls = Calls {
             agent: &self.agent,
             cx: &self.cx,
             keeper: self.keeper()?,
+            halt: &halt,
         };
         let limit = self.agent.config().limits.parallel_tools;
         let mut rest = slots;
@@ -94,7 +99,7 @@ impl Driver {
                         started,
                         outcome,
                     } = slot;
-                    *outcome = Some(calls.run(call.clone(), started).await);
+                    *outcome = calls.run(call.clone(), started).await;
                 })
                 .await;
         }
@@ -137,19 +142,21 @@ impl Driver {
         let for_programs = for_programs(&results);
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, mut result)| {
-                if result.content.is_empty() {
-                    // Providers refuse a result without content.
-                    result.content = "(no output)".into();
-                }
-                Arc::new(Message::Tool(result))
-            })
+            .map(|(_, result)| Arc::new(Message::Tool(filled(result))))
             .collect();
-        self.append(messages.clone(), None).await?;
+        if let Err(error) = self.append(messages.clone(), None).await {
+            // The tools have run: what is saved at the run's end must not say otherwise.
+            self.cx.state(|state| state.messages.extend(messages));
+            return Err(error);
+        }
+        self.show_results(messages, for_programs);
+        Ok(())
+    }
+
+    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) {
         let mut event = UserEvent::new(self.cx.shared().envelope(), messages);
         event.tool_use_result = for_programs;
         self.cx.shared().push(SdkMessage::User(Box::new(event)));
-        Ok(())
     }
 
     /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
@@ -162,14 +169,14 @@ impl Driver {
             match decisions.about(&call) {
                 None => undecided.push(call),
                 Some(Decision::Deny { message, .. }) => {
-                    let denied = super::decide::deny(&self.cx, &call.call, "user", message);
+                    let denied = deny(&self.cx, &call.call, "user", message);
                     results.push((call.call, denied));
                 }
                 Some(Decision::Allow { .. }) => {
                     // Decided once: a resume that dies in between must not run the call again.
                     self.forget_pending(&call.id).await?;
                     let result = self.run_approved(&call.call).await?;
-                    results.push((call.call, result));
+                    results.push((call.call, filled(result)));
                 }
             }
         }
@@ -182,14 +189,14 @@ impl Driver {
             state.clone()
         });
         self.keeper()?.save(&state).await?;
+        let for_programs = for_programs(&results);
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, result)| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
         if !messages.is_empty() {
-            let event = UserEvent::new(self.cx.shared().envelope(), messages);
-            self.cx.shared().push(SdkMessage::User(Box::new(event)));
+            self.show_results(messages, for_programs);
         }
         Ok(waiting.then_some(ExitReason::AwaitingApproval))
     }
@@ -207,18 +214,21 @@ impl Driver {
             Ok(tool) => tool,
             Err(text) => return Ok(ToolResult::failed(call, text)),
         };
+        let config = self.agent.config();
+        if let Some(refused) = refuse_approved(config, &self.cx, &tool, call).await {
+            return Ok(refused);
+        }
+        let halt = AtomicBool::new(false);
         let calls = Calls {
             agent: &self.agent,
             cx: &self.cx,
             keeper: self.keeper()?,
+            halt: &halt,
         };
         let started = AtomicBool::new(false);
         let running = calls.run_permitted(&tool, call.clone(), &started);
-        let outcome = self.cx.shared().unless_stopped(running).await;
-        Ok(match outcome {
-            Some(Outcome::Done(result) | Outcome::Interrupt(result)) => result,
-            Some(Outcome::Parked(_)) | None => cancelled(call, started.load(Ordering::Acquire)),
-        })
+        let result = self.cx.shared().unless_stopped(running).await;
+        Ok(result.unwrap_or_else(|| cancelled(call, started.load(Ordering::Acquire))))
     }
 }
 
@@ -230,6 +240,14 @@ impl Slot {
             outcome: None,
         }
     }
+}
+
+/// Providers refuse a result without content.
+fn filled(mut result: ToolResult) -> ToolResult {
+    if result.content.is_empty() {
+        result.content = "(no output)".into();
+    }
+    result
 }
 
 fn cancelled(call: &ToolCall, started: bool) -> ToolResult {

@@ -6,8 +6,12 @@ mod backend_memory;
 mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
+mod hook_streams;
+mod hooks;
 mod kit;
 mod loop_cases;
+mod loop_control;
+mod loop_stops;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;
@@ -15,6 +19,8 @@ mod messages_validate;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+mod permission_gate;
+mod permission_park;
 mod pretty;
 mod prices;
 #[cfg(feature = "http")]
