@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 mod backend_memory;
+mod child_runs;
 #[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
@@ -40,6 +41,9 @@ mod sdk_golden;
 mod sdk_stream_event;
 mod sdk_unknown;
 mod sdk_wire;
+#[cfg(feature = "http")]
+mod secrets;
+mod sessions;
 mod testing_kit;
 mod text;
 mod tokens;
@@ -47,3 +51,4 @@ mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+mod tools_in_runs;

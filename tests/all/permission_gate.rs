@@ -329,7 +329,7 @@ async fn time_spent_asking_counts_against_no_other_limit() {
 #[tokio::test]
 async fn an_interrupt_while_somebody_is_asked() {
     let log = Log::default();
-    let agent = agent(calls_act())
+    let agent = agent(ScriptedModel::new().call("act", json!({})))
         .tool(logged("act", &log))
         .permissions(asking())
         .build()
