@@ -77,7 +77,9 @@ fn estimate(counter: &dyn TokenCounter, model: &dyn Model, request: &ModelReques
     let messages = request.messages.iter();
     let messages: u64 = messages.map(|message| counter.count_message(message)).sum();
     let sections = request.system.sections();
-    let system: u64 = sections.map(|section| counter.count_text(&section.text)).sum();
+    let system: u64 = sections
+        .map(|section| counter.count_text(&section.text))
+        .sum();
     let tools = request.tools.iter().map(|tool| {
         counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
     });

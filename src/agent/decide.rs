@@ -181,7 +181,12 @@ async fn ask(
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),
         Answer::Unanswered if config.limits.unanswered == Unanswered::Park => {
             let id = format!("pending_{}_{}", cx.run_id(), call.id).into();
-            Permit::Park(PendingCall::new(id, cx.session_id().clone(), call, question))
+            Permit::Park(PendingCall::new(
+                id,
+                cx.session_id().clone(),
+                call,
+                question,
+            ))
         }
         Answer::Unanswered => {
             let why = format!(

@@ -19,7 +19,7 @@ use crate::state::{AgentState, Lease, Record, SessionStore};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
-use super::agent::Agent;
+use super::agent::{Agent, Registration};
 use super::call_host::Parent;
 use super::call_model;
 use super::compaction::Context;
@@ -70,6 +70,8 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
+    /// Makes the run's handle found by its session, once the session is this run's.
+    pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
     pub(super) requests: Requests,
     pub(super) repeats: Repeats,
@@ -92,7 +94,6 @@ pub(super) struct Driver {
 /// Drives a run to its end. Exactly one result message is sent, whatever happens.
 pub(super) async fn drive(start: Start) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
-    let _registered = start.agent.register(&start.shared);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
     let end = body.unwrap_or_else(|payload| {
@@ -141,6 +142,7 @@ impl Driver {
             agent: start.agent.clone(),
             cx,
             keeper: None,
+            registered: None,
             tools: RunTools::default(),
             requests: Requests::default(),
             repeats: Repeats::default(),

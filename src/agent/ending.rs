@@ -42,6 +42,7 @@ impl Driver {
         self.cx.shared().finish(exit, output.state.clone());
         // The lease goes before the reader can see the stream's end.
         self.keeper = None;
+        self.registered = None;
         match error {
             None => Ok(output),
             Some(error) => Err(error.attach(Arc::new(output))),
@@ -167,7 +168,8 @@ impl Driver {
     pub(super) fn has_answered(&self) -> bool {
         self.cx.state(|state| {
             let new = state.messages.iter().skip(self.first_new);
-            new.into_iter().any(|message| message.role() == Role::Assistant)
+            new.into_iter()
+                .any(|message| message.role() == Role::Assistant)
         })
     }
 

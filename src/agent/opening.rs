@@ -28,6 +28,7 @@ impl Driver {
         let id = start.shared.session_id().clone();
         let lease = config_store.lease(&id).await?;
         self.keeper = Some(Keeper::new(config_store.clone(), lease));
+        self.registered = Some(self.agent.register(&start.shared));
         let stored = config_store.load(&id).await?.unwrap_or_default();
         let known = start
             .input_id

@@ -116,7 +116,7 @@ impl Driver {
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
         for (call, result) in results {
-            match self.repeats.note(call, result) {
+            match self.repeats.note(self.cx.turn(), call, result) {
                 Repeated::No => {}
                 Repeated::Warn => {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));

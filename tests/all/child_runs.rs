@@ -16,24 +16,33 @@ use crate::kit::{Log, agent, any_object, asking, echo, logged, sleep, stored, te
 
 /// A tool that runs `child` on its `task`.
 fn delegate(child: Agent) -> FuncTool {
-    FuncTool::new("delegate", "Delegates", any_object(), move |cx, args: Value| {
-        let child = child.clone();
-        async move {
-            let id = format!("child_{}", cx.call_id());
-            let task = args["task"].as_str().unwrap_or("Help").to_owned();
-            let output = child.session(id).run_in(&cx, task).await?;
-            Ok::<_, BoxError>(output.text)
-        }
-    })
+    FuncTool::new(
+        "delegate",
+        "Delegates",
+        any_object(),
+        move |cx, args: Value| {
+            let child = child.clone();
+            async move {
+                let id = format!("child_{}", cx.call_id());
+                let task = args["task"].as_str().unwrap_or("Help").to_owned();
+                let output = child.session(id).run_in(&cx, task).await?;
+                Ok::<_, BoxError>(output.text)
+            }
+        },
+    )
 }
 
 #[tokio::test]
 async fn every_message_of_a_child_names_the_call() {
-    let child = agent(ScriptedModel::new().call("echo", json!({"text": "deep"})).say("found"))
-        .tool(echo())
-        .include_partial_messages(true)
-        .build()
-        .unwrap();
+    let child = agent(
+        ScriptedModel::new()
+            .call("echo", json!({"text": "deep"}))
+            .say("found"),
+    )
+    .tool(echo())
+    .include_partial_messages(true)
+    .build()
+    .unwrap();
     let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
         .tool(delegate(child.clone()))
         .build()
@@ -43,13 +52,19 @@ async fn every_message_of_a_child_names_the_call() {
     let (own, below): (Vec<_>, Vec<_>) = messages
         .iter()
         .partition(|message| message.session_id() == "p");
-    assert!(own.iter().all(|message| message.parent_tool_use_id().is_none()));
+    assert!(
+        own.iter()
+            .all(|message| message.parent_tool_use_id().is_none())
+    );
     assert!(below.len() > 8);
     for message in &below {
         assert_eq!(message.parent_tool_use_id(), Some("call_1"));
         assert_eq!(message.session_id(), "child_call_1");
     }
-    let results = messages.iter().filter(|message| message.is_result()).count();
+    let results = messages
+        .iter()
+        .filter(|message| message.is_result())
+        .count();
     assert_eq!(results, 2);
     assert!(messages.last().unwrap().as_result().is_some());
     let numbers: Vec<_> = messages.iter().map(SdkMessage::seq).collect();

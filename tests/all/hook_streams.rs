@@ -54,7 +54,11 @@ async fn taps_nest_like_the_hooks() {
     let messages = collect(agent.run("Go")).await;
     assert_eq!(shown(&messages), "A(B(x))");
     let result = messages.last().unwrap().as_result().unwrap();
-    assert_eq!(result.result.as_deref(), Some("x"), "folded from raw events");
+    assert_eq!(
+        result.result.as_deref(),
+        Some("x"),
+        "folded from raw events"
+    );
 }
 
 #[tokio::test]
@@ -81,7 +85,8 @@ async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
         let mut n = 0;
         let request = request.map_events(move |event| {
             n += usize::from(matches!(event, ModelEvent::Text(_)));
-            let text = matches!(event, ModelEvent::Text(_)).then(|| ModelEvent::Text(n.to_string()));
+            let text =
+                matches!(event, ModelEvent::Text(_)).then(|| ModelEvent::Text(n.to_string()));
             [text.unwrap_or(event)]
         });
         match next.run(request.clone()).await {
@@ -93,9 +98,14 @@ async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
     let messages = collect(agent.run("Go")).await;
     assert_eq!(shown(&messages), "11");
     let kinds = kinds(&messages);
-    let restart = kinds.iter().position(|kind| kind == "system/stream_restart");
+    let restart = kinds
+        .iter()
+        .position(|kind| kind == "system/stream_restart");
     let restart = serde_json::to_value(&messages[restart.unwrap()]).unwrap();
-    let first = kinds.iter().position(|kind| kind == "stream_event").unwrap();
+    let first = kinds
+        .iter()
+        .position(|kind| kind == "stream_event")
+        .unwrap();
     assert_eq!(restart["attempt"], 1);
     assert_eq!(restart["supersedes"][0], messages[first].uuid().to_string());
 }
@@ -120,11 +130,15 @@ async fn muted_and_own_requests_are_silent() {
         next.run(request.mute_events()).await
     });
     let messages = collect(streaming(ScriptedModel::new().say("x"), [mute]).run("Go")).await;
-    assert_eq!(kinds(&messages), ["system/init", "assistant", "result/success"]);
+    assert_eq!(
+        kinds(&messages),
+        ["system/init", "assistant", "result/success"]
+    );
 
     let judge = hook::wrap_model_call("judge", |request, next| async move {
         let answer = next.run(request).await?;
-        next.run(agentcore::ModelRequest::new("Is that right?")).await?;
+        next.run(agentcore::ModelRequest::new("Is that right?"))
+            .await?;
         Ok(answer)
     });
     let model = ScriptedModel::new().say("x").say("yes");
@@ -134,7 +148,9 @@ async fn muted_and_own_requests_are_silent() {
 
 #[tokio::test]
 async fn a_models_own_restart_voids_what_it_said() {
-    let step = Step::text("Hal").and_event(ModelEvent::Restart).and_text("Hello");
+    let step = Step::text("Hal")
+        .and_event(ModelEvent::Restart)
+        .and_text("Hello");
     let agent = streaming(ScriptedModel::new().step(step), [retrying("r")]);
     let messages = collect(agent.run("Go")).await;
     assert_eq!(shown(&messages), "HalHello");

@@ -17,12 +17,13 @@ use crate::kit::{
 };
 
 fn onions(name: &'static str, log: &Log) -> [FnHook; 2] {
-    let model = hook::wrap_model_call_with(name, log.clone(), move |log, request, next| async move {
-        log.add(format!("{name}-in"));
-        let response = next.run(request).await;
-        log.add(format!("{name}-out"));
-        response
-    });
+    let model =
+        hook::wrap_model_call_with(name, log.clone(), move |log, request, next| async move {
+            log.add(format!("{name}-in"));
+            let response = next.run(request).await;
+            log.add(format!("{name}-out"));
+            response
+        });
     let tool = hook::wrap_tool_call_with(name, log.clone(), move |log, call, next| async move {
         log.add(format!("{name}-tool-in"));
         let result = next.run(call).await;
@@ -38,13 +39,23 @@ async fn the_first_hook_is_outermost_in_both_onions() {
     let model = ScriptedModel::new().call("act", json!({})).say("done");
     let agent = agent(model)
         .tool(logged("act", &log))
-        .hooks(["A", "B", "C"].into_iter().flat_map(|name| onions(name, &log)))
+        .hooks(
+            ["A", "B", "C"]
+                .into_iter()
+                .flat_map(|name| onions(name, &log)),
+        )
         .build()
         .unwrap();
     agent.run("Go").await.unwrap();
     let model = ["A-in", "B-in", "C-in", "C-out", "B-out", "A-out"];
     let tool = [
-        "A-tool-in", "B-tool-in", "C-tool-in", "act{}", "C-tool-out", "B-tool-out", "A-tool-out",
+        "A-tool-in",
+        "B-tool-in",
+        "C-tool-in",
+        "act{}",
+        "C-tool-out",
+        "B-tool-out",
+        "A-tool-out",
     ];
     let expected: Vec<_> = model.iter().chain(&tool).chain(&model).copied().collect();
     assert_eq!(log.take(), expected);
@@ -73,11 +84,15 @@ fn every_phase(log: &Log) -> [FnHook; 8] {
             log.add("wrap_tool_call");
             next.run(call).await
         }),
-        hook::post_tool_use_with("h", log(), |log, _cx, _call, mut result: ToolResult| async move {
-            log.add(format!("post_tool_use {}", result.content.text()));
-            result.content = "changed".into();
-            Ok(result)
-        }),
+        hook::post_tool_use_with(
+            "h",
+            log(),
+            |log, _cx, _call, mut result: ToolResult| async move {
+                log.add(format!("post_tool_use {}", result.content.text()));
+                result.content = "changed".into();
+                Ok(result)
+            },
+        ),
         hook::before_stop_with("h", log(), |log, _cx, response| async move {
             log.add(format!("before_stop {}", response.text()));
             Ok(StopDecision::Stop)
@@ -263,7 +278,10 @@ async fn faults_around_a_tool_are_that_calls_result() {
             ),
         ] {
             let model = ScriptedModel::new()
-                .calls([("echo", json!({"text": "a"})), ("echo", json!({"text": "b"}))])
+                .calls([
+                    ("echo", json!({"text": "a"})),
+                    ("echo", json!({"text": "b"})),
+                ])
                 .say("done");
             let agent = agent(StrictModel::new(model))
                 .tool(echo())
@@ -272,7 +290,10 @@ async fn faults_around_a_tool_are_that_calls_result() {
                 .unwrap();
             let output = agent.run("Go").await.unwrap();
             let texts = texts(&output.messages);
-            assert!(texts[0].starts_with(&format!("Error: {words}")), "{texts:?}");
+            assert!(
+                texts[0].starts_with(&format!("Error: {words}")),
+                "{texts:?}"
+            );
             assert!(texts[0].contains(phase), "{texts:?}");
             assert_eq!((&*texts[1], &*output.text), ("b", "done"));
         }
@@ -286,12 +307,18 @@ async fn faults_at_the_end_are_warnings() {
             hook::before_stop("bad", move |_cx, _response| fault.strike()),
             hook::after_agent("bad", move |_cx, _state| fault.strike()),
         ];
-        let agent = agent(ScriptedModel::new().say("done")).hooks(hooks).build().unwrap();
+        let agent = agent(ScriptedModel::new().say("done"))
+            .hooks(hooks)
+            .build()
+            .unwrap();
         let (messages, output) = watch(agent.session("s").run("Go")).await;
         assert_eq!(output.unwrap().text, "done");
         let warnings = warnings(&messages);
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        assert!(warnings.iter().all(|text| text.starts_with(words)), "{warnings:?}");
+        assert!(
+            warnings.iter().all(|text| text.starts_with(words)),
+            "{warnings:?}"
+        );
         assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
     }
 }
@@ -314,14 +341,19 @@ async fn a_hooks_time_is_its_own() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!((texts(&output.messages), &*output.text), (vec!["done".into()], "done"));
+    assert_eq!(
+        (texts(&output.messages), &*output.text),
+        (vec!["done".into()], "done")
+    );
 }
 
 #[tokio::test]
 async fn next_may_be_left_out() {
     let log = Log::default();
     let hooks = [
-        hook::wrap_tool_call("fake", |call, _next| async move { Ok(ToolResult::ok(&call, "fake")) }),
+        hook::wrap_tool_call("fake", |call, _next| async move {
+            Ok(ToolResult::ok(&call, "fake"))
+        }),
         hook::wrap_model_call("memory", |request, next| async move {
             match request.messages.last_content().as_ref() {
                 "fake" => Ok(ModelResponse::new("from memory")),
@@ -357,7 +389,10 @@ async fn a_tool_is_run_twice_only_when_it_is_idempotent() {
             assert_eq!((log.len(), &*text), (2, "act ran"));
         } else {
             assert_eq!(log.len(), 1);
-            assert!(text.contains("`twice`") && text.contains("idempotent"), "{text}");
+            assert!(
+                text.contains("`twice`") && text.contains("idempotent"),
+                "{text}"
+            );
         }
     }
 }
@@ -372,22 +407,49 @@ async fn model_calls_may_be_repeated_and_all_are_counted() {
         .with_usage(agentcore::Usage::new(10, 1))
         .say("first")
         .say("second");
-    let output = agent(model).hook(again).build().unwrap().run("Go").await.unwrap();
+    let output = agent(model)
+        .hook(again)
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap();
     assert_eq!((&*output.text, output.turns), ("second", 1));
     assert_eq!(output.usage.input_tokens, 20);
 }
 
 #[tokio::test]
 async fn an_error_keeps_the_name_of_who_failed() {
-    let outer = hook::wrap_model_call("outer", |request, next| async move { next.run(request).await });
-    let inner = hook::wrap_model_call("inner", |_request, _next| async move { Err("broken".into()) });
-    let both = agent(ScriptedModel::new()).hooks([outer, inner]).build().unwrap();
+    let outer = hook::wrap_model_call(
+        "outer",
+        |request, next| async move { next.run(request).await },
+    );
+    let inner = hook::wrap_model_call(
+        "inner",
+        |_request, _next| async move { Err("broken".into()) },
+    );
+    let both = agent(ScriptedModel::new())
+        .hooks([outer, inner])
+        .build()
+        .unwrap();
     let error = both.run("Go").await.unwrap_err().to_string();
-    assert!(error.contains("`inner`") && !error.contains("`outer`"), "{error}");
+    assert!(
+        error.contains("`inner`") && !error.contains("`outer`"),
+        "{error}"
+    );
 
-    let outer = hook::wrap_model_call("outer", |request, next| async move { next.run(request).await });
+    let outer = hook::wrap_model_call(
+        "outer",
+        |request, next| async move { next.run(request).await },
+    );
     let model = ScriptedModel::new().fail(Error::new(ErrorKind::Auth, "no key"));
-    let error = agent(model).hook(outer).build().unwrap().run("Go").await.unwrap_err();
+    let error = agent(model)
+        .hook(outer)
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap_err();
     assert_eq!((error.kind(), error.text()), (ErrorKind::Auth, "no key"));
 }
 
@@ -402,7 +464,9 @@ async fn the_strongest_decision_counts_whatever_the_order() {
         (vec![ask(), allow()], "sure?"),
         (vec![allow()], "x"),
     ] {
-        let model = ScriptedModel::new().call("echo", json!({"text": "x"})).say("done");
+        let model = ScriptedModel::new()
+            .call("echo", json!({"text": "x"}))
+            .say("done");
         let agent = agent(model)
             .tool(echo())
             .hooks(hooks)
@@ -425,14 +489,22 @@ async fn arguments_and_context_come_from_hooks() {
             Ok(ToolDecision::proceed().with_context("It is noon."))
         }),
     ];
-    let model = ScriptedModel::new().call("echo", json!({"text": "x"})).say("done");
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done");
     let agent = agent(model).tool(echo()).hooks(hooks).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     let text = texts(&output.messages).remove(0);
-    assert!(text.starts_with("other") && text.contains("It is noon."), "{text}");
+    assert!(
+        text.starts_with("other") && text.contains("It is noon."),
+        "{text}"
+    );
     let asked = output.messages.assistant_messages().next().unwrap();
     let call = asked.tool_calls().next().unwrap();
-    assert_eq!(call.args["text"], "x", "the history has what the model said");
+    assert_eq!(
+        call.args["text"], "x",
+        "the history has what the model said"
+    );
 }
 
 #[tokio::test]
@@ -476,7 +548,10 @@ async fn a_hooks_tool_wins_with_a_warning_and_values_are_shared() {
         ));
         Ok(state)
     });
-    let model = ScriptedModel::new().call("echo", json!({})).say("done").say("again");
+    let model = ScriptedModel::new()
+        .call("echo", json!({}))
+        .say("done")
+        .say("again");
     let agent = agent(model).tool(echo()).hook(hook).build().unwrap();
     let (messages, output) = watch(agent.session("s").with(1_u8).run("Go")).await;
     let output = output.unwrap();
@@ -506,7 +581,10 @@ async fn sections_of_the_system_prompt() {
                 request.system.text_of(Stability::Stable),
                 "Be brief.\n\nBe kind.\n\nFrom the input."
             );
-            assert_eq!(request.system.text_of(Stability::Volatile), format!("Turn {turn}."));
+            assert_eq!(
+                request.system.text_of(Stability::Volatile),
+                format!("Turn {turn}.")
+            );
         }
     };
     let model = ScriptedModel::new()
@@ -520,7 +598,9 @@ async fn sections_of_the_system_prompt() {
         .hooks(hooks)
         .build()
         .unwrap();
-    let input = agentcore::Messages::new().system("From the input.").human("Go");
+    let input = agentcore::Messages::new()
+        .system("From the input.")
+        .human("Go");
     let output = agent.run(input).await.unwrap();
     assert_eq!(roles(&output.messages), "user assistant tool assistant");
 }

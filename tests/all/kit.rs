@@ -40,9 +40,12 @@ pub fn any_object() -> Value {
 
 /// Says its `text` again.
 pub fn echo() -> FuncTool {
-    FuncTool::new("echo", "Says it again", any_object(), |_cx, args| async move {
-        args["text"].as_str().unwrap_or_default().to_owned()
-    })
+    FuncTool::new(
+        "echo",
+        "Says it again",
+        any_object(),
+        |_cx, args| async move { args["text"].as_str().unwrap_or_default().to_owned() },
+    )
 }
 
 /// A tool that logs each of its calls with the arguments.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use agentcore::agent::RetryPolicy;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Error, ErrorKind, ExitReason, ModelEvent, PermissionMode, RunHandle, SdkMessage,
-    hook,
+    Error, ErrorKind, ExitReason, ModelEvent, PermissionMode, RunHandle, SdkMessage, hook,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -100,7 +99,11 @@ async fn a_run_that_is_stopped_before_it_began_does_nothing() {
     run.handle().abort();
     run.handle().interrupt();
     let (messages, output) = watch(run).await;
-    assert_eq!(output.unwrap().end, ExitReason::Aborted, "the stronger wins");
+    assert_eq!(
+        output.unwrap().end,
+        ExitReason::Aborted,
+        "the stronger wins"
+    );
     assert_eq!(
         kinds(&messages),
         ["system/init", "result/error_during_execution"]
@@ -156,7 +159,10 @@ async fn steering_that_comes_while_the_run_ends_is_refused() {
         assert!(!slot.get().unwrap().steer("Wait"), "nobody would read it");
         Ok(state)
     });
-    let agent = agent(ScriptedModel::new().say("a")).hook(late).build().unwrap();
+    let agent = agent(ScriptedModel::new().say("a"))
+        .hook(late)
+        .build()
+        .unwrap();
     let run = agent.run("Go");
     slot.set(run.handle()).unwrap();
     let (messages, _) = watch(run).await;
@@ -188,14 +194,18 @@ async fn another_mode_from_the_next_call_on() {
         agentcore::tool::GateDecision::allow()
     });
     let model = ScriptedModel::new()
-        .calls([("echo", json!({"text": "a"})), ("echo", json!({"text": "b"}))])
+        .calls([
+            ("echo", json!({"text": "a"})),
+            ("echo", json!({"text": "b"})),
+        ])
         .say("done");
     let slot = Arc::new(OnceLock::<RunHandle>::new());
-    let switch = hook::post_tool_use_with("switch", slot.clone(), |slot, _, _, result| async move {
-        let handle = slot.get().unwrap();
-        handle.set_permission_mode(PermissionMode::BypassPermissions);
-        Ok(result)
-    });
+    let switch =
+        hook::post_tool_use_with("switch", slot.clone(), |slot, _, _, result| async move {
+            let handle = slot.get().unwrap();
+            handle.set_permission_mode(PermissionMode::BypassPermissions);
+            Ok(result)
+        });
     let agent = agent(model)
         .tool(echo().exclusive())
         .hook(switch)

@@ -8,8 +8,8 @@ use agentcore::message::ProviderBlock;
 use agentcore::model::{Compaction, CompactionTrigger, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason,
-    ToolCall, Usage, async_trait,
+    Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason, ToolCall,
+    Usage, async_trait,
 };
 use serde_json::json;
 
@@ -32,7 +32,9 @@ async fn labels_of_an_answer_without_calls() {
         let agent = agent(says("text", stop.clone())).build().unwrap();
         let (messages, output) = watch(agent.run("Go")).await;
         assert_eq!(output.unwrap().end, end, "{stop}");
-        let warned = warnings(&messages).iter().any(|text| text.contains("tired"));
+        let warned = warnings(&messages)
+            .iter()
+            .any(|text| text.contains("tired"));
         assert_eq!(warned, stop == StopReason::Other("tired".into()));
     }
 }
@@ -67,7 +69,11 @@ async fn an_empty_answer_is_asked_for_once_more() {
 
 #[tokio::test]
 async fn two_empty_answers_are_an_error() {
-    for stop in [StopReason::EndTurn, StopReason::ToolUse, StopReason::PauseTurn] {
+    for stop in [
+        StopReason::EndTurn,
+        StopReason::ToolUse,
+        StopReason::PauseTurn,
+    ] {
         let model = ScriptedModel::new()
             .step(Step::new().stop(stop.clone()))
             .step(Step::new().stop(stop));
@@ -132,7 +138,10 @@ async fn a_paused_turn_goes_on_in_the_same_message() {
     let only_block = Step::new()
         .and_event(agentcore::ModelEvent::Part(block))
         .stop(StopReason::PauseTurn);
-    let model = ScriptedModel::new().step(paused).step(only_block).say("two.");
+    let model = ScriptedModel::new()
+        .step(paused)
+        .step(only_block)
+        .say("two.");
     let agent = agent(model.clone()).build().unwrap();
     let output = agent.session("s").run("Count").await.unwrap();
     assert_eq!(roles(&output.messages), "user assistant");

@@ -17,7 +17,9 @@ use crate::kit::{
 };
 
 fn calls_act() -> ScriptedModel {
-    ScriptedModel::new().call("act", json!({"n": 1})).say("done")
+    ScriptedModel::new()
+        .call("act", json!({"n": 1}))
+        .say("done")
 }
 
 #[tokio::test]
@@ -28,12 +30,16 @@ async fn what_the_gate_says() {
         (GateDecision::deny("no"), "", "Error: no"),
         (GateDecision::deny(" "), "", "Error: denied"),
         (
-            GateDecision::Allow { args: Some(json!({"n": 2})) },
+            GateDecision::Allow {
+                args: Some(json!({"n": 2})),
+            },
             "act{\"n\":2}",
             "act ran",
         ),
         (
-            GateDecision::Allow { args: Some(json!({"n": "x"})) },
+            GateDecision::Allow {
+                args: Some(json!({"n": "x"})),
+            },
             "",
             "Error: invalid arguments for tool \"act\"",
         ),
@@ -59,16 +65,19 @@ async fn what_the_gate_says() {
 async fn an_interrupt_ends_the_run_and_what_has_not_begun() {
     let log = Log::default();
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
-        "one" => GateDecision::Interrupt { message: "stop it".into() },
+        "one" => GateDecision::Interrupt {
+            message: "stop it".into(),
+        },
         _ => GateDecision::allow(),
     });
-    let model = ScriptedModel::new().calls([
-        ("one", json!({})),
-        ("two", json!({})),
-        ("three", json!({})),
-    ]);
+    let model =
+        ScriptedModel::new().calls([("one", json!({})), ("two", json!({})), ("three", json!({}))]);
     let agent = agent(model)
-        .tools([logged("one", &log), logged("two", &log), logged("three", &log).exclusive()])
+        .tools([
+            logged("one", &log),
+            logged("two", &log),
+            logged("three", &log).exclusive(),
+        ])
         .permissions(gate)
         .build()
         .unwrap();
@@ -116,7 +125,10 @@ async fn a_hooks_allow_answers_the_mode_but_never_a_rule() {
         let agent = agent(calls_act())
             .tool(logged("act", &log))
             .hook(allow)
-            .permissions(Gate(move |_: &_| GateDecision::Ask { question: "sure?".into(), by_rule }))
+            .permissions(Gate(move |_: &_| GateDecision::Ask {
+                question: "sure?".into(),
+                by_rule,
+            }))
             .build()
             .unwrap();
         agent.run("Go").await.unwrap();
@@ -140,10 +152,12 @@ async fn arguments_changed_after_the_gate_are_looked_at_again() {
     let sneak = hook::wrap_tool_call("sneak", |call: agentcore::ToolCall, next| async move {
         next.run(call.with_args(json!({"n": 666}))).await
     });
-    let gate = Gate(|request: &GateRequest| match request.call.args["n"].as_u64() {
-        Some(1) => GateDecision::allow(),
-        _ => GateDecision::deny("only 1"),
-    });
+    let gate = Gate(
+        |request: &GateRequest| match request.call.args["n"].as_u64() {
+            Some(1) => GateDecision::allow(),
+            _ => GateDecision::deny("only 1"),
+        },
+    );
     let agent = agent(calls_act())
         .tool(logged("act", &log))
         .hook(sneak)
@@ -151,7 +165,10 @@ async fn arguments_changed_after_the_gate_are_looked_at_again() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
-    assert_eq!((log.len(), &*texts(&output.messages)[0]), (0, "Error: only 1"));
+    assert_eq!(
+        (log.len(), &*texts(&output.messages)[0]),
+        (0, "Error: only 1")
+    );
 
     let rename = hook::wrap_tool_call("rename", |mut call: agentcore::ToolCall, next| async move {
         call.name = "other".into();
@@ -186,8 +203,16 @@ async fn what_the_confirmer_says() {
         (Answer::AllowForSession, 1, "act ran"),
         (Answer::Deny("too risky".into()), 0, "Error: too risky"),
         (Answer::Deny(String::new()), 0, "Error: denied"),
-        (Answer::Deny("panic".into()), 0, "Error: the one who was asked panicked"),
-        (Answer::Unanswered, 0, "Error: permission denied (nobody is there to answer): run act?"),
+        (
+            Answer::Deny("panic".into()),
+            0,
+            "Error: the one who was asked panicked",
+        ),
+        (
+            Answer::Unanswered,
+            0,
+            "Error: permission denied (nobody is there to answer): run act?",
+        ),
     ] {
         let log = Log::default();
         let asked = Arc::<Mutex<Vec<_>>>::default();
@@ -214,8 +239,16 @@ struct Granting(Mutex<Vec<String>>);
 #[async_trait]
 impl PermissionGate for Granting {
     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
-        let known = self.0.lock().unwrap().contains(&request.call.args.to_string());
-        Ok(if known { GateDecision::allow() } else { GateDecision::ask("sure?") })
+        let known = self
+            .0
+            .lock()
+            .unwrap()
+            .contains(&request.call.args.to_string());
+        Ok(if known {
+            GateDecision::allow()
+        } else {
+            GateDecision::ask("sure?")
+        })
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
@@ -265,7 +298,13 @@ async fn a_responder_in_the_same_task() {
     assert_eq!(log.len(), 1);
     assert_eq!(
         kinds(&order)[..5],
-        ["system/init", "assistant", "permission_request", "tool_progress", "tool_progress"]
+        [
+            "system/init",
+            "assistant",
+            "permission_request",
+            "tool_progress",
+            "tool_progress"
+        ]
     );
 }
 
@@ -304,7 +343,9 @@ async fn time_spent_asking_counts_against_no_other_limit() {
     let agent = agent(model)
         .tool(ask)
         .tool_timeout(Duration::from_secs(60))
-        .hook(hook::wrap_tool_call("around", |call, next| async move { next.run(call).await }))
+        .hook(hook::wrap_tool_call("around", |call, next| async move {
+            next.run(call).await
+        }))
         .hook_timeout(Duration::from_secs(1))
         .build()
         .unwrap();

@@ -54,11 +54,17 @@ async fn approved_and_denied_in_another_process() {
     let calls: Vec<PendingCall> = serde_json::from_str(&json).unwrap();
 
     let agent = parking(ScriptedModel::new().say("done"), &store, &log);
-    let decisions = [Decision::deny(&calls[0], "not that"), Decision::allow(&calls[1])];
+    let decisions = [
+        Decision::deny(&calls[0], "not that"),
+        Decision::allow(&calls[1]),
+    ];
     let output = agent.session("s").resume(decisions).await.unwrap();
     assert_eq!((output.end, &*output.text), (ExitReason::EndTurn, "done"));
     assert_eq!(log.take(), ["act{\"n\":2}"]);
-    assert_eq!(texts(&output.messages), ["Error: not that", "free ran", "act ran"]);
+    assert_eq!(
+        texts(&output.messages),
+        ["Error: not that", "free ran", "act ran"]
+    );
     assert_eq!(stored(&agent, "s").await, output.messages);
     assert!(pending(&agent, "s").await.is_empty());
 }
@@ -68,10 +74,18 @@ async fn what_is_not_decided_goes_on_waiting() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("done"), &store, &log);
-    let output = agent.session("s").resume(Decision::allow(&calls[1])).await.unwrap();
+    let output = agent
+        .session("s")
+        .resume(Decision::allow(&calls[1]))
+        .await
+        .unwrap();
     assert_eq!(output.end, ExitReason::AwaitingApproval);
     assert_eq!(pending(&agent, "s").await, calls[..1]);
-    let output = agent.session("s").resume(Decision::allow(&calls[0])).await.unwrap();
+    let output = agent
+        .session("s")
+        .resume(Decision::allow(&calls[0]))
+        .await
+        .unwrap();
     assert_eq!(texts(&output.messages), ["act ran", "free ran", "act ran"]);
     assert_eq!(log.len(), 2);
 }
@@ -88,8 +102,14 @@ async fn decisions_that_do_not_fit_run_nothing() {
     for (decisions, words) in [
         (vec![Decision::allow(&unknown)], "no such call"),
         (vec![Decision::allow(&other_args)], "other arguments"),
-        (vec![Decision::allow(&calls[0]), Decision::deny(&calls[0], "")], "twice"),
-        (vec![Decision::allow(&calls[1]), Decision::allow(&unknown)], "no such call"),
+        (
+            vec![Decision::allow(&calls[0]), Decision::deny(&calls[0], "")],
+            "twice",
+        ),
+        (
+            vec![Decision::allow(&calls[1]), Decision::allow(&unknown)],
+            "no such call",
+        ),
     ] {
         let error = agent.session("s").resume(decisions).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -114,7 +134,11 @@ async fn expired_and_tampered_questions() {
     state.pending[1].call = state.pending[1].call.clone().with_args(json!({"n": 666}));
     store.save("s", state);
     for (call, words) in [(&calls[0], "expired"), (&calls[1], "not the one")] {
-        let error = agent.session("s").resume(Decision::allow(call)).await.unwrap_err();
+        let error = agent
+            .session("s")
+            .resume(Decision::allow(call))
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
     assert_eq!(log.len(), 0);
@@ -145,11 +169,22 @@ async fn going_on_without_an_answer_closes_the_question_for_good() {
     let mut run = agent.session("s").run("Never mind");
     let first = futures::poll!(run.next());
     assert!(first.is_ready());
-    assert!(futures::poll!(run.next()).is_pending(), "the model is asked");
+    assert!(
+        futures::poll!(run.next()).is_pending(),
+        "the model is asked"
+    );
     drop(run);
     let history = stored(&agent, "s").await;
-    assert!(texts(&history)[0].contains("not approved"), "{:?}", texts(&history));
-    let error = agent.session("s").resume(Decision::allow(&calls[0])).await.unwrap_err();
+    assert!(
+        texts(&history)[0].contains("not approved"),
+        "{:?}",
+        texts(&history)
+    );
+    let error = agent
+        .session("s")
+        .resume(Decision::allow(&calls[0]))
+        .await
+        .unwrap_err();
     assert_eq!((error.kind(), log.len()), (ErrorKind::Conflict, 0));
 }
 
@@ -176,7 +211,9 @@ async fn an_approved_call_may_say_nothing_and_be_refused_by_a_hook() {
             .permissions(asking())
             .unanswered(Unanswered::Park)
             .store(store.clone())
-            .hook(hook::post_tool_use("see", |_, _, result| async { Ok(result) }))
+            .hook(hook::post_tool_use("see", |_, _, result| async {
+                Ok(result)
+            }))
             .build()
             .unwrap()
     };
@@ -219,11 +256,22 @@ async fn an_approved_call_that_was_cut_off_is_not_run_again() {
     while futures::poll!(run.next()).is_ready() {}
     drop(run);
     assert_eq!(log.take(), ["begun"]);
-    let error = agent.session("s").resume(Decision::allow(&calls[0])).await.unwrap_err();
+    let error = agent
+        .session("s")
+        .resume(Decision::allow(&calls[0]))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let history = stored(&agent, "s").await;
-    assert!(texts(&history)[0].contains("may have run"), "{:?}", texts(&history));
+    assert!(
+        texts(&history)[0].contains("may have run"),
+        "{:?}",
+        texts(&history)
+    );
     assert_eq!(log.len(), 0);
     let output = agent.session("s").run("And?").await.unwrap();
-    assert_eq!(roles(&output.messages), "user assistant tool user assistant");
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant tool user assistant"
+    );
 }

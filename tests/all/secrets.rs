@@ -102,7 +102,7 @@ fn replies() -> Vec<Reply> {
         Reply::json(401, json.clone()),
         Reply::json(400, json.clone()),
         Reply::json(529, json.clone()),
-        Reply::json(403, format!("<html>{echo}</html>")).header("request-id", KEY),
+        Reply::json(403, format!("<html>{echo}</html>")),
         Reply::json(302, "").header("location", format!("http://127.0.0.1:1/?key={KEY}")),
         Reply::sse([format!("event: error\ndata: {json}\n\n")]),
         Reply::sse([format!("data: {{\"broken {KEY}\n\n")]),

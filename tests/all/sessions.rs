@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-
 use agentcore::model::Compaction;
 use agentcore::state::{Lease, Record, SessionInfo, SessionStore, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel, StrictModel};
@@ -53,7 +52,10 @@ async fn a_thread_is_pinned_while_a_run_holds_it() {
         .say("Hello.")
         .say("Slow.")
         .delayed(Duration::from_secs(600));
-    let agent = agent(StrictModel::new(model)).store(store.clone()).build().unwrap();
+    let agent = agent(StrictModel::new(model))
+        .store(store.clone())
+        .build()
+        .unwrap();
     agent.session("s").run("Hi").await.unwrap();
     let sweeper = tokio::spawn({
         let store = store.clone();
@@ -77,7 +79,10 @@ async fn a_second_run_on_a_session_is_busy_and_changes_nothing() {
     let (messages, second) = watch(agent.session("s").run("Me too")).await;
     let error = second.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SessionBusy);
-    assert_eq!(kinds(&messages), ["system/init", "result/error_during_execution"]);
+    assert_eq!(
+        kinds(&messages),
+        ["system/init", "result/error_during_execution"]
+    );
     assert!(agent.handle("s").is_some(), "the first is still found");
     assert_eq!(roles(&stored(&agent, "s").await), "user");
     drop(first);
@@ -86,9 +91,11 @@ async fn a_second_run_on_a_session_is_busy_and_changes_nothing() {
 
 #[tokio::test]
 async fn fork_list_delete_and_go_on() {
-    let agent = agent(FunctionModel::text(|request| request.messages.len().to_string()))
-        .build()
-        .unwrap();
+    let agent = agent(FunctionModel::text(|request| {
+        request.messages.len().to_string()
+    }))
+    .build()
+    .unwrap();
     agent.session("a").run("Hi").await.unwrap();
     let fork = agent.session("a").fork("b").await.unwrap();
     let output = fork.run("More").await.unwrap();
@@ -199,6 +206,8 @@ async fn a_run_dropped_at_any_poll_leaves_a_session_that_goes_on() {
                 over = true;
                 break;
             }
+            // Lets the wake-ups of what yielded through.
+            tokio::task::yield_now().await;
         }
         drop(run);
         let log = log.take();
@@ -212,9 +221,15 @@ async fn a_run_dropped_at_any_poll_leaves_a_session_that_goes_on() {
         if first.iter().any(|text| text.contains("may have run")) {
             told[1] += 1;
         }
-        for (at, ran) in [(0, !log.is_empty()), (1, log.contains(&"slow begun".into()))] {
+        for (at, ran) in [
+            (0, !log.is_empty()),
+            (1, log.contains(&"slow begun".into())),
+        ] {
             if ran && first.len() == 3 && roles(&output.messages).starts_with("user assistant") {
-                assert!(!first[at].contains("did not run"), "{polls}: {log:?} {first:?}");
+                assert!(
+                    !first[at].contains("did not run"),
+                    "{polls}: {log:?} {first:?}"
+                );
             }
         }
         if over {
@@ -316,7 +331,10 @@ async fn a_write_that_fails_is_seen_before_anything_depends_on_it() {
             }
             "append start" => {
                 let told = texts(&output.unwrap().messages);
-                let refused = told.iter().filter(|text| text.contains("disk full")).count();
+                let refused = told
+                    .iter()
+                    .filter(|text| text.contains("disk full"))
+                    .count();
                 assert_eq!(refused, 1, "{told:?}");
             }
             _ => assert!(output.is_ok() && warned, "the answer stands"),

@@ -7,9 +7,7 @@ use std::time::Duration;
 use agentcore::run::TaskOutcome;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::SideEffect;
-use agentcore::{
-    ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, ToolOutput, hook,
-};
+use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, ToolOutput, hook};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -38,12 +36,17 @@ async fn neighbours_run_side_by_side_and_results_keep_the_order_of_the_calls() {
     let model = ScriptedModel::new()
         .calls([3, 1, 2].map(|n| ("nap", json!({"n": n}))))
         .say("done");
-    let agent = agent(StrictModel::new(model)).tool(nap(&log)).build().unwrap();
+    let agent = agent(StrictModel::new(model))
+        .tool(nap(&log))
+        .build()
+        .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     assert_eq!(texts(&output.unwrap().messages), ["3", "1", "2"]);
     assert_eq!(
         log.take(),
-        ["3 begins", "1 begins", "2 begins", "1 ends", "2 ends", "3 ends"]
+        [
+            "3 begins", "1 begins", "2 begins", "1 ends", "2 ends", "3 ends"
+        ]
     );
     let done: Vec<_> = progress(&messages)
         .iter()
@@ -84,7 +87,13 @@ async fn an_exclusive_call_runs_alone_in_its_place() {
     assert_eq!(
         log.take(),
         [
-            "1 begins", "1 ends", "alone begins", "alone ends", "2 begins", "3 begins", "2 ends",
+            "1 begins",
+            "1 ends",
+            "alone begins",
+            "alone ends",
+            "2 begins",
+            "3 begins",
+            "2 ends",
             "3 ends"
         ]
     );
@@ -107,7 +116,11 @@ async fn how_many_run_at_once_is_bounded() {
     let model = ScriptedModel::new()
         .calls((0..20).map(|_| ("counted", json!({}))))
         .say("done");
-    let agent = agent(model).tool(counted).parallel_tools(3).build().unwrap();
+    let agent = agent(model)
+        .tool(counted)
+        .parallel_tools(3)
+        .build()
+        .unwrap();
     agent.run("Go").await.unwrap();
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
@@ -157,13 +170,18 @@ async fn a_tool_that_panics_is_an_error_result() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_without_progress_times_out() {
-    let steady = FuncTool::new("steady", "Progresses", any_object(), |cx, _args| async move {
-        for n in 0..4 {
-            sleep(90).await;
-            cx.progress(json!({"step": n})).await;
-        }
-        "steady"
-    });
+    let steady = FuncTool::new(
+        "steady",
+        "Progresses",
+        any_object(),
+        |cx, _args| async move {
+            for n in 0..4 {
+                sleep(90).await;
+                cx.progress(json!({"step": n})).await;
+            }
+            "steady"
+        },
+    );
     let own = crate::kit::stuck().timeout(Duration::from_secs(7));
     let model = ScriptedModel::new()
         .calls([("steady", json!({})), ("stuck", json!({}))])
@@ -184,7 +202,10 @@ async fn a_tool_without_progress_times_out() {
         .collect::<Vec<_>>();
     assert_eq!(steps, [0, 1, 2, 3]);
     let beats = of_steady.iter().filter(|progress| progress.heartbeat);
-    assert!(beats.clone().count() >= 60, "a sign of life every few seconds");
+    assert!(
+        beats.clone().count() >= 60,
+        "a sign of life every few seconds"
+    );
     assert!(beats.map(|beat| beat.elapsed_time_seconds).is_sorted());
 }
 
@@ -202,12 +223,19 @@ async fn arguments_that_do_not_fit_never_run() {
         async { "ran" }
     });
     let model = ScriptedModel::new()
-        .calls([("strict", json!({})), ("strict", json!({"n": "x"})), ("strict", json!({"n": 1}))])
+        .calls([
+            ("strict", json!({})),
+            ("strict", json!({"n": "x"})),
+            ("strict", json!({"n": 1})),
+        ])
         .say("done");
     let agent = agent(model).tool(strict).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     let texts = texts(&output.unwrap().messages);
-    assert!(texts[0].contains("\"n\"") && texts[1].contains("/n"), "{texts:?}");
+    assert!(
+        texts[0].contains("\"n\"") && texts[1].contains("/n"),
+        "{texts:?}"
+    );
     assert_eq!(texts[2], "ran");
     assert_eq!(log.take(), ["{\"n\":1}"]);
     assert_eq!(progress(&messages).len(), 2, "only what ran has progress");
@@ -215,14 +243,24 @@ async fn arguments_that_do_not_fit_never_run() {
 
 #[tokio::test]
 async fn a_result_has_parts_for_people_and_programs() {
-    let rich = FuncTool::new("rich", "Rich", any_object(), |_cx, args: Value| async move {
-        match args["fail"].as_bool() {
-            Some(true) => Err(ToolError::new("Error: no such city").with_details(json!({"code": 4})).into()),
-            _ => Ok::<_, agentcore::BoxError>(
-                ToolOutput::new("").with_details(json!({"n": 1})).with_display("One").silent(),
-            ),
-        }
-    });
+    let rich = FuncTool::new(
+        "rich",
+        "Rich",
+        any_object(),
+        |_cx, args: Value| async move {
+            match args["fail"].as_bool() {
+                Some(true) => Err(ToolError::new("Error: no such city")
+                    .with_details(json!({"code": 4}))
+                    .into()),
+                _ => Ok::<_, agentcore::BoxError>(
+                    ToolOutput::new("")
+                        .with_details(json!({"n": 1}))
+                        .with_display("One")
+                        .silent(),
+                ),
+            }
+        },
+    );
     let model = ScriptedModel::new()
         .calls([("rich", json!({})), ("rich", json!({"fail": true}))])
         .say("done");
@@ -230,7 +268,11 @@ async fn a_result_has_parts_for_people_and_programs() {
     let (messages, output) = watch(agent.run("Go")).await;
     let results = results(&output.unwrap().messages);
     assert_eq!(results[0].content.text(), "(no output)");
-    assert_eq!(results[1].content.text(), "Error: no such city", "the prefix stands once");
+    assert_eq!(
+        results[1].content.text(),
+        "Error: no such city",
+        "the prefix stands once"
+    );
     let shown = messages.iter().find_map(|message| match message {
         SdkMessage::User(user) => user.tool_use_result.clone(),
         _ => None,
@@ -279,7 +321,10 @@ async fn state_is_shared_by_parallel_tools_and_closed_to_late_writers() {
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let output = output.unwrap();
     assert_eq!((output.state.todos.len(), output.state.files.len()), (3, 3));
-    let changes = kinds(&messages).iter().filter(|kind| *kind == "system/state_changed").count();
+    let changes = kinds(&messages)
+        .iter()
+        .filter(|kind| *kind == "system/state_changed")
+        .count();
     assert_eq!(changes, 3);
     assert_eq!(progress(&messages).len(), 6);
     let state = agent.session("s").state().await.unwrap().unwrap();
@@ -292,11 +337,17 @@ async fn state_inside_state_is_an_error_result_not_a_deadlock() {
         let inner = cx.clone();
         cx.with_state(|_| inner.with_state(|_| ()));
     });
-    let model = ScriptedModel::new().call("nested", json!({})).call("echo", json!({"text": "x"})).say("done");
+    let model = ScriptedModel::new()
+        .call("nested", json!({}))
+        .call("echo", json!({"text": "x"}))
+        .say("done");
     let agent = agent(model).tools([nested, echo()]).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     let texts = texts(&output.messages);
-    assert!(texts[0].contains("with_state was called inside with_state"), "{texts:?}");
+    assert!(
+        texts[0].contains("with_state was called inside with_state"),
+        "{texts:?}"
+    );
     assert_eq!(texts[1], "x");
 }
 
@@ -315,7 +366,10 @@ async fn work_on_the_side_is_told_when_the_call_is_over() {
                 std::future::pending::<()>()
             }
         });
-        let agent = agent(ScriptedModel::new().call("side", json!({}))).tool(side).build().unwrap();
+        let agent = agent(ScriptedModel::new().call("side", json!({})))
+            .tool(side)
+            .build()
+            .unwrap();
         let mut run = agent.session("s").run("Go");
         while futures::poll!(run.next()).is_ready() {}
         if interrupt {
@@ -344,42 +398,59 @@ async fn background_tasks_report_to_reader_and_model_and_end_with_the_run() {
             self.0.store(true, Ordering::SeqCst);
         }
     }
-    let begin = hook::wrap_tool_call_with("begin", dropped.clone(), |dropped, call, next| async move {
-        let tasks = next.context().tasks().clone();
-        if call.args["n"] == 1 {
-            tasks.spawn("build", async {
-                sleep(5).await;
-                TaskOutcome::Completed("built".into())
-            });
-            tasks.spawn("bad", async {
-                sleep(6).await;
-                panic!("boom")
-            });
-            let told = Told(dropped);
-            tasks.spawn("endless", async move {
-                let _told = told;
-                std::future::pending().await
-            });
-        }
-        next.run(call).await
-    });
+    let begin =
+        hook::wrap_tool_call_with("begin", dropped.clone(), |dropped, call, next| async move {
+            let tasks = next.context().tasks().clone();
+            if call.args["n"] == 1 {
+                tasks.spawn("build", async {
+                    sleep(5).await;
+                    TaskOutcome::Completed("built".into())
+                });
+                tasks.spawn("bad", async {
+                    sleep(6).await;
+                    panic!("boom")
+                });
+                let told = Told(dropped);
+                tasks.spawn("endless", async move {
+                    let _told = told;
+                    std::future::pending().await
+                });
+            }
+            next.run(call).await
+        });
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("nap", json!({"n": 1}))
         .call("nap", json!({"n": 20}))
         .expect(|request| {
-            let said = request.messages.user_messages().map(|m| m.text().into_owned());
+            let said = request
+                .messages
+                .user_messages()
+                .map(|m| m.text().into_owned());
             let said = said.collect::<Vec<_>>().join("\n");
-            assert!(said.contains("built") && said.contains("panicked: boom"), "{said}");
+            assert!(
+                said.contains("built") && said.contains("panicked: boom"),
+                "{said}"
+            );
         })
         .say("done");
-    let agent = agent(model.clone()).tool(nap(&log)).hook(begin).build().unwrap();
+    let agent = agent(model.clone())
+        .tool(nap(&log))
+        .hook(begin)
+        .build()
+        .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     assert_eq!(output.unwrap().text, "done");
     model.assert_finished();
-    let told = kinds(&messages).iter().filter(|kind| *kind == "system/task_notification").count();
+    let told = kinds(&messages)
+        .iter()
+        .filter(|kind| *kind == "system/task_notification")
+        .count();
     assert_eq!(told, 2);
-    assert!(dropped.load(Ordering::SeqCst), "what has not ended ends with the run");
+    assert!(
+        dropped.load(Ordering::SeqCst),
+        "what has not ended ends with the run"
+    );
 }
 
 #[tokio::test]
