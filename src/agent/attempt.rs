@@ -159,6 +159,8 @@ async fn stream(
         let event = event?;
         if !begun {
             begun = true;
+            // What an earlier attempt left is void from here on.
+            cx.take_partial();
             note_first_event(cx);
             screen.begin();
             if !matches!(event, ModelEvent::Start(_)) {

@@ -80,7 +80,7 @@ impl AgentBuilder {
             confirmer: None,
             mode: PermissionMode::Default,
             trace: None,
-            counter: Arc::new(EstimateCounter::default()),
+            counter: Arc::new(EstimateCounter),
             compactor: Arc::new(NoCompaction),
             limits: Limits::default(),
             request: RequestOptions::default(),

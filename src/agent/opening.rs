@@ -48,7 +48,7 @@ impl Driver {
         self.before_agent(state).await?;
 
         let (system, rest) = split_system(&start.input);
-        self.set_input_system(system);
+        self.set_input_system(&system);
         let is_empty = self.cx.state(|state| state.messages.is_empty());
         if rest.is_empty() && is_empty {
             return Err(Error::new(
@@ -74,6 +74,7 @@ impl Driver {
         if !known && !rest.is_empty() {
             self.append(rest, start.input_id).await?;
             self.repair_input();
+            self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
         Ok(())
     }
@@ -181,7 +182,7 @@ impl Driver {
     }
 
     /// Leading system messages of the input join the system prompt.
-    fn set_input_system(&self, system: Vec<String>) {
+    fn set_input_system(&self, system: &[String]) {
         if !system.is_empty() {
             let text = system.join("\n\n");
             self.cx.system().section("input", text, Stability::Stable);

@@ -17,6 +17,7 @@ use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
 use super::resume::{Decision, Decisions};
+use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
 /// One call of a turn and what it has come to.
@@ -142,7 +143,10 @@ impl Driver {
         let for_programs = for_programs(&results);
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, result)| Arc::new(Message::Tool(filled(result))))
+            .map(|(_, mut result)| {
+                tidy::result(&mut result);
+                Arc::new(Message::Tool(result))
+            })
             .collect();
         if let Err(error) = self.append(messages.clone(), None).await {
             // The tools have run: what is saved at the run's end must not say otherwise.
@@ -176,9 +180,12 @@ impl Driver {
                     // Decided once: a resume that dies in between must not run the call again.
                     self.forget_pending(&call.id).await?;
                     let result = self.run_approved(&call.call).await?;
-                    results.push((call.call, filled(result)));
+                    results.push((call.call, result));
                 }
             }
+        }
+        for (_, result) in &mut results {
+            tidy::result(result);
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {
@@ -240,14 +247,6 @@ impl Slot {
             outcome: None,
         }
     }
-}
-
-/// Providers refuse a result without content.
-fn filled(mut result: ToolResult) -> ToolResult {
-    if result.content.is_empty() {
-        result.content = "(no output)".into();
-    }
-    result
 }
 
 fn cancelled(call: &ToolCall, started: bool) -> ToolResult {

@@ -14,6 +14,7 @@ use super::answer;
 use super::attempt::{empty_response, is_empty};
 use super::drive::Driver;
 use super::ending::exit_of;
+use super::tidy;
 
 /// How often hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
@@ -76,6 +77,14 @@ impl Driver {
     /// Says something to the model as the user, and shows it.
     async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
+            if !tidy::is_said_to_model(&message) {
+                let role = message.role();
+                self.cx.warn(format!(
+                    "a message of the role {role} was not said to the model: only messages of the \
+                     user and the system that say something can be"
+                ));
+                continue;
+            }
             let message = Arc::new(message);
             self.append(vec![message.clone()], None).await?;
             let event = UserEvent::new(self.cx.shared().envelope(), [message]).synthetic();
@@ -131,6 +140,7 @@ impl Driver {
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
+        tidy::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_empty(&response) && tried.empty && !has_reason(&response) {
@@ -180,8 +190,8 @@ impl Driver {
             return Ok(Next::GoOn);
         }
         // A paused answer may hold nothing but the provider's own blocks.
-        let paused = reason == Some(StopReason::PauseTurn) && !response.content.is_empty();
-        if is_empty(&response) && !paused {
+        let paused = reason == Some(StopReason::PauseTurn);
+        if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
             if out_of_room {
                 return Ok(Next::End(ExitReason::MaxTokens));
             }
@@ -226,7 +236,7 @@ impl Driver {
         self.notes
             .push(format!("the model refused: {}", response.text()));
         if self.agent.config().request.keep_refused {
-            if !is_empty(&response) {
+            if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
         } else if !self.has_answered() {
@@ -371,6 +381,13 @@ impl Driver {
             let future = hook.before_stop(&self.cx, response);
             match guard(hook.name(), "before_stop", timeout, None, future).await {
                 Ok(StopDecision::Stop) => {}
+                Ok(StopDecision::GoOn(message)) if !tidy::is_said_to_model(&message) => {
+                    self.cx.warn(format!(
+                        "hook `{}` would go on with a message that is not one of the user or that \
+                         says nothing; it was not heard",
+                        hook.name()
+                    ));
+                }
                 Ok(StopDecision::GoOn(message)) => {
                     tried.go_ons += 1;
                     let bounded = config.limits.max_turns > 0;

@@ -168,7 +168,7 @@ impl RunContext {
 
     /// Limits, prices and abilities of the model in use.
     pub fn profile(&self) -> ModelProfile {
-        lock(&self.0.model).profile().clone()
+        *lock(&self.0.model).profile()
     }
 
     /// The model in use.

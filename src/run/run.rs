@@ -143,10 +143,6 @@ impl Run {
     }
 
     /// As `.await`; inherent, so that it wins over `StreamExt::into_future`.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the trait is implemented too; this settles the clash of names"
-    )]
     pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
         Box::pin(self.finish())
     }

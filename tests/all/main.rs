@@ -5,14 +5,18 @@ mod backend_memory;
 mod child_runs;
 #[cfg(feature = "http")]
 mod fake_server;
-#[cfg(feature = "http")]
 mod fault_server;
+#[cfg(feature = "http")]
+mod faults_network;
+mod hook_faults;
 mod hook_streams;
 mod hooks;
+mod house;
 mod kit;
 mod loop_cases;
 mod loop_control;
 mod loop_stops;
+mod loop_streams;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;
@@ -36,6 +40,7 @@ mod provider_http;
 mod provider_sse;
 #[cfg(feature = "http")]
 mod recordings;
+mod run_properties;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;
@@ -47,8 +52,10 @@ mod sessions;
 mod testing_kit;
 mod text;
 mod tokens;
+#[cfg(feature = "http")]
 mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
 mod tools_in_runs;
+mod two_validators;
