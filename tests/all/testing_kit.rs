@@ -351,10 +351,6 @@ mod strict {
                 "message[2]: a result for \"2\"",
             ),
             (
-                base().ai_calling("", [call("1")]).tool("1", "other", "x"),
-                "message[2]: the result of \"1\" names",
-            ),
-            (
                 base()
                     .ai_calling("", [call("1"), call("1")])
                     .tool("1", "tool", "x")
