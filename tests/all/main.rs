@@ -30,6 +30,7 @@ mod provider_http;
 mod provider_sse;
 #[cfg(feature = "http")]
 mod recordings;
+mod run_oddities;
 mod run_properties;
 mod sdk_content;
 mod sdk_golden;

@@ -1,0 +1,253 @@
+//! The dialects that come back.
+
+use agentcore::model::{ModelEvent, ModelResponse, ResponseFold, StopReason};
+use agentcore::providers::openai;
+use agentcore::{Error, ErrorKind, Part, Result, ToolCall, Usage};
+use futures::StreamExt;
+use futures::executor::block_on;
+use serde_json::{Value, json};
+
+fn events(frames: &[&str]) -> Vec<Result<ModelEvent>> {
+    let body: String = frames
+        .iter()
+        .map(|frame| format!("data: {frame}\n\n"))
+        .collect();
+    block_on(openai::decode(futures::stream::iter([Ok(body.into())])).collect())
+}
+
+fn answer(frames: &[&str]) -> Result<ModelResponse, Error> {
+    let mut fold = ResponseFold::new();
+    for event in events(frames) {
+        fold.push(event?);
+    }
+    fold.finish()
+}
+
+fn calls(frames: &[&str]) -> Vec<(String, String, Value)> {
+    let response = answer(frames).unwrap();
+    let call = |call: &ToolCall| {
+        (
+            call.id.to_string(),
+            call.name.to_string(),
+            (*call.args).clone(),
+        )
+    };
+    response.tool_calls().map(call).collect()
+}
+
+/// A chunk of the response `r` with this delta.
+fn chunk(delta: &str) -> String {
+    format!(r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{delta}}}]}}"#)
+}
+
+const STOP: &str = r#"{"id":"r","choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
+const LENGTH: &str = r#"{"id":"r","choices":[{"delta":{},"finish_reason":"length"}]}"#;
+
+fn piece(json: &str) -> String {
+    chunk(&format!(r#"{{"tool_calls":[{json}]}}"#)).replace('\n', " ")
+}
+
+#[test]
+fn names_and_ids_may_come_late_or_never() {
+    let late = [
+        piece(r#"{"index":0,"function":{"arguments":"{\"a\""}}"#),
+        piece(r#"{"index":0,"id":"x","function":{"name":"t"}}"#),
+        piece(r#"{"index":0,"function":{"arguments":":1}"}}"#),
+    ];
+    let [a, b, c] = late.each_ref().map(String::as_str);
+    assert_eq!(
+        calls(&[a, b, c, STOP]),
+        [("x".into(), "t".into(), json!({"a": 1}))]
+    );
+
+    let never = [
+        piece(r#"{"index":0,"function":{"name":"t","arguments":"{}"}}"#),
+        piece(r#"{"index":1,"function":{"name":"u","arguments":""}}"#),
+    ];
+    let [a, b] = never.each_ref().map(String::as_str);
+    let expected = [
+        ("call_r_0".to_owned(), "t".to_owned(), json!({})),
+        ("call_r_1".into(), "u".into(), json!({})),
+    ];
+    assert_eq!(calls(&[a, b, STOP]), expected);
+    assert_eq!(calls(&[a, b, STOP]), expected, "made-up ids repeat");
+
+    let nameless = piece(r#"{"index":0,"id":"x","function":{"arguments":"{}"}}"#);
+    let error = answer(&[&nameless, STOP]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+}
+
+#[test]
+fn pieces_find_their_call_without_an_index() {
+    let frames = [
+        piece(r#"{"id":"x","function":{"name":"t","arguments":"{\"a\":"}}"#),
+        piece(r#"{"function":{"arguments":"1}"}}"#),
+        piece(r#"{"id":"y","function":{"name":"t","arguments":"{\"b\":"}}"#),
+        piece(r#"{"id":"y","function":{"arguments":"2}"}}"#),
+        piece(r#"{"function":{"name":"u","arguments":"{}"}}"#),
+    ];
+    let mut all: Vec<&str> = frames.iter().map(String::as_str).collect();
+    all.push(STOP);
+    assert_eq!(
+        calls(&all),
+        [
+            ("x".into(), "t".into(), json!({"a": 1})),
+            ("y".into(), "t".into(), json!({"b": 2})),
+            ("call_r_2".into(), "u".into(), json!({})),
+        ]
+    );
+}
+
+#[test]
+fn one_index_for_two_calls_and_one_id_for_two_calls_are_told_apart() {
+    let same_index = piece(
+        r#"{"index":0,"id":"x","function":{"name":"t","arguments":"{}"}},
+           {"index":0,"id":"y","function":{"name":"u","arguments":"{}"}}"#,
+    );
+    let found = calls(&[&same_index, STOP]);
+    assert_eq!((&*found[0].0, &*found[1].0), ("x", "y"));
+
+    let same_id = piece(
+        r#"{"index":0,"id":"x","function":{"name":"t","arguments":"{}"}},
+           {"index":1,"id":"x","function":{"name":"u","arguments":"{}"}},
+           {"index":2,"id":"x","function":{"name":"v","arguments":"{}"}}"#,
+    );
+    let ids: Vec<_> = calls(&[&same_id, STOP])
+        .into_iter()
+        .map(|call| call.0)
+        .collect();
+    assert_eq!(ids, ["x", "x_2", "x_3"]);
+}
+
+#[test]
+fn arguments_may_be_an_object_and_broken_ones_are_kept_apart() {
+    let object = piece(r#"{"index":0,"id":"x","function":{"name":"t","arguments":{"a": 1}}}"#);
+    assert_eq!(calls(&[&object, STOP])[0].2, json!({"a": 1}));
+
+    let broken = piece(r#"{"index":0,"id":"x","function":{"name":"t","arguments":"{\"a\":"}}"#);
+    let response = answer(&[&broken, STOP]).unwrap();
+    let call = response.tool_calls().next().unwrap();
+    assert!(call.args.is_null());
+    assert_eq!(call.raw_args.as_deref(), Some("{\"a\":"));
+
+    // An answer that ran into its limit inside a call: the call must not run.
+    assert_eq!(calls(&[&broken, LENGTH]), []);
+    let whole = piece(r#"{"index":0,"id":"y","function":{"name":"t","arguments":"{}"}}"#);
+    let broken = broken.replace(r#""index":0"#, r#""index":1"#);
+    assert_eq!(calls(&[&whole, &broken, LENGTH]).len(), 1);
+}
+
+#[test]
+fn odd_fields_do_not_spoil_a_chunk() {
+    let frames = [
+        r#"{"id":"","model":"","choices":[],"prompt_filter_results":[{"x":1}]}"#,
+        r#"{"id":7,"model":null,"choices":[{"index":"0","delta":{"role":"assistant","content":null,"audio":{}},"finish_reason":""}],"usage":null}"#,
+        r#"{"id":"r","choices":[{"delta":{"content":"a"},"finish_reason":null,"logprobs":{}}],"usage":{}}"#,
+        r#"{"id":"r","choices":null,"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
+        r#"{"id":"r","choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{"content":[{"type":"text","text":"b"}]}}]}"#,
+        r#"{"id":"r","choices":[{"delta":null,"finish_reason":"odd"}],"error":null}"#,
+        r#"{"id":"r","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2.0,"prompt_tokens_details":{"cached_tokens":4}}}"#,
+        "[DONE]",
+    ];
+    let response = answer(&frames).unwrap();
+    assert_eq!(response.text(), "ab");
+    assert_eq!(&*response.id, "7");
+    assert_eq!(response.stop_reason, Some(StopReason::Other("odd".into())));
+    assert_eq!(response.usage, Usage::new(6, 2).with_cache(4, 0));
+}
+
+#[test]
+fn a_whole_message_in_place_of_deltas_is_read() {
+    let frame = r#"{"id":"r","choices":[{"message":{"content":"hi","tool_calls":[{"id":"x","type":"function","function":{"name":"t","arguments":"{\"a\":1}"}},{"id":"y","type":"function","function":{"name":"t","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#;
+    let response = answer(&[frame, "[DONE]"]).unwrap();
+    assert_eq!(response.text(), "hi");
+    assert_eq!(response.tool_calls().count(), 2);
+}
+
+#[test]
+fn the_end_may_be_marked_in_three_ways_and_must_be_in_one() {
+    let text = chunk(r#"{"content":"a"}"#);
+    let stop = r#"{"id":"r","choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+    let usage = r#"{"id":"r","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    assert_eq!(
+        answer(&[&text, stop]).unwrap().stop_reason,
+        Some(StopReason::EndTurn)
+    );
+    assert_eq!(answer(&[&text, "[DONE]"]).unwrap().stop_reason, None);
+    assert_eq!(
+        answer(&[&text, stop, usage]).unwrap().usage,
+        Usage::new(1, 1)
+    );
+    // What comes behind the end is not looked at.
+    assert!(answer(&[&text, stop, usage, "{garbage"]).is_ok());
+    for torn in [&[&*text][..], &[], &[&*text, usage]] {
+        assert_eq!(answer(torn).unwrap_err().kind(), ErrorKind::StreamTruncated);
+    }
+    // The tokens of a torn answer are paid for all the same.
+    let reported = events(&[&text, usage]);
+    assert!(matches!(reported[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(1, 1)));
+}
+
+#[test]
+fn reasoning_is_shown_and_kept_as_it_came() {
+    for field in ["reasoning_content", "reasoning"] {
+        let one = chunk(&format!(r#"{{"{field}":"h\u00e9"}}"#));
+        let two = chunk(&format!(r#"{{"{field}":"m","content":null}}"#));
+        let text = chunk(r#"{"content":"a"}"#);
+        let frames: [&str; 4] = [&one, &two, &text, "[DONE]"];
+        let shown = events(&frames);
+        assert!(matches!(&shown[1], Ok(ModelEvent::Thinking(text)) if text == "hé"));
+        let response = answer(&frames).unwrap();
+        let [Part::Thinking(block), Part::Text(_)] = response.content.parts() else {
+            panic!("{:?}", response.content);
+        };
+        assert_eq!(block.raw.get(), format!(r#"{{"{field}":"hém"}}"#));
+        assert_eq!(block.provider.as_deref(), Some("openai"));
+    }
+}
+
+#[test]
+fn refusals_and_errors_in_the_stream_are_told() {
+    let refusal = chunk(r#"{"refusal":"I will not."}"#);
+    let response = answer(&[&refusal, "[DONE]"]).unwrap();
+    assert_eq!(response.text(), "I will not.");
+    assert_eq!(response.stop_reason, Some(StopReason::Refusal));
+
+    let text = chunk(r#"{"content":"par"}"#);
+    let cases = [
+        (
+            r#"{"error":{"message":"busy","type":"overloaded_error"}}"#,
+            ErrorKind::Overloaded,
+        ),
+        (
+            r#"{"error":{"message":"x","code":429}}"#,
+            ErrorKind::RateLimited,
+        ),
+        (
+            r#"{"error":{"message":"x","code":"insufficient_quota"}}"#,
+            ErrorKind::QuotaExhausted,
+        ),
+        (r#"{"error":"it broke"}"#, ErrorKind::Server),
+        (
+            r#"{"object":"error","message":"it broke","code":500}"#,
+            ErrorKind::Server,
+        ),
+        (
+            r#"{"id":"r","choices":[{"delta":{},"finish_reason":"error"}]}"#,
+            ErrorKind::Server,
+        ),
+        ("{garbage", ErrorKind::Protocol),
+    ];
+    for (frame, kind) in cases {
+        let events = events(&[&text, frame]);
+        assert!(
+            matches!(&events[1], Ok(ModelEvent::Text(text)) if text == "par"),
+            "{frame}"
+        );
+        assert_eq!(
+            events.last().unwrap().as_ref().unwrap_err().kind(),
+            kind,
+            "{frame}"
+        );
+    }
+}
