@@ -46,6 +46,7 @@ mod provider_sse;
 mod public_api;
 #[cfg(feature = "http")]
 mod recordings;
+mod run_oddities;
 mod run_properties;
 mod sdk_content;
 mod sdk_golden;
