@@ -211,7 +211,7 @@ impl Budget {
             let mut amounts = lock(&node.amounts);
             amounts.usd += cost.unwrap_or_default();
             amounts.tokens = amounts.tokens.saturating_add(usage.total_tokens());
-            amounts.unpriced |= cost.is_none() && !usage.is_zero();
+            amounts.unpriced |= cost.is_none();
         }
     }
 
