@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
 use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, Stop};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
 use crate::util::sync::lock;
 
@@ -49,6 +49,10 @@ impl Driver {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().await),
                 Err(error) if self.can_compact(&error, &mut tried).await => continue,
+                Err(error) if self.cx.shared().stop() != Stop::None => {
+                    self.notes.push(error.to_string());
+                    return Ok(self.stopped());
+                }
                 Err(error) => return exit_of(error, &mut self.notes),
             };
             let next = self.take(response, &mut tried).await?;
@@ -95,7 +99,7 @@ impl Driver {
 
     /// Why no further model call may be made, if so.
     fn limit(&mut self) -> Option<ExitReason> {
-        if self.cx.shared().stop() != crate::run::Stop::None {
+        if self.cx.shared().stop() != Stop::None {
             return Some(self.stopped());
         }
         if let Some(reason) = self.cx.stop_reason() {
@@ -172,7 +176,14 @@ impl Driver {
     async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
         error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+            && self.compacted().await
+    }
+
+    /// Compacts unless the run is stopped first; whether that made the history shorter.
+    async fn compacted(&mut self) -> bool {
+        let cx = self.cx.clone();
+        let compacting = self.compact(CompactionTrigger::Auto);
+        cx.shared().unless_stopped(compacting).await == Some(true)
     }
 
     /// Keeps an answer and does what it asks for.
@@ -226,9 +237,7 @@ impl Driver {
         let messages = self.cx.state(|state| state.messages.clone());
         let helps = compactor.should_compact(&messages, self.context.tokens(), &profile);
         drop(messages);
-        helps
-            && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+        helps && !std::mem::replace(&mut tried.compaction, true) && self.compacted().await
     }
 
     /// A refused turn is not kept: sent again, it would be refused again.
@@ -350,9 +359,15 @@ impl Driver {
                 }
             }
         }
-        if let Some(message) = self.hooks_go_on(response, tried).await {
-            self.say(vec![message]).await?;
-            return Ok(Next::GoOn);
+        let cx = self.cx.clone();
+        let asking = self.hooks_go_on(response, tried);
+        match cx.shared().unless_stopped(asking).await {
+            None => return Ok(Next::End(self.stopped())),
+            Some(None) => {}
+            Some(Some(message)) => {
+                self.say(vec![message]).await?;
+                return Ok(Next::GoOn);
+            }
         }
         if !self.cx.shared().close_steering() {
             return Ok(Next::GoOn);

@@ -1,10 +1,14 @@
 //! Behaviour of the crate through its public API, one module a subject.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
+mod auto_traits;
 mod backend_memory;
 mod child_runs;
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+mod compile_fail;
 #[cfg(feature = "http")]
 mod fake_server;
+#[cfg(feature = "http")]
 mod fault_server;
 #[cfg(feature = "http")]
 mod faults_network;
@@ -38,8 +42,11 @@ mod provider_fallback;
 mod provider_http;
 #[cfg(feature = "http")]
 mod provider_sse;
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+mod public_api;
 #[cfg(feature = "http")]
 mod recordings;
+mod run_oddities;
 mod run_properties;
 mod sdk_content;
 mod sdk_golden;
