@@ -212,7 +212,7 @@ async fn a_call_in_the_input_keeps_its_id_to_itself() {
         .tool("a", "look", "seen")
         .human("Again");
     let messages: Vec<_> = agent.run(input).collect().await;
-    assert_eq!(warnings(&messages), Vec::<String>::new());
+    assert_eq!(warnings(&messages), [""; 0]);
 }
 
 #[tokio::test]
