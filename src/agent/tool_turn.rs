@@ -157,35 +157,35 @@ impl Driver {
         let mut results = Vec::new();
         let mut undecided = Vec::new();
         for call in pending {
-            match decisions.about(&call) {
-                None => undecided.push(call),
+            let mut result = match decisions.about(&call) {
+                None => {
+                    undecided.push(call);
+                    continue;
+                }
                 Some(Decision::Deny { message, .. }) => {
-                    let denied = super::decide::deny(&self.cx, &call.call, "user", message);
-                    results.push((call.call, denied));
+                    super::decide::deny(&self.cx, &call.call, "user", message)
                 }
                 Some(Decision::Allow { .. }) => {
                     // Decided once: a resume that dies in between must not run the call again.
                     self.forget_pending(&call.id).await?;
-                    let result = self.run_approved(&call.call).await?;
-                    results.push((call.call, result));
+                    self.run_approved(&call.call).await?
                 }
-            }
-        }
-        for (_, result) in &mut results {
-            tidy::result(result);
+            };
+            tidy::result(&mut result);
+            // The next save forgets that this call had started, so it must have its result.
+            self.cx
+                .state(|state| insert_result(&mut state.messages, result.clone()));
+            results.push(result);
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {
             state.pending = undecided;
-            for (_, result) in &results {
-                insert_result(&mut state.messages, result.clone());
-            }
             state.clone()
         });
         self.keeper()?.save(&state).await?;
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, result)| Arc::new(Message::Tool(result)))
+            .map(|result| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
         if !messages.is_empty() {

@@ -35,7 +35,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
     let called = AtomicUsize::new(0);
     let due = move || {
         let _held = &token;
-        (called.fetch_add(1, Ordering::Relaxed) + 1) % plan.every == 0
+        (called.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(plan.every)
     };
     let does = plan.does;
     let name = format!("{does:?}");
@@ -50,7 +50,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                         BeforeFails => return Err(failed()),
                         BeforePanics => panic_quietly(),
                         BeforeSpoils => {
-                            state.messages.push(Message::ai_calling("", [stray_call()]))
+                            state.messages.push(Message::ai_calling("", [stray_call()]));
                         }
                         _ => state.register_tool(FuncTool::new(
                             "nosuch",
