@@ -140,7 +140,7 @@ impl Driver {
         if results.is_empty() {
             return Ok(());
         }
-        let for_programs = for_programs(&results);
+        let for_programs = for_programs(results.iter().map(|(_, result)| result));
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
@@ -170,36 +170,34 @@ impl Driver {
         let mut results = Vec::new();
         let mut undecided = Vec::new();
         for call in pending {
-            match decisions.about(&call) {
-                None => undecided.push(call),
-                Some(Decision::Deny { message, .. }) => {
-                    let denied = deny(&self.cx, &call.call, "user", message);
-                    results.push((call.call, denied));
+            let mut result = match decisions.about(&call) {
+                None => {
+                    undecided.push(call);
+                    continue;
                 }
+                Some(Decision::Deny { message, .. }) => deny(&self.cx, &call.call, "user", message),
                 Some(Decision::Allow { .. }) => {
                     // Decided once: a resume that dies in between must not run the call again.
                     self.forget_pending(&call.id).await?;
-                    let result = self.run_approved(&call.call).await?;
-                    results.push((call.call, result));
+                    self.run_approved(&call.call).await?
                 }
-            }
-        }
-        for (_, result) in &mut results {
-            tidy::result(result);
+            };
+            tidy::result(&mut result);
+            // The next save forgets that this call had started, so it must have its result.
+            self.cx
+                .state(|state| insert_result(&mut state.messages, result.clone()));
+            results.push(result);
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {
             state.pending = undecided;
-            for (_, result) in &results {
-                insert_result(&mut state.messages, result.clone());
-            }
             state.clone()
         });
         self.keeper()?.save(&state).await?;
-        let for_programs = for_programs(&results);
+        let for_programs = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, result)| Arc::new(Message::Tool(result)))
+            .map(|result| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
         if !messages.is_empty() {
@@ -259,10 +257,10 @@ fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
 }
 
 /// What results have for programs, by call; `None` when there is nothing.
-fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
+fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
+    let count = results.len();
     let entries: Vec<Value> = results
-        .iter()
-        .filter_map(|(_, result)| {
+        .filter_map(|result| {
             let mut entry = Map::new();
             let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
             if let Some(details) = &result.details {
@@ -286,7 +284,7 @@ fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
         .collect();
     match entries.len() {
         0 => None,
-        1 if results.len() == 1 => entries.into_iter().next(),
+        1 if count == 1 => entries.into_iter().next(),
         _ => Some(Value::Array(entries)),
     }
 }
