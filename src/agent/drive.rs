@@ -13,9 +13,10 @@ use crate::message::{Message, Messages};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, Options, OutputFormat, ParentCall, RunContext,
-    RunOutput, Shared, TaskScope,
+    RunOutput, Shared,
 };
 use crate::state::{AgentState, Lease, Record, SessionStore};
+use crate::tool::TaskScope;
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 

@@ -16,7 +16,7 @@ use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
-use super::resume::{Decision, Decisions};
+use super::resume::{Decision, Decisions, now_ms};
 use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
@@ -287,9 +287,4 @@ fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> O
         1 if count == 1 => entries.into_iter().next(),
         _ => Some(Value::Array(entries)),
     }
-}
-
-fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
