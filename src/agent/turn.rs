@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
 use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, Stop};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
 use crate::util::sync::lock;
 
@@ -39,6 +39,8 @@ impl Driver {
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
         let mut tried = Tried::default();
         loop {
+            // The reader sees all that was said before the loop goes on: it may want to stop it.
+            self.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
@@ -47,6 +49,10 @@ impl Driver {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().await),
                 Err(error) if self.can_compact(&error, &mut tried).await => continue,
+                Err(error) if self.cx.shared().stop() != Stop::None => {
+                    self.notes.push(error.to_string());
+                    return Ok(self.stopped());
+                }
                 Err(error) => return exit_of(error, &mut self.notes),
             };
             let next = self.take(response, &mut tried).await?;
@@ -93,7 +99,7 @@ impl Driver {
 
     /// Why no further model call may be made, if so.
     fn limit(&mut self) -> Option<ExitReason> {
-        if self.cx.shared().stop() != crate::run::Stop::None {
+        if self.cx.shared().stop() != Stop::None {
             return Some(self.stopped());
         }
         if let Some(reason) = self.cx.stop_reason() {
@@ -170,7 +176,14 @@ impl Driver {
     async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
         error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+            && self.compacted().await
+    }
+
+    /// Compacts unless the run is stopped first; whether that made the history shorter.
+    async fn compacted(&mut self) -> bool {
+        let cx = self.cx.clone();
+        let compacting = self.compact(CompactionTrigger::Auto);
+        cx.shared().unless_stopped(compacting).await == Some(true)
     }
 
     /// Keeps an answer and does what it asks for.
@@ -187,10 +200,15 @@ impl Driver {
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
             return Ok(Next::GoOn);
         }
+        // A paused answer may hold nothing but the provider's own blocks.
         let paused = reason == Some(StopReason::PauseTurn);
         if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
             if out_of_room {
                 return Ok(Next::End(ExitReason::MaxTokens));
+            }
+            if reason == Some(StopReason::StopSequence) {
+                self.last = Some(response);
+                return Ok(Next::End(ExitReason::StopSequence));
             }
             tried.empty = true;
             self.cx
@@ -219,9 +237,7 @@ impl Driver {
         let messages = self.cx.state(|state| state.messages.clone());
         let helps = compactor.should_compact(&messages, self.context.tokens(), &profile);
         drop(messages);
-        helps
-            && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+        helps && !std::mem::replace(&mut tried.compaction, true) && self.compacted().await
     }
 
     /// A refused turn is not kept: sent again, it would be refused again.
@@ -232,7 +248,7 @@ impl Driver {
             if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
-        } else if self.cx.turn() == 1 {
+        } else if !self.has_answered() {
             self.forget_input();
         }
         self.last = Some(response);
@@ -343,12 +359,28 @@ impl Driver {
                 }
             }
         }
-        if let Some(message) = self.hooks_go_on(response, tried).await {
-            self.say(vec![message]).await?;
+        let cx = self.cx.clone();
+        let asking = self.hooks_go_on(response, tried);
+        match cx.shared().unless_stopped(asking).await {
+            None => return Ok(Next::End(self.stopped())),
+            Some(None) => {}
+            Some(Some(message)) => {
+                self.say(vec![message]).await?;
+                return Ok(Next::GoOn);
+            }
+        }
+        if !self.cx.shared().close_steering() {
             return Ok(Next::GoOn);
         }
-        Ok(Next::End(match response.stop_reason {
+        Ok(Next::End(match &response.stop_reason {
             Some(StopReason::StopSequence) => ExitReason::StopSequence,
+            Some(StopReason::Other(label)) => {
+                self.cx.warn(format!(
+                    "the model stopped for a reason this version does not know ({label}); it is \
+                     taken for the end of its answer"
+                ));
+                ExitReason::EndTurn
+            }
             _ => ExitReason::EndTurn,
         }))
     }
@@ -393,6 +425,11 @@ impl Driver {
 fn has_reason(response: &ModelResponse) -> bool {
     !matches!(
         response.stop_reason,
-        None | Some(StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_))
+        None | Some(
+            StopReason::EndTurn
+                | StopReason::ToolUse
+                | StopReason::PauseTurn
+                | StopReason::Other(_)
+        )
     )
 }

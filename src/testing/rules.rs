@@ -99,21 +99,15 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
 fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
     let mut seen = HashSet::new();
     // The calls of the last assistant message that wait for a result, with that message's index.
-    let mut open: Vec<(usize, &str, &str)> = Vec::new();
+    let mut open: Vec<(usize, &str)> = Vec::new();
     let mut answered: Vec<&str> = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
         if let Message::Tool(result) = message {
             let id = &*result.tool_call_id;
-            match open.iter().position(|(_, open, _)| *open == id) {
+            match open.iter().position(|(_, open)| *open == id) {
                 Some(found) => {
-                    let (_, _, name) = open.remove(found);
+                    open.remove(found);
                     answered.push(id);
-                    if !result.name.is_empty() && *result.name != *name {
-                        out.push(format!(
-                            "message[{at}]: the result of {id:?} names the tool {:?}, the call {name:?}",
-                            result.name
-                        ));
-                    }
                 }
                 None if answered.contains(&id) => {
                     out.push(format!("message[{at}]: a second result for {id:?}"));
@@ -135,14 +129,14 @@ fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
                     call.id
                 ));
             }
-            open.push((at, &call.id, &call.name));
+            open.push((at, &call.id));
         }
     }
     close(&mut open, out);
 }
 
-fn close(open: &mut Vec<(usize, &str, &str)>, out: &mut Vec<String>) {
-    for (at, id, _) in open.drain(..) {
+fn close(open: &mut Vec<(usize, &str)>, out: &mut Vec<String>) {
+    for (at, id) in open.drain(..) {
         out.push(format!(
             "message[{at}]: the call {id:?} has no result right behind it"
         ));

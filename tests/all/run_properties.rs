@@ -78,7 +78,7 @@ fn a_run_may_be_dropped_at_every_poll() {
 
 #[test]
 fn a_run_may_be_stopped_and_steered_at_any_poll() {
-    hold(96, &plan(), |plan: Plan| {
+    hold(64, &plan(), |plan: Plan| {
         let polls = check::polls(&plan)?;
         for at in some(polls, 8) {
             check::after(&plan, at, Ending::Interrupt)?;

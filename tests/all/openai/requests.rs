@@ -98,6 +98,18 @@ async fn what_the_user_says_in_a_row_is_one_message() {
 }
 
 #[tokio::test]
+async fn a_name_that_a_model_made_up_is_sent_in_letters_servers_take() {
+    let call = ToolCall::new("c", "functions.look up", json!({}));
+    let history =
+        Messages::from("Hi")
+            .ai_calling("", [call])
+            .tool("c", "functions.look up", "unknown tool");
+    let body = sent(local, ModelRequest::new(history)).await.json();
+    let sent = &body["messages"][1]["tool_calls"][0]["function"]["name"];
+    assert_eq!(sent, "functions_look_up");
+}
+
+#[tokio::test]
 async fn settings_become_fields_and_extra_has_the_last_word() {
     let tool = ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")

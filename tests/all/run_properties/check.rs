@@ -139,11 +139,12 @@ async fn session_goes_on(world: &World, plan: &Plan, seen: &[SdkMessage]) -> Tes
     prop_assert_eq!(output.text.as_str(), "done.");
     let valid = output.messages.validate_for_model();
     prop_assert!(valid.is_ok(), "{valid:?} in {}", output.messages);
-    ran_once(world)?;
+    ran_once(world, &output.messages)?;
     shown_is_kept(plan, seen, &output.messages)
 }
 
-fn ran_once(world: &World) -> TestCaseResult {
+/// No call ran twice, and of none that ran the model is told that it did not.
+fn ran_once(world: &World, history: &Messages) -> TestCaseResult {
     let mut times: HashMap<&str, usize> = HashMap::new();
     let executed = world.executed.lock().unwrap();
     for id in executed.iter() {
@@ -153,6 +154,11 @@ fn ran_once(world: &World) -> TestCaseResult {
         times.values().all(|times| *times == 1),
         "ran twice: {times:?}"
     );
+    for result in history.iter().filter_map(|m| m.as_tool_result()) {
+        let ran = times.contains_key(&*result.tool_call_id);
+        let text = result.content.text();
+        prop_assert!(!ran || !text.contains("did not run"), "it ran: {result:?}");
+    }
     Ok(())
 }
 
@@ -256,9 +262,9 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
             let decisions: Vec<_> = pending
                 .iter()
                 .enumerate()
-                .filter_map(|(index, call)| match index % 3 {
-                    0 => Some(Decision::allow(call)),
-                    1 => Some(Decision::deny(call, "no")),
+                .filter_map(|(index, call)| match index % 4 {
+                    0 | 1 => Some(Decision::allow(call)),
+                    2 => Some(Decision::deny(call, "no")),
                     _ => None,
                 })
                 .collect();
@@ -266,10 +272,12 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
             let mut second = Reader::new(run, plan);
             let ended = second.read(at).await.map_err(TestCaseError::fail)?;
             if ended {
-                kept(plan, second.run)?;
-                // What was decided cannot be decided again.
-                let again = world.agent.session(SESSION).resume(decisions).await;
-                prop_assert!(again.is_err(), "decided twice: {again:?}");
+                let resumed = kept(plan, second.run)?;
+                // A run that failed before it came to the decisions has not used them up.
+                if resumed.is_some_and(|resumed| resumed.end != ExitReason::Error) {
+                    let again = world.agent.session(SESSION).resume(decisions).await;
+                    prop_assert!(again.is_err(), "decided twice: {again:?}");
+                }
             } else {
                 drop(second.run);
                 // A resume that died may be repeated; calls still run once.

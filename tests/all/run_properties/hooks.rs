@@ -123,7 +123,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                             if for_ever {
                                 std::future::pending::<()>().await;
                             }
-                            TaskOutcome::Completed(held.run_id().to_owned())
+                            TaskOutcome::Completed(held.session_id().to_string())
                         });
                         ToolDecision::allow()
                     }

@@ -100,10 +100,6 @@ async fn every_rule_refuses_and_names_the_index() {
             "message[2]: a result for \"2\"",
         ),
         (
-            base().ai_calling("", [call("1")]).tool("1", "other", "x"),
-            "message[2]: the result of \"1\" names",
-        ),
-        (
             base()
                 .ai_calling("", [call("1"), call("1")])
                 .tool("1", "tool", "x")
