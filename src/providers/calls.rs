@@ -12,6 +12,10 @@ use crate::model::ModelEvent;
 
 use super::decode::Events;
 
+/// How much of a response's id is part of a made-up call id, which stays below the 40 characters
+/// that OpenAI allows.
+const RESPONSE_LEN: usize = 24;
+
 /// Gives every call of one response an id that is used nowhere else in the history.
 ///
 /// Some servers send no ids, some the same in every response. What is made up depends on the
@@ -35,7 +39,7 @@ impl CallIds {
     /// Names the response, once it is known.
     pub(super) fn set_response(&mut self, id: &str) {
         let legal = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-        self.response = id.chars().filter(legal).take(40).collect();
+        self.response = id.chars().filter(legal).take(RESPONSE_LEN).collect();
     }
 
     /// The id for a call: the provider's `own`, or `call_{response}_{index}`, with `_2`, `_3`, ...

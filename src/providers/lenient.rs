@@ -83,7 +83,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A count: any number that is not negative; anything else reads as nothing.
+/// A count: a number that is not negative, or its digits; anything else reads as nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -93,11 +93,53 @@ impl Count {
     }
 }
 
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Count;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a count")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Count, E> {
+        Ok(Count(Some(number)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Count, E> {
+        Ok(Count(u64::try_from(number).ok()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Count, E> {
+        Ok(Count((number >= 0.0).then_some(number as u64)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Count, E> {
+        Ok(Count(text.trim().parse().ok()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Count, E> {
+        Ok(Count(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<Count, E> {
+        Ok(Count(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Count, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Count(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Count, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Count(None))
+    }
+}
+
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Text::deserialize(deserializer)?;
-        // Whole floats (`12.0`) are printed without their fraction.
-        Ok(Self(text.0.trim().parse().ok()))
+        deserializer.deserialize_any(CountVisitor)
     }
 }
 
@@ -171,6 +213,9 @@ mod tests {
         assert_eq!(count("12.0"), Some(12));
         assert_eq!(count("null"), None);
         assert_eq!(count("-1"), None);
+        assert_eq!(count("\"3\""), Some(3));
+        assert_eq!(count("[{}]"), None);
+        assert_eq!(count(r#"{"a":1}"#), None);
         let list = |json: &str| {
             serde_json::from_str::<List<Vec<u8>>>(json)
                 .map(|l| l.0)

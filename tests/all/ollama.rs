@@ -1,5 +1,7 @@
 //! Ollama: what is sent, and what comes back.
 
+#![allow(clippy::unwrap_used)]
+
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
     ModelSettings, ResponseFold, ResponseFormat, ThinkingMode, ToolChoice, ToolDefinition,

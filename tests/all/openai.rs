@@ -1,5 +1,7 @@
 //! Chat Completions: what is sent, and what is made of the many dialects that come back.
 
+#![allow(clippy::unwrap_used)]
+
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
     ModelEvent, ModelResponse, ModelSettings, ResponseFold, ResponseFormat, Stability, StopReason,
@@ -408,6 +410,19 @@ async fn an_id_that_the_history_has_is_not_given_twice() {
         .tool("call_1", "t", "ok");
     let response = local(server.url()).call(history.into()).await.unwrap();
     assert_eq!(&*response.tool_calls().next().unwrap().id, "call_1_2");
+}
+
+#[tokio::test]
+async fn ids_too_long_for_the_api_are_cut_alike_in_call_and_result() {
+    let long = format!("{}-unique", "x".repeat(60));
+    let history = Messages::new()
+        .human("hi")
+        .ai_calling("", [ToolCall::new(&*long, "t", json!({}))])
+        .tool(&*long, "t", "ok");
+    let body = sent(local, history.into()).await.json();
+    let id = body["messages"][2]["tool_call_id"].as_str().unwrap();
+    assert_eq!((id.len(), id.ends_with("-unique")), (40, true));
+    assert_eq!(body["messages"][1]["tool_calls"][0]["id"], id);
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 //! `llama-*` came from llama.cpp's own server with a small model, `aimock-*` from a scripted
 //! server, `documented` follows Ollama's API documentation.
 
+#![allow(clippy::unwrap_used)]
+
 use agentcore::model::{ModelEvent, ModelResponse, ModelStream, ResponseFold, StopReason};
 use agentcore::providers::{ollama, openai};
 use agentcore::{Error, ErrorKind, Part, Result, Usage};
@@ -140,7 +142,8 @@ fn ollamas_calls_and_thinking_are_read() {
     let calls: Vec<_> = response.tool_calls().collect();
     assert_eq!(calls[0].args["city"], "Zürich");
     assert_eq!(calls[0].raw_args.as_deref(), Some("{\"city\":\"Zürich\"}"));
-    assert_eq!((&*calls[0].id, &*calls[1].id), ("call_0_0", "call_0_1"));
+    assert_eq!(&*calls[0].id, "call_2026-01-01T0000001Z_0");
+    assert_eq!(&*calls[1].id, "call_2026-01-01T0000001Z_1");
     assert_eq!(calls[1].args.as_object().unwrap().len(), 0);
     assert_eq!(response.usage, Usage::new(26, 42));
     let Part::Thinking(block) = &response.content.parts()[0] else {

@@ -1,5 +1,7 @@
 //! The testing kit, tested: a kit that lets mistakes pass proves nothing.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -49,6 +49,7 @@ impl ChatDecoder {
         }
         if !self.started {
             self.started = true;
+            self.ids.set_response(&line.created_at.0);
             let mut head = ResponseHead::new("", &*line.model.0);
             head.request_id = self.request_id.take();
             out.push(ModelEvent::Start(Box::new(head)));

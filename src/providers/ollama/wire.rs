@@ -12,6 +12,9 @@ use super::super::lenient::{Count, List, Text};
 pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
+    /// When the line was made; the first one's names the response, which has no id.
+    #[serde(borrow)]
+    pub(super) created_at: Text<'a>,
     #[serde(borrow)]
     pub(super) message: Option<Answer<'a>>,
     pub(super) done: bool,
