@@ -94,7 +94,7 @@ pub(super) async fn drive(start: Start) -> Result<RunOutput> {
         let text = format!("the run panicked: {}", panic::message(&*payload));
         Err(Error::new(ErrorKind::Other, text))
     });
-    driver.end(end).await
+    driver.end(end).boxed().await
 }
 
 /// Tells work on the side that the run is over.
@@ -150,14 +150,14 @@ impl Driver {
         self.output = lock(&start.options).output.clone();
         let shared = start.shared.clone();
         let decisions = start.decisions.clone();
-        match shared.unless_stopped(self.open(start)).await {
+        match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
             None => return Ok(self.stopped()),
         }
         self.cx.open();
         self.looped = true;
         if let Some(decisions) = decisions
-            && let Some(exit) = self.resume(&decisions).await?
+            && let Some(exit) = self.resume(&decisions).boxed().await?
         {
             return Ok(exit);
         }

@@ -101,6 +101,8 @@ impl Requests {
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
         self.checks
+            .reserve_exact((hooks.len() + 1).saturating_sub(self.checks.len()));
+        self.checks
             .resize_with(hooks.len() + 1, ModelCheck::default);
         let mut messages = messages;
         self.checks[0].check(&messages)?;

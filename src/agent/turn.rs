@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
@@ -159,7 +161,7 @@ impl Driver {
     async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
         error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+            && self.compact(CompactionTrigger::Auto).boxed().await
     }
 
     /// Keeps an answer and does what it asks for.
@@ -189,14 +191,18 @@ impl Driver {
         self.last = Some(response.clone());
         self.keep(&response).await?;
         if !calls.is_empty() {
-            return Ok(self.run_calls(calls).await?.map_or(Next::GoOn, Next::End));
+            return Ok(self
+                .run_calls(calls)
+                .boxed()
+                .await?
+                .map_or(Next::GoOn, Next::End));
         }
         match reason {
             Some(StopReason::PauseTurn) => Ok(Next::GoOn),
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
                 Ok(Next::End(ExitReason::MaxTokens))
             }
-            _ => self.before_end(&response, tried).await,
+            _ => self.before_end(&response, tried).boxed().await,
         }
     }
 
@@ -209,7 +215,7 @@ impl Driver {
         drop(messages);
         helps
             && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+            && self.compact(CompactionTrigger::Auto).boxed().await
     }
 
     /// A refused turn is not kept: sent again, it would be refused again.

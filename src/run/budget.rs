@@ -142,10 +142,13 @@ impl Budget {
     ///
     /// When it does not fit although something is left, it waits for other calls of the tree to
     /// settle; when there are none, the answer's length is cut to what fits.
-    pub(crate) async fn reserve(&self, estimate: Estimate) -> Result<Reservation> {
+    ///
+    /// `estimate` is not asked when nothing is limited: counting a history takes time.
+    pub(crate) async fn reserve(&self, estimate: impl FnOnce() -> Estimate) -> Result<Reservation> {
         if !self.is_limited() {
             return Ok(self.reservation(0.0, 0, None));
         }
+        let estimate = estimate();
         loop {
             let mut settled = std::pin::pin!(self.0.settled.notified());
             settled.as_mut().enable();

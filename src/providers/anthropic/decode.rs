@@ -183,7 +183,7 @@ impl MessagesDecoder {
         &mut self,
         reason: Option<&str>,
         sequence: Option<&str>,
-        usage: Option<WireUsage>,
+        usage: Option<&WireUsage>,
         out: &mut Events,
     ) {
         if let Some(reason) = reason {
@@ -265,7 +265,7 @@ impl Decoder for MessagesDecoder {
                 self.message_delta(
                     delta.and_then(|delta| delta.stop_reason.as_deref()),
                     delta.and_then(|delta| delta.stop_sequence.as_deref()),
-                    event.usage,
+                    event.usage.as_deref(),
                     out,
                 );
                 Ok(())

@@ -1,7 +1,7 @@
 //! The stream's events, as JSON.
 //!
 //! One struct for all of them: a delta is then parsed in one pass, and what an event does not have
-//! stays `None`. Strings are borrowed unless they hold escapes.
+//! stays `None`. What is rare and large is boxed, so that deltas stay small. Strings are borrowed unless they hold escapes.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,8 +20,8 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) message: Option<Message<'a>>,
-    pub(super) usage: Option<WireUsage>,
+    pub(super) message: Option<Box<Message<'a>>>,
+    pub(super) usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Deserialize)]

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Messages, Part, ProviderBlock};
+use crate::message::{Part, ProviderBlock};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::{CallIds, Calls, Piece};
 use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::encode::History;
 use super::super::http::Secrets;
 use super::super::json::write;
 use super::super::status;
 use super::PROVIDER;
-use super::wire::{CallDelta, Chunk, Delta};
+use super::wire::{CallDelta, Chunk, Delta, Head};
 
 /// Decodes one answer.
 ///
@@ -44,7 +45,7 @@ struct Reasoning {
 
 impl ChatDecoder {
     /// `history` is what was asked: the ids of its calls are taken.
-    pub(super) fn new(request_id: Option<Arc<str>>, history: Messages, secrets: Secrets) -> Self {
+    pub(super) fn new(request_id: Option<Arc<str>>, history: History, secrets: Secrets) -> Self {
         Self {
             request_id,
             secrets,
@@ -60,31 +61,39 @@ impl ChatDecoder {
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
-        let failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
-        if failed || chunk.object.0 == "error" {
+        let mut failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
+        if !self.started || chunk.choices.is_empty() {
+            let head: Head<'_> =
+                serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
+            failed |= head.object.0 == "error";
+            // A first chunk may hold nothing but a filter's verdict.
+            let says_something = !head.id.is_empty() || !chunk.choices.is_empty();
+            if !failed && !self.started && says_something {
+                self.start(&head.id.0, &head.model.0, out);
+            }
+        }
+        if failed {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
-        }
-        // A first chunk may hold nothing but a filter's verdict.
-        let says_something = !chunk.id.is_empty() || !chunk.choices.0.is_empty();
-        if !self.started && says_something {
-            self.start(&chunk.id.0, &chunk.model.0, out);
         }
         if let Some(usage) = chunk.usage.map(Usage::from) {
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;
             }
-            if chunk.choices.0.is_empty() && self.finish.is_some() {
+            if chunk.choices.is_empty() && self.finish.is_some() {
                 return self.complete(out);
             }
         }
-        for choice in chunk.choices.0 {
+        for choice in chunk.choices {
             if choice.index.get() != 0 {
                 continue;
             }
-            for delta in [choice.delta, choice.message].into_iter().flatten() {
+            if let Some(delta) = choice.delta {
                 self.delta(delta, out)?;
+            }
+            if let Some(message) = choice.message {
+                self.delta(*message, out)?;
             }
             match &*choice.finish_reason.0 {
                 "" => {}
@@ -114,13 +123,13 @@ impl ChatDecoder {
         if delta.reasoning_content.is_empty() {
             self.reason("reasoning", &delta.reasoning.0, out);
         }
-        for text in [delta.content.0, delta.refusal.0.clone()] {
+        self.refused |= !delta.refusal.is_empty();
+        for text in [delta.content.0, delta.refusal.0] {
             if !text.is_empty() {
                 self.end_reasoning(out)?;
                 out.text(text);
             }
         }
-        self.refused |= !delta.refusal.is_empty();
         for call in delta.tool_calls.0 {
             self.end_reasoning(out)?;
             self.call(&call, out)?;
