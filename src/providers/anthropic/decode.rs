@@ -13,6 +13,7 @@ use crate::usage::Usage;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::http::Secrets;
 use super::super::json::Str;
+use super::super::repeated::Repeated;
 use super::super::status;
 use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
 use super::events::{Block, Delta, Event, Message, WireUsage};
@@ -22,7 +23,6 @@ use super::events::{Block, Delta, Event, Message, WireUsage};
 /// The rules of the stream are checked: a message begins once and before its blocks, a block begins
 /// once and before its deltas, and nothing comes for a block that has ended. Kinds of events, blocks
 /// and deltas that are not known are ignored, or kept when they are part of the answer.
-#[derive(Default)]
 pub(super) struct MessagesDecoder {
     secrets: Secrets,
     request_id: Option<Arc<str>>,
@@ -38,6 +38,9 @@ pub(super) struct MessagesDecoder {
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
     done: bool,
+    /// What stands around a delta of the block `repeated_index`.
+    repeated: Repeated,
+    repeated_index: u32,
 }
 
 impl MessagesDecoder {
@@ -45,7 +48,17 @@ impl MessagesDecoder {
         Self {
             secrets,
             request_id,
-            ..Self::default()
+            message_id: None,
+            open: Vec::new(),
+            next_index: 0,
+            doubtful: Vec::new(),
+            call_ids: Vec::new(),
+            usage: Usage::default(),
+            stop_reason: None,
+            stop_sequence: None,
+            done: false,
+            repeated: Repeated::new("\"delta\":"),
+            repeated_index: 0,
         }
     }
 
@@ -231,6 +244,9 @@ impl MessagesDecoder {
 
 impl Decoder for MessagesDecoder {
     fn event(&mut self, _name: &str, data: &str, out: &mut Events) -> Result<()> {
+        if let Some(delta) = self.repeated.value(data) {
+            return self.delta(self.repeated_index, delta, data, out);
+        }
         let Some(event) = self.parse(data)? else {
             return Ok(());
         };
@@ -241,6 +257,8 @@ impl Decoder for MessagesDecoder {
                     .index
                     .ok_or_else(|| missing("a delta without index"))?;
                 let delta = event.delta.ok_or_else(|| missing("an empty delta"))?;
+                self.repeated_index = index;
+                self.repeated.learn(data, is_empty_delta);
                 self.delta(index, delta, data, out)
             }
             "content_block_start" => {
@@ -332,6 +350,15 @@ fn is_unknown_event(data: &str) -> bool {
                 | "message_stop"
                 | "error"
         )
+    })
+}
+
+/// Whether an event has an index and a place for a delta, but no delta.
+fn is_empty_delta(event: &str) -> bool {
+    serde_json::from_str::<Event<'_>>(event).is_ok_and(|event| {
+        event.kind.as_str() == "content_block_delta"
+            && event.index.is_some()
+            && event.delta.is_none()
     })
 }
 

@@ -15,9 +15,11 @@ use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
 use super::super::json::write;
+use super::super::lenient::Few;
+use super::super::repeated::Repeated;
 use super::super::status;
 use super::PROVIDER;
-use super::wire::{CallDelta, Chunk, Delta, Head};
+use super::wire::{CallDelta, Choice, Chunk, Delta, Head};
 
 /// Decodes one answer.
 ///
@@ -35,6 +37,8 @@ pub(super) struct ChatDecoder {
     finish: Option<StopReason>,
     usage: Usage,
     done: bool,
+    /// What stands around the choices.
+    repeated: Repeated,
 }
 
 /// Reasoning that is still coming, under the name its server gives it.
@@ -57,6 +61,7 @@ impl ChatDecoder {
             finish: None,
             usage: Usage::default(),
             done: false,
+            repeated: Repeated::new("\"choices\":"),
         }
     }
 
@@ -85,7 +90,11 @@ impl ChatDecoder {
                 return self.complete(out);
             }
         }
-        for choice in chunk.choices {
+        self.choices(chunk.choices, out)
+    }
+
+    fn choices(&mut self, choices: Few<Choice<'_>>, out: &mut Events) -> Result<()> {
+        for choice in choices {
             if choice.index.get() != 0 {
                 continue;
             }
@@ -217,6 +226,13 @@ impl ChatDecoder {
     }
 }
 
+/// Whether a chunk has neither choices nor anything else to read.
+fn says_nothing(chunk: &str) -> bool {
+    serde_json::from_str::<Chunk<'_>>(chunk).is_ok_and(|chunk| {
+        chunk.choices.is_empty() && chunk.usage.is_none() && chunk.error.is_none()
+    })
+}
+
 impl Decoder for ChatDecoder {
     fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
         let data = data.trim();
@@ -230,8 +246,18 @@ impl Decoder for ChatDecoder {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }
+        if self.started
+            && let Some(choices) = self.repeated.value(data)
+        {
+            return self.choices(choices, out);
+        }
         match serde_json::from_str(data) {
-            Ok(chunk) => self.chunk(chunk, data, out),
+            Ok(chunk) => {
+                if self.started {
+                    self.repeated.learn(data, says_nothing);
+                }
+                self.chunk(chunk, data, out)
+            }
             // Behind the finish reason only usage is missing, and the report may be torn.
             Err(_) if self.finish.is_some() => self.complete(out),
             Err(error) => Err(self.unreadable(data, error)),
