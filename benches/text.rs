@@ -70,7 +70,9 @@ fn history(len: usize, broken: bool) -> Messages {
             json!({"path": "src/lib.rs", "line": number}),
         );
         messages.push(Message::human(format!("{number}: what does this line do?")));
-        messages.push(Message::Assistant(AssistantMessage::new(Part::from(call.clone()))));
+        messages.push(Message::Assistant(AssistantMessage::new(Part::from(
+            call.clone(),
+        ))));
         if !broken || number % 10 != 0 {
             let result = ToolResult::ok(&call, "pub fn look(at: &Path) -> Result<Line>;");
             messages.push(Message::Tool(result));
