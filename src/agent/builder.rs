@@ -5,8 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
@@ -23,9 +21,6 @@ use crate::trace::TraceRecorder;
 use super::agent::Agent;
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
 use super::retry::RetryPolicy;
-
-/// How many model calls a tree of runs has going on at once, unless told otherwise.
-const PARALLEL_MODEL_CALLS: usize = 16;
 
 /// Makes an [`Agent`].
 ///
@@ -63,7 +58,6 @@ pub struct AgentBuilder {
     trace: Option<Arc<dyn TraceRecorder>>,
     counter: Arc<dyn TokenCounter>,
     compactor: Arc<dyn Compactor>,
-    parallel_model_calls: usize,
     limits: Limits,
     request: RequestOptions,
 }
@@ -86,9 +80,8 @@ impl AgentBuilder {
             confirmer: None,
             mode: PermissionMode::Default,
             trace: None,
-            counter: Arc::new(EstimateCounter::default()),
+            counter: Arc::new(EstimateCounter),
             compactor: Arc::new(NoCompaction),
-            parallel_model_calls: PARALLEL_MODEL_CALLS,
             limits: Limits::default(),
             request: RequestOptions::default(),
         }
@@ -324,7 +317,7 @@ impl AgentBuilder {
 
     /// How many model calls a run and its subagents may have going on at once. 16 unless set.
     pub fn parallel_model_calls(mut self, calls: usize) -> Self {
-        self.parallel_model_calls = calls.max(1);
+        self.limits.parallel_model_calls = calls.max(1);
         self
     }
 
@@ -372,7 +365,6 @@ impl AgentBuilder {
             trace: self.trace,
             counter: self.counter,
             compactor: self.compactor,
-            permits: Arc::new(Semaphore::new(self.parallel_model_calls)),
             limits: self.limits,
             request: self.request,
         }))

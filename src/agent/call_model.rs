@@ -57,28 +57,23 @@ async fn call_model(
 ) -> Result<ModelResponse> {
     let config = agent.config();
     let model = cx.model();
-    let estimate = || {
-        let profile = model.profile();
-        Estimate {
-            input_tokens: lock(&counted).count(&*config.counter, &request.messages),
-            max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
-            prices: profile.prices,
-        }
+    let reservation = if cx.budget().is_limited() {
+        let estimate = estimate(&*config.counter, &*model, &counted, &request);
+        cx.budget().reserve(estimate).await?
+    } else {
+        cx.budget().unlimited()
     };
-    let reservation = cx.budget().reserve(estimate).await?;
     if let Some(cap) = reservation.max_output_tokens {
         request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
     }
     let _permit = cx.permits().acquire().await;
     let mut retry = 0;
-    let mut superseded = None;
     loop {
         let started = Instant::now();
         let show = config.request.partial_messages;
-        let attempt = attempt(&cx, &*model, &request, show, superseded).await;
+        let attempt = attempt(&cx, &*model, &request, show).await;
         lock(&cx.shared().stats).api_time += started.elapsed();
-        superseded = attempt.shown.or(superseded);
-        let error = match attempt.result {
+        let error = match attempt {
             Ok(response) => {
                 book(&cx, &*model, &response, &reservation);
                 return Ok(response);
@@ -99,6 +94,28 @@ async fn call_model(
             wire_error(&error),
         ))));
         sleep(wait).await;
+    }
+}
+
+fn estimate(
+    counter: &dyn TokenCounter,
+    model: &dyn Model,
+    counted: &Mutex<Counted>,
+    request: &ModelRequest,
+) -> Estimate {
+    let profile = model.profile();
+    let messages = lock(counted).count(counter, &request.messages);
+    let sections = request.system.sections();
+    let system: u64 = sections
+        .map(|section| counter.count_text(&section.text))
+        .sum();
+    let tools = request.tools.iter().map(|tool| {
+        counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
+    });
+    Estimate {
+        input_tokens: messages + system + tools.sum::<u64>(),
+        max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
+        prices: profile.prices,
     }
 }
 

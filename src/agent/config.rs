@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 use crate::backend::Backend;
 use crate::hook::{Hook, Phases};
 use crate::message::TokenCounter;
@@ -45,7 +43,6 @@ pub(super) struct Config {
     pub(super) trace: Option<Arc<dyn TraceRecorder>>,
     pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) compactor: Arc<dyn Compactor>,
-    pub(super) permits: Arc<Semaphore>,
     pub(super) limits: Limits,
     pub(super) request: RequestOptions,
 }
@@ -58,6 +55,8 @@ pub(super) struct Limits {
     pub(super) budget: BudgetLimits,
     pub(super) allow_unpriced: bool,
     pub(super) parallel_tools: usize,
+    /// For a run and everything below it.
+    pub(super) parallel_model_calls: usize,
     pub(super) tool_timeout: Duration,
     pub(super) hook_timeout: Option<Duration>,
     pub(super) ask_timeout: Option<Duration>,
@@ -75,6 +74,7 @@ impl Default for Limits {
             budget: BudgetLimits::default(),
             allow_unpriced: false,
             parallel_tools: 8,
+            parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
             hook_timeout: Some(Duration::from_secs(60)),
             ask_timeout: None,

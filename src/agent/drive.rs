@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -18,9 +19,11 @@ use crate::state::{AgentState, Lease, Record, SessionStore};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
-use super::agent::Agent;
+use super::agent::{Agent, Registration};
+use super::call_host::Parent;
 use super::call_model;
 use super::compaction::Context;
+use super::ids::CallIds;
 use super::repeats::Repeats;
 use super::request::Requests;
 use super::resume::Decisions;
@@ -38,7 +41,7 @@ pub(super) struct Start {
     pub(super) values: Values,
     pub(super) decisions: Option<Decisions>,
     pub(super) parent_call: Option<ParentCall>,
-    pub(super) parent: Option<RunContext>,
+    pub(super) parent: Option<Parent>,
 }
 
 /// The session's place in the store, held for the run.
@@ -67,9 +70,12 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
+    /// Makes the run's handle found by its session, once the session is this run's.
+    pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
     pub(super) requests: Requests,
     pub(super) repeats: Repeats,
+    pub(super) ids: CallIds,
     pub(super) context: Context,
     pub(super) model_core: Core<ModelRequest>,
     pub(super) output: Option<OutputFormat>,
@@ -77,6 +83,8 @@ pub(super) struct Driver {
     pub(super) last: Option<Arc<ModelResponse>>,
     /// How long the history was before this run.
     pub(super) first_new: usize,
+    /// Whether the run was stopped while tools were running.
+    pub(super) stopped_in_tools: bool,
     /// Whether the loop was reached, so that `after_agent` has something to come after.
     pub(super) looped: bool,
     /// Why the run ended, for the result's `errors`.
@@ -86,8 +94,6 @@ pub(super) struct Driver {
 /// Drives a run to its end. Exactly one result message is sent, whatever happens.
 pub(super) async fn drive(start: Start) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
-    let _cancel = driver.cx.cancellation().clone();
-    let _registered = start.agent.register(&start.shared);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
     let end = body.unwrap_or_else(|payload| {
@@ -109,7 +115,7 @@ impl Drop for OnDrop {
 impl Driver {
     fn new(start: &Start) -> Self {
         let config = start.agent.config();
-        let parent = start.parent.as_ref();
+        let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
             run_id: Uuid::now_v7().to_string().into(),
@@ -120,9 +126,13 @@ impl Driver {
             backend: config.backend.clone(),
             trace: config.trace.clone(),
             confirmer: config.confirmer.clone(),
+            ask_parent: start.parent.as_ref().map(Parent::ask),
             ask_timeout: config.limits.ask_timeout,
             cancellation: Cancellation::default(),
-            permits: parent.map_or_else(|| config.permits.clone(), |cx| cx.permits().clone()),
+            permits: parent.map_or_else(
+                || Arc::new(Semaphore::new(config.limits.parallel_model_calls)),
+                |cx| cx.permits().clone(),
+            ),
         };
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
@@ -132,14 +142,17 @@ impl Driver {
             agent: start.agent.clone(),
             cx,
             keeper: None,
+            registered: None,
             tools: RunTools::default(),
             requests: Requests::default(),
             repeats: Repeats::default(),
+            ids: CallIds::default(),
             context: Context::default(),
             output: None,
             structured: None,
             last: None,
             first_new: 0,
+            stopped_in_tools: false,
             looped: false,
             notes: Vec::new(),
         }
@@ -156,10 +169,15 @@ impl Driver {
         }
         self.cx.open();
         self.looped = true;
+        // Only an input that was sent before has an answer by now.
+        let known_and_answered = self.last.is_some();
         if let Some(decisions) = decisions
             && let Some(exit) = self.resume(&decisions).boxed().await?
         {
             return Ok(exit);
+        }
+        if known_and_answered {
+            return Ok(ExitReason::EndTurn);
         }
         self.turns().await
     }

@@ -1,15 +1,19 @@
 //! After the loop: the hooks, the store, the result.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use futures::FutureExt;
+
+use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::Messages;
+use crate::message::{Messages, Role};
 use crate::run::{ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
+use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::drive::Driver;
@@ -18,6 +22,7 @@ impl Driver {
     /// Ends the run: `after_agent`, save, the one result message.
     pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
         self.cx.open();
+        self.cx.shared().end_steering();
         let (exit, error) = match end {
             Ok(exit) => (exit, None),
             Err(error) => (ExitReason::Error, Some(error)),
@@ -25,57 +30,43 @@ impl Driver {
         if let Some(error) = &error {
             self.notes.push(error.to_string());
         }
-        let mut state = self.cx.state(|state| state.clone());
-        if self.looped {
-            state = self.after_agent(state).await;
-            self.save(&state).await;
+        if self.looped
+            && let Err(payload) = AssertUnwindSafe(self.wind_up()).catch_unwind().await
+        {
+            let text = panic::message(&*payload).to_owned();
+            self.cx.warn(format!("saving the session panicked: {text}"));
         }
+        let state = self.cx.state(|state| state.clone());
         let output = self.output_of(exit, state);
-        self.send_result(&output);
+        self.send_result(&output, error.as_ref());
         self.cx.shared().finish(exit, output.state.clone());
         // The lease goes before the reader can see the stream's end.
         self.keeper = None;
+        self.registered = None;
         match error {
             None => Ok(output),
             Some(error) => Err(error.attach(Arc::new(output))),
         }
     }
 
-    async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
-        let config = self.agent.config();
-        state.response = self.last.clone();
-        state.usage = Some(self.cx.usage());
-        state.output_messages = state
-            .messages
-            .iter()
-            .skip(self.first_new)
-            .cloned()
-            .collect();
-        for hook in &config.hooks.after_agent {
-            let timeout = config.limits.hook_timeout;
-            let future = hook.after_agent(&self.cx, state.clone());
-            match guard(hook.name(), "after_agent", timeout, None, future).await {
-                Ok(changed) => state = changed,
-                Err(error) => self.cx.warn(error.to_string()),
-            }
-        }
+    /// Lets the hooks see the end and stores what they leave.
+    async fn wind_up(&mut self) {
+        let state = self.cx.state(|state| state.clone());
+        let mut state = self.after_agent(state).await;
         let waiting: Vec<_> = state
             .pending
             .iter()
             .map(|call| call.call.id.clone())
             .collect();
-        let repairs = state.messages.repair_keeping(&waiting);
-        if !repairs.is_empty() && !config.hooks.after_agent.is_empty() {
+        let repairs = self.requests.repair(&mut state.messages, &waiting);
+        if !repairs.is_empty() {
             self.cx.warn(format!(
-                "what after_agent left of the history was repaired: {repairs}"
+                "the history was repaired at the run's end: {repairs}"
             ));
         }
-        state
-    }
-
-    async fn save(&self, state: &AgentState) {
+        self.cx.state(|slot| *slot = state.clone());
         let saved = match self.keeper() {
-            Ok(keeper) => keeper.save(state).await,
+            Ok(keeper) => keeper.save(&state).await,
             Err(error) => Err(error),
         };
         if let Err(error) = saved {
@@ -83,6 +74,30 @@ impl Driver {
                 "the session was not saved at the run's end: {error}"
             ));
         }
+    }
+
+    async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
+        let config = self.agent.config();
+        state.response = self.last.clone();
+        state.usage = Some(self.cx.usage());
+        state.output_messages = state.messages.as_slice()
+            [self.first_new.min(state.messages.len())..]
+            .iter()
+            .cloned()
+            .collect();
+        for hook in &config.hooks.after_agent {
+            let timeout = config.limits.hook_timeout;
+            self.cx.state(|slot| *slot = state.clone());
+            let future = hook.after_agent(&self.cx, state.clone());
+            match guard(hook.name(), "after_agent", timeout, None, future).await {
+                Ok(mut changed) => {
+                    self.cx.state(|slot| changed.adopt(&state, slot));
+                    state = changed;
+                }
+                Err(error) => self.cx.warn(error.to_string()),
+            }
+        }
+        state
     }
 
     fn output_of(&self, exit: ExitReason, state: AgentState) -> RunOutput {
@@ -105,7 +120,7 @@ impl Driver {
         }
     }
 
-    fn send_result(&self, output: &RunOutput) {
+    fn send_result(&self, output: &RunOutput, error: Option<&Error>) {
         let stats = lock(&self.cx.shared().stats).clone();
         let mut result = ResultMessage::new(self.cx.shared().envelope(), output.end.subtype());
         result.duration_ms = millis(self.cx.started().elapsed());
@@ -121,7 +136,7 @@ impl Driver {
         result.model_usage = model_usage(&stats);
         result.permission_denials = output.permission_denials.clone();
         result.structured_output = output.structured.clone();
-        result.terminal_reason = Some(output.end.terminal_reason().into());
+        result.terminal_reason = Some(self.terminal_reason(output.end, error).into());
         result.ttft_ms = stats.time_to_first_token.map(millis);
         if output.end.is_success() {
             result.result = Some(output.text.clone());
@@ -131,12 +146,31 @@ impl Driver {
         self.cx.shared().push(SdkMessage::Result(Box::new(result)));
     }
 
+    fn terminal_reason(&self, exit: ExitReason, error: Option<&Error>) -> &'static str {
+        match error.map(Error::kind) {
+            Some(_) if !self.looped => "turn_setup_failed",
+            Some(ErrorKind::ContextTooLong) => "prompt_too_long",
+            Some(ErrorKind::EmptyResponse) => "model_error",
+            None if self.stopped_in_tools => "aborted_tools",
+            _ => exit.terminal_reason(),
+        }
+    }
+
     fn errors(&self, exit: ExitReason) -> Vec<String> {
         if self.notes.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
             self.notes.clone()
         }
+    }
+
+    /// Whether this run has added an answer to the history.
+    pub(super) fn has_answered(&self) -> bool {
+        self.cx.state(|state| {
+            let new = state.messages.iter().skip(self.first_new);
+            new.into_iter()
+                .any(|message| message.role() == Role::Assistant)
+        })
     }
 
     /// Takes this run's input back out of the history: a refused request would be refused again.
@@ -164,7 +198,6 @@ fn millis(duration: Duration) -> u64 {
 
 /// An error that ends a run, or the exit it stands for.
 pub(super) fn exit_of(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
-    use crate::error::ErrorKind;
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,
         ErrorKind::Refused => ExitReason::Refused,

@@ -18,6 +18,7 @@ mod encode;
 mod env;
 mod fallback;
 mod fields;
+mod from_env;
 mod http;
 mod json;
 mod lenient;

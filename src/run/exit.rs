@@ -84,7 +84,8 @@ impl ExitReason {
     }
 
     /// The `terminal_reason` of the result message. The wire has no words for a refusal and a
-    /// loop of equal calls; both stand as `model_error`.
+    /// loop of equal calls; both stand as `model_error`. A run that was stopped while tools were
+    /// running says `aborted_tools`.
     pub fn terminal_reason(self) -> &'static str {
         match self {
             Self::EndTurn | Self::StopSequence | Self::MaxTokens => "completed",
@@ -93,8 +94,7 @@ impl ExitReason {
             Self::MaxTurns => "max_turns",
             Self::MaxBudget => "budget_exhausted",
             Self::StructuredOutput => "structured_output_retry_exhausted",
-            Self::Interrupted => "aborted_tools",
-            Self::Aborted => "aborted_streaming",
+            Self::Interrupted | Self::Aborted => "aborted_streaming",
             Self::Refused | Self::LoopDetected => "model_error",
             Self::Error => "api_error",
         }

@@ -58,6 +58,7 @@ mod registry;
 mod schema;
 mod source;
 mod suggest;
+#[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod tool;
 #[cfg(feature = "schema")]
 mod typed;

@@ -1,7 +1,5 @@
 //! The fault server does to a socket what its script says.
 
-#![allow(clippy::unwrap_used)]
-
 use std::time::Duration;
 
 use agentcore::testing::fault_server::Framing;

@@ -1,7 +1,5 @@
 //! Ollama: what is sent, and what comes back.
 
-#![allow(clippy::unwrap_used)]
-
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
     ModelSettings, ResponseFold, ResponseFormat, ThinkingMode, ToolChoice, ToolDefinition,
@@ -109,6 +107,27 @@ async fn a_history_becomes_messages() {
             {"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
                 {"function": {"name": "t", "arguments": {"a": 1.5}}}]},
             {"role": "tool", "content": "(empty)", "tool_name": "t"},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn what_the_user_says_in_a_row_is_one_message() {
+    let history = Messages::from("one")
+        .human("two")
+        .ai_calling("", [ToolCall::new("c", "t", json!({}))])
+        .tool("c", "t", "seen")
+        .human("three")
+        .human("four");
+    let body = sent(local, ModelRequest::new(history)).await;
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": "one\n\ntwo"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"function": {"name": "t", "arguments": {}}}]},
+            {"role": "tool", "content": "seen", "tool_name": "t"},
+            {"role": "user", "content": "three\n\nfour"},
         ])
     );
 }

@@ -3,8 +3,6 @@
 //! `llama-*` came from llama.cpp's own server with a small model, `aimock-*` from a scripted
 //! server, `documented` follows Ollama's API documentation.
 
-#![allow(clippy::unwrap_used)]
-
 use agentcore::model::{ModelEvent, ModelResponse, ModelStream, ResponseFold, StopReason};
 use agentcore::providers::{ollama, openai};
 use agentcore::{Error, ErrorKind, Part, Result, Usage};

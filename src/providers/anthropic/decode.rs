@@ -16,7 +16,7 @@ use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
-use super::events::{Block, Delta, Event, Message, WireUsage};
+use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 
 /// Decodes one answer.
 ///
@@ -119,7 +119,8 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    fn delta(&mut self, index: u32, delta: Delta<'_>, data: &str, out: &mut Events) -> Result<()> {
+    fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
+        let BlockDelta { index, delta } = event;
         let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
             return Err(out_of_order(format!(
                 "a delta for block {index}, which is not open"
@@ -243,23 +244,30 @@ impl MessagesDecoder {
 }
 
 impl Decoder for MessagesDecoder {
-    fn event(&mut self, _name: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
         if let Some(delta) = self.repeated.value(data) {
-            return self.delta(self.repeated_index, delta, data, out);
+            let index = self.repeated_index;
+            return self.delta(BlockDelta { index, delta }, data, out);
+        }
+        if name == BLOCK_DELTA
+            && let Ok(event) = serde_json::from_str::<BlockDelta<'_>>(data)
+        {
+            self.repeated_index = event.index;
+            self.repeated.learn(data, is_empty_delta);
+            return self.delta(event, data, out);
         }
         let Some(event) = self.parse(data)? else {
             return Ok(());
         };
         let missing = |what: &str| unreadable(what, data, &self.secrets);
         match event.kind.as_str() {
-            "content_block_delta" => {
-                let index = event
-                    .index
-                    .ok_or_else(|| missing("a delta without index"))?;
-                let delta = event.delta.ok_or_else(|| missing("an empty delta"))?;
-                self.repeated_index = index;
-                self.repeated.learn(data, is_empty_delta);
-                self.delta(index, delta, data, out)
+            BLOCK_DELTA => {
+                let event = serde_json::from_str(data);
+                self.delta(
+                    event.map_err(|_| missing("an unreadable delta"))?,
+                    data,
+                    out,
+                )
             }
             "content_block_start" => {
                 let index = event
@@ -283,7 +291,7 @@ impl Decoder for MessagesDecoder {
                 self.message_delta(
                     delta.and_then(|delta| delta.stop_reason.as_deref()),
                     delta.and_then(|delta| delta.stop_sequence.as_deref()),
-                    event.usage.as_deref(),
+                    event.usage.as_ref(),
                     out,
                 );
                 Ok(())
@@ -342,7 +350,7 @@ fn is_unknown_event(data: &str) -> bool {
     serde_json::from_str::<Kind>(data).is_ok_and(|event| {
         !matches!(
             &*event.kind,
-            "content_block_delta"
+            BLOCK_DELTA
                 | "content_block_start"
                 | "content_block_stop"
                 | "message_start"
@@ -353,13 +361,18 @@ fn is_unknown_event(data: &str) -> bool {
     })
 }
 
-/// Whether an event has an index and a place for a delta, but no delta.
+/// Whether an event is a delta with an index and a place for the delta that is empty.
 fn is_empty_delta(event: &str) -> bool {
-    serde_json::from_str::<Event<'_>>(event).is_ok_and(|event| {
-        event.kind.as_str() == "content_block_delta"
-            && event.index.is_some()
-            && event.delta.is_none()
-    })
+    #[derive(Deserialize)]
+    struct Empty<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Str<'a>,
+        #[serde(rename = "index")]
+        _index: u32,
+        #[serde(rename = "delta")]
+        _delta: (),
+    }
+    serde_json::from_str::<Empty<'_>>(event).is_ok_and(|event| event.kind.as_str() == BLOCK_DELTA)
 }
 
 fn raw_delta(data: &str) -> Result<&RawValue> {

@@ -24,6 +24,16 @@ use super::secrets::Secrets;
 /// without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Headers that hold keys.
+const SECRET_HEADERS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+];
+
 /// How much of a failed request's body is read.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
@@ -79,9 +89,20 @@ impl Endpoint {
         self
     }
 
-    /// The same endpoint with a header, in place of one with the same name.
+    /// The same endpoint with a header, in place of one with the same name. The value of a header
+    /// that usually holds a key is treated as a secret.
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        self.put(name, value, false)
+        if !SECRET_HEADERS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+        {
+            return self.put(name, value, false);
+        }
+        let (prefix, secret) = match value.trim().rsplit_once(' ') {
+            Some((scheme, secret)) => (format!("{scheme} "), secret),
+            None => (String::new(), value),
+        };
+        self.secret_header(name, &prefix, &Secret::from(secret))
     }
 
     /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.

@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 use super::super::lenient::{Count, List, Text};
 
+/// The name of the wire format, which also marks its blocks.
+pub(super) const PROVIDER: &str = "ollama";
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Line<'a> {

@@ -13,7 +13,7 @@ use crate::message::{Media, MediaSource, Message, Part, Role};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
-use super::super::json::{call_args, write, write_text};
+use super::super::json::{call_args, write, write_identifier, write_text};
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all, which servers refuse.
@@ -158,7 +158,7 @@ impl ChatWire {
                 out.extend_from_slice(b"{\"id\":");
                 write(out, call_id(&call.id))?;
                 out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-                write(out, &*call.name)?;
+                write_identifier(out, &call.name)?;
                 out.extend_from_slice(b",\"arguments\":");
                 write(out, &*call_args(call)?)?;
                 out.extend_from_slice(b"}}");

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 
 use crate::error::Result;
-use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::decode::{Framing, decode as decode_frames};
@@ -86,8 +86,8 @@ impl OpenAi {
         let official = is_official(base_url);
         Self {
             id: format!("{PROVIDER}:{model}").into(),
+            profile: Catalog::builtin().lookup(&model).unwrap_or_default(),
             model,
-            profile: ModelProfile::default(),
             limits_output: official,
             endpoint: Endpoint::new(PROVIDER, base_url),
             max_tokens_field: None,

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 
 use super::super::lenient::{Count, Few, List, Text};
 
+/// The name of the wire format, which also marks its blocks.
+pub(super) const PROVIDER: &str = "openai";
+
 /// What a chunk says that the others do not repeat.
 #[derive(Default, Deserialize)]
 #[serde(default)]
