@@ -101,7 +101,7 @@ pub(super) async fn drive(start: Start) -> Result<RunOutput> {
         let text = format!("the run panicked: {}", panic::message(&*payload));
         Err(Error::new(ErrorKind::Other, text))
     });
-    driver.end(end).await
+    driver.end(end).boxed().await
 }
 
 /// Tells work on the side that the run is over.
@@ -164,7 +164,7 @@ impl Driver {
         self.output = lock(&start.options).output.clone();
         let shared = start.shared.clone();
         let decisions = start.decisions.clone();
-        match shared.unless_stopped(self.open(start)).await {
+        match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
             None => return Ok(self.stopped()),
         }
@@ -173,7 +173,7 @@ impl Driver {
         // Only an input that was sent before has an answer by now.
         let known_and_answered = self.last.is_some();
         if let Some(decisions) = decisions
-            && let Some(exit) = self.resume(&decisions).await?
+            && let Some(exit) = self.resume(&decisions).boxed().await?
         {
             return Ok(exit);
         }
