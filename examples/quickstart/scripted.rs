@@ -10,10 +10,10 @@ use super::QUESTION;
 type Events = Vec<agentcore::Result<ModelEvent>>;
 
 pub(crate) fn model() -> FunctionModel {
-    FunctionModel::new(answer).with_id("scripted:quickstart")
+    FunctionModel::new(|request| answer(&request)).with_id("scripted:quickstart")
 }
 
-fn answer(request: ModelRequest) -> Events {
+fn answer(request: &ModelRequest) -> Events {
     let asked = request
         .messages
         .user_messages()

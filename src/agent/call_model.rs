@@ -32,21 +32,23 @@ async fn call_model(
 ) -> Result<ModelResponse> {
     let config = agent.config();
     let model = cx.model();
-    let estimate = estimate(&*config.counter, &*model, &request);
-    let reservation = cx.budget().reserve(estimate).await?;
+    let reservation = if cx.budget().is_limited() {
+        let estimate = estimate(&*config.counter, &*model, &request);
+        cx.budget().reserve(estimate).await?
+    } else {
+        cx.budget().unlimited()
+    };
     if let Some(cap) = reservation.max_output_tokens {
         request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
     }
     let _permit = cx.permits().acquire().await;
     let mut retry = 0;
-    let mut superseded = None;
     loop {
         let started = Instant::now();
         let show = config.request.partial_messages;
-        let attempt = attempt(cx, &*model, request.clone(), show, superseded).await;
+        let attempt = attempt(cx, &*model, request.clone(), show).await;
         lock(&cx.shared().stats).api_time += started.elapsed();
-        superseded = attempt.shown.or(superseded);
-        let error = match attempt.result {
+        let error = match attempt {
             Ok(response) => {
                 book(cx, &*model, &response, &reservation);
                 return Ok(response);
@@ -72,12 +74,17 @@ async fn call_model(
 
 fn estimate(counter: &dyn TokenCounter, model: &dyn Model, request: &ModelRequest) -> Estimate {
     let profile = model.profile();
+    let messages = request.messages.iter();
+    let messages: u64 = messages.map(|message| counter.count_message(message)).sum();
+    let sections = request.system.sections();
+    let system: u64 = sections
+        .map(|section| counter.count_text(&section.text))
+        .sum();
+    let tools = request.tools.iter().map(|tool| {
+        counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
+    });
     Estimate {
-        input_tokens: request
-            .messages
-            .iter()
-            .map(|message| counter.count_message(message))
-            .sum(),
+        input_tokens: messages + system + tools.sum::<u64>(),
         max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
         prices: profile.prices,
     }

@@ -19,7 +19,8 @@ use crate::state::{AgentState, Lease, Record, SessionStore};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
-use super::agent::Agent;
+use super::agent::{Agent, Registration};
+use super::call_host::Parent;
 use super::call_model;
 use super::compaction::Context;
 use super::ids::CallIds;
@@ -40,7 +41,7 @@ pub(super) struct Start {
     pub(super) values: Values,
     pub(super) decisions: Option<Decisions>,
     pub(super) parent_call: Option<ParentCall>,
-    pub(super) parent: Option<RunContext>,
+    pub(super) parent: Option<Parent>,
 }
 
 /// The session's place in the store, held for the run.
@@ -69,6 +70,8 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
+    /// Makes the run's handle found by its session, once the session is this run's.
+    pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
     pub(super) requests: Requests,
     pub(super) repeats: Repeats,
@@ -91,7 +94,6 @@ pub(super) struct Driver {
 /// Drives a run to its end. Exactly one result message is sent, whatever happens.
 pub(super) async fn drive(start: Start) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
-    let _registered = start.agent.register(&start.shared);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
     let end = body.unwrap_or_else(|payload| {
@@ -113,7 +115,7 @@ impl Drop for OnDrop {
 impl Driver {
     fn new(start: &Start) -> Self {
         let config = start.agent.config();
-        let parent = start.parent.as_ref();
+        let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
             run_id: Uuid::now_v7().to_string().into(),
@@ -124,6 +126,7 @@ impl Driver {
             backend: config.backend.clone(),
             trace: config.trace.clone(),
             confirmer: config.confirmer.clone(),
+            ask_parent: start.parent.as_ref().map(Parent::ask),
             ask_timeout: config.limits.ask_timeout,
             cancellation: Cancellation::default(),
             permits: parent.map_or_else(
@@ -139,6 +142,7 @@ impl Driver {
             agent: start.agent.clone(),
             cx,
             keeper: None,
+            registered: None,
             tools: RunTools::default(),
             requests: Requests::default(),
             repeats: Repeats::default(),
@@ -165,10 +169,15 @@ impl Driver {
         }
         self.cx.open();
         self.looped = true;
+        // Only an input that was sent before has an answer by now.
+        let known_and_answered = self.last.is_some();
         if let Some(decisions) = decisions
             && let Some(exit) = self.resume(&decisions).await?
         {
             return Ok(exit);
+        }
+        if known_and_answered {
+            return Ok(ExitReason::EndTurn);
         }
         self.turns().await
     }

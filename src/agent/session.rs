@@ -7,12 +7,13 @@ use futures::FutureExt;
 
 use crate::error::Result;
 use crate::message::Messages;
-use crate::run::{Options, ParentCall, Run, RunContext, RunOutput, Shared, TaskScope};
+use crate::run::{Options, ParentCall, Run, RunOutput, Shared, TaskScope};
 use crate::state::AgentState;
 use crate::tool::ToolContext;
 use crate::util::Values;
 
 use super::agent::Agent;
+use super::call_host::Parent;
 use super::drive::{Start, drive};
 use super::resume::Decisions;
 
@@ -39,7 +40,7 @@ pub struct Session {
     values: Values,
     input_id: Option<Arc<str>>,
     user_id: Option<Arc<str>>,
-    parent: Option<(RunContext, Arc<str>)>,
+    parent: Option<Parent>,
 }
 
 impl Session {
@@ -81,7 +82,7 @@ impl Session {
     /// id as `parent_tool_use_id`, it spends the parent's budget, counts in its limits, and ends
     /// with it. Outside a run (a detached context) it changes nothing.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
-        self.parent = super::call_host::run_of(cx);
+        self.parent = Parent::of(cx);
         self
     }
 
@@ -149,7 +150,7 @@ impl Session {
 
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
         let parent = self.parent.as_ref();
-        let call = parent.map(|(cx, id)| ParentCall::new(cx, id.clone()));
+        let call = parent.map(|parent| ParentCall::new(&parent.cx, parent.call_id.clone()));
         let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
         let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
         let options = Arc::<Mutex<Options>>::default();
@@ -165,7 +166,7 @@ impl Session {
             values: self.values,
             decisions,
             parent_call: call,
-            parent: self.parent.map(|(cx, _)| cx),
+            parent: self.parent,
         };
         Run::new(shared, tasks, options, drive(start).boxed())
     }

@@ -12,6 +12,7 @@ use crate::run::ExitReason;
 use crate::sdk::{SdkMessage, UserEvent};
 use crate::tool::Concurrency;
 
+use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
@@ -31,6 +32,8 @@ impl Driver {
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
         let mut slots: Vec<_> = calls.into_iter().map(Slot::new).collect();
         let shared = self.cx.clone();
+        // Nothing is run before the reader had a chance to see what will be.
+        shared.shared().drained().await;
         let finished = shared
             .shared()
             .unless_stopped(self.run_slots(&mut slots))
@@ -74,10 +77,12 @@ impl Driver {
 
     /// Runs the slots in order: neighbours that may run side by side do.
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
+        let halt = AtomicBool::new(false);
         let calls = Calls {
             agent: &self.agent,
             cx: &self.cx,
             keeper: self.keeper()?,
+            halt: &halt,
         };
         let limit = self.agent.config().limits.parallel_tools;
         let mut rest = slots;
@@ -95,7 +100,7 @@ impl Driver {
                         started,
                         outcome,
                     } = slot;
-                    *outcome = Some(calls.run(call.clone(), started).await);
+                    *outcome = calls.run(call.clone(), started).await;
                 })
                 .await;
         }
@@ -112,7 +117,7 @@ impl Driver {
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
         for (call, result) in results {
-            match self.repeats.note(call, result) {
+            match self.repeats.note(self.cx.turn(), call, result) {
                 Repeated::No => {}
                 Repeated::Warn => {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));
@@ -143,11 +148,19 @@ impl Driver {
                 Arc::new(Message::Tool(result))
             })
             .collect();
-        self.append(messages.clone(), None).await?;
+        if let Err(error) = self.append(messages.clone(), None).await {
+            // The tools have run: what is saved at the run's end must not say otherwise.
+            self.cx.state(|state| state.messages.extend(messages));
+            return Err(error);
+        }
+        self.show_results(messages, for_programs);
+        Ok(())
+    }
+
+    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) {
         let mut event = UserEvent::new(self.cx.shared().envelope(), messages);
         event.tool_use_result = for_programs;
         self.cx.shared().push(SdkMessage::User(Box::new(event)));
-        Ok(())
     }
 
     /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
@@ -162,9 +175,7 @@ impl Driver {
                     undecided.push(call);
                     continue;
                 }
-                Some(Decision::Deny { message, .. }) => {
-                    super::decide::deny(&self.cx, &call.call, "user", message)
-                }
+                Some(Decision::Deny { message, .. }) => deny(&self.cx, &call.call, "user", message),
                 Some(Decision::Allow { .. }) => {
                     // Decided once: a resume that dies in between must not run the call again.
                     self.forget_pending(&call.id).await?;
@@ -175,7 +186,7 @@ impl Driver {
             // The next save forgets that this call had started, so it must have its result.
             self.cx
                 .state(|state| insert_result(&mut state.messages, result.clone()));
-            results.push(result);
+            results.push((call.call, result));
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {
@@ -183,14 +194,14 @@ impl Driver {
             state.clone()
         });
         self.keeper()?.save(&state).await?;
+        let for_programs = for_programs(&results);
         let messages: Vec<_> = results
             .into_iter()
-            .map(|result| Arc::new(Message::Tool(result)))
+            .map(|(_, result)| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
         if !messages.is_empty() {
-            let event = UserEvent::new(self.cx.shared().envelope(), messages);
-            self.cx.shared().push(SdkMessage::User(Box::new(event)));
+            self.show_results(messages, for_programs);
         }
         Ok(waiting.then_some(ExitReason::AwaitingApproval))
     }
@@ -208,18 +219,21 @@ impl Driver {
             Ok(tool) => tool,
             Err(text) => return Ok(ToolResult::failed(call, text)),
         };
+        let config = self.agent.config();
+        if let Some(refused) = refuse_approved(config, &self.cx, &tool, call).await {
+            return Ok(refused);
+        }
+        let halt = AtomicBool::new(false);
         let calls = Calls {
             agent: &self.agent,
             cx: &self.cx,
             keeper: self.keeper()?,
+            halt: &halt,
         };
         let started = AtomicBool::new(false);
         let running = calls.run_permitted(&tool, call.clone(), &started);
-        let outcome = self.cx.shared().unless_stopped(running).await;
-        Ok(match outcome {
-            Some(Outcome::Done(result) | Outcome::Interrupt(result)) => result,
-            Some(Outcome::Parked(_)) | None => cancelled(call, started.load(Ordering::Acquire)),
-        })
+        let result = self.cx.shared().unless_stopped(running).await;
+        Ok(result.unwrap_or_else(|| cancelled(call, started.load(Ordering::Acquire))))
     }
 }
 

@@ -39,6 +39,8 @@ impl Driver {
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
         let mut tried = Tried::default();
         loop {
+            // The reader sees all that was said before the loop goes on: it may want to stop it.
+            self.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
@@ -198,10 +200,15 @@ impl Driver {
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
             return Ok(Next::GoOn);
         }
+        // A paused answer may hold nothing but the provider's own blocks.
         let paused = reason == Some(StopReason::PauseTurn);
         if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
             if out_of_room {
                 return Ok(Next::End(ExitReason::MaxTokens));
+            }
+            if reason == Some(StopReason::StopSequence) {
+                self.last = Some(response);
+                return Ok(Next::End(ExitReason::StopSequence));
             }
             tried.empty = true;
             self.cx
@@ -241,7 +248,7 @@ impl Driver {
             if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
-        } else if self.cx.turn() == 1 {
+        } else if !self.has_answered() {
             self.forget_input();
         }
         self.last = Some(response);
@@ -362,8 +369,18 @@ impl Driver {
                 return Ok(Next::GoOn);
             }
         }
-        Ok(Next::End(match response.stop_reason {
+        if !self.cx.shared().close_steering() {
+            return Ok(Next::GoOn);
+        }
+        Ok(Next::End(match &response.stop_reason {
             Some(StopReason::StopSequence) => ExitReason::StopSequence,
+            Some(StopReason::Other(label)) => {
+                self.cx.warn(format!(
+                    "the model stopped for a reason this version does not know ({label}); it is \
+                     taken for the end of its answer"
+                ));
+                ExitReason::EndTurn
+            }
             _ => ExitReason::EndTurn,
         }))
     }
@@ -408,6 +425,11 @@ impl Driver {
 fn has_reason(response: &ModelResponse) -> bool {
     !matches!(
         response.stop_reason,
-        None | Some(StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_))
+        None | Some(
+            StopReason::EndTurn
+                | StopReason::ToolUse
+                | StopReason::PauseTurn
+                | StopReason::Other(_)
+        )
     )
 }

@@ -24,7 +24,7 @@ mod typed;
 
 pub use budget::{Budget, BudgetLimits};
 pub(crate) use budget::{Estimate, Reservation};
-pub(crate) use context::{ContextParts, MAX_DEPTH};
+pub(crate) use context::{AskParent, ContextParts, MAX_DEPTH};
 pub use context::{ParentCall, RunContext};
 pub use exit::ExitReason;
 pub use handle::RunHandle;

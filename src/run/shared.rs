@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 
@@ -36,6 +36,8 @@ pub(crate) enum Stop {
 #[derive(Default)]
 pub(crate) struct Control {
     pub(crate) steering: Vec<Message>,
+    /// Set when nobody will read what is steered from here on.
+    closed: bool,
     pub(crate) compact: bool,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) mode: Option<PermissionMode>,
@@ -44,7 +46,6 @@ pub(crate) struct Control {
 pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
-    seq: AtomicU64,
     queue: Mutex<Queue>,
     stop: AtomicU8,
     stop_waker: AtomicWaker,
@@ -61,6 +62,8 @@ struct Queue {
     messages: VecDeque<SdkMessage>,
     /// Set until `init` has been put in front: what is emitted before waits behind it.
     held: bool,
+    /// Messages are numbered as they are queued, so that the numbers are the reader's order.
+    next_seq: u64,
     reader: Option<Waker>,
     writers: Vec<Waker>,
 }
@@ -70,10 +73,10 @@ impl Shared {
         Self {
             session_id,
             parent_tool_use_id,
-            // 0 is kept for `init`, which is always the first message.
-            seq: AtomicU64::new(1),
             queue: Mutex::new(Queue {
                 held: true,
+                // 0 is kept for `init`, which is always the first message.
+                next_seq: 1,
                 ..Queue::default()
             }),
             stop: AtomicU8::new(Stop::None as u8),
@@ -91,13 +94,9 @@ impl Shared {
         &self.session_id
     }
 
-    /// The envelope of the next message.
+    /// The envelope of a message of this run; its number is given when it is pushed.
     pub(crate) fn envelope(&self) -> Envelope {
-        self.numbered(self.seq.fetch_add(1, Ordering::Relaxed))
-    }
-
-    fn numbered(&self, seq: u64) -> Envelope {
-        let mut envelope = Envelope::new(self.session_id.clone(), seq);
+        let mut envelope = Envelope::new(self.session_id.clone(), 0);
         envelope.parent_tool_use_id = self.parent_tool_use_id.clone();
         envelope
     }
@@ -107,7 +106,7 @@ impl Shared {
         if !lock(&self.queue).held {
             return;
         }
-        let message = init(self.numbered(0));
+        let message = init(self.envelope());
         let reader = {
             let mut queue = lock(&self.queue);
             if !std::mem::take(&mut queue.held) {
@@ -119,9 +118,11 @@ impl Shared {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn push(&self, message: SdkMessage) {
+    pub(crate) fn push(&self, mut message: SdkMessage) {
         let reader = {
             let mut queue = lock(&self.queue);
+            message.envelope_mut().seq = queue.next_seq;
+            queue.next_seq += 1;
             queue.messages.push_back(message);
             if queue.held {
                 None
@@ -181,6 +182,27 @@ impl Shared {
         !queue.held && queue.messages.len() >= BACKLOG
     }
 
+    /// Says something to the model before its next turn; false when there will be none.
+    pub(crate) fn steer(&self, message: Message) -> bool {
+        let mut control = lock(&self.control);
+        if !control.closed {
+            control.steering.push(message);
+        }
+        !control.closed
+    }
+
+    /// Takes no more steering; false, and nothing changes, when there is some left to read.
+    pub(crate) fn close_steering(&self) -> bool {
+        let mut control = lock(&self.control);
+        control.closed = control.steering.is_empty();
+        control.closed
+    }
+
+    /// Takes no more steering, whatever is left.
+    pub(crate) fn end_steering(&self) {
+        lock(&self.control).closed = true;
+    }
+
     pub(crate) fn request_stop(&self, stop: Stop) {
         self.stop.fetch_max(stop as u8, Ordering::AcqRel);
         self.stop_waker.wake();
@@ -215,6 +237,7 @@ impl Shared {
 
     /// Also called when a run is dropped before its end.
     pub(crate) fn mark_ended(&self) {
+        self.end_steering();
         self.ended.store(true, Ordering::Release);
         self.end_notify.notify_waiters();
     }

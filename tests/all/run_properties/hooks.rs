@@ -35,7 +35,8 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
     let called = AtomicUsize::new(0);
     let due = move || {
         let _held = &token;
-        (called.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(plan.every)
+        let calls = called.fetch_add(1, Ordering::Relaxed) + 1;
+        calls.is_multiple_of(plan.every)
     };
     let does = plan.does;
     let name = format!("{does:?}");
