@@ -125,11 +125,11 @@ impl<'a> Screen<'a> {
 pub(super) async fn attempt(
     cx: &RunContext,
     model: &dyn Model,
-    request: ModelRequest,
+    request: &ModelRequest,
     show: bool,
 ) -> Result<ModelResponse> {
     let shown = show && request.is_visible();
-    let mut screen = Screen::new(cx, &request, shown);
+    let mut screen = Screen::new(cx, request, shown);
     let result = stream(cx, model, request, &mut screen).await;
     if result.is_ok() {
         screen.release();
@@ -140,7 +140,7 @@ pub(super) async fn attempt(
 async fn stream(
     cx: &RunContext,
     model: &dyn Model,
-    request: ModelRequest,
+    request: &ModelRequest,
     screen: &mut Screen<'_>,
 ) -> Result<ModelResponse> {
     // What an earlier attempt left is not what an interrupt of this one should keep.
@@ -152,8 +152,7 @@ async fn stream(
         done: false,
         visible: request.is_visible(),
     };
-    let prototype = (!taps.is_empty()).then(|| request.clone());
-    let mut events = model.stream(request).await?;
+    let mut events = model.stream(request.clone()).await?;
     let mut begun = false;
     while let Some(event) = events.next().await {
         let event = event?;
@@ -172,14 +171,16 @@ async fn stream(
             }
         }
         if matches!(event, ModelEvent::Restart) {
-            taps = prototype.as_ref().map_or(taps, ModelRequest::start_taps);
+            taps = request.start_taps();
             screen.restart();
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if screen.partials.is_some() || !taps.is_empty() {
-            pass(&mut taps, screen, event.clone());
+            kept.fold.note(&event);
+            pass(&mut taps, screen, event);
+        } else {
+            kept.fold.push(event);
         }
-        kept.fold.push(event);
         if is_last {
             break;
         }

@@ -190,6 +190,12 @@ impl AgentBuilder {
         self
     }
 
+    /// How long a parked question can still be answered. For ever unless set.
+    pub fn approval_expiry(mut self, expiry: Duration) -> Self {
+        self.limits.approval_expiry = Some(expiry);
+        self
+    }
+
     /// How long a question waits for its answer. For ever unless set.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
         self.limits.ask_timeout = Some(timeout);

@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::message::ToolCall;
 use crate::run::{AskParent, RunContext};
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
-use crate::tool::{Answer, StateView, ToolContext, ToolHost};
+use crate::tool::{Answer, StateView, TaskScope, ToolContext, ToolHost};
 use crate::util::Values;
 use crate::util::sync::lock;
 
@@ -163,6 +163,10 @@ impl ToolHost for CallHost {
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.cx.backend().cloned()
+    }
+
+    fn tasks(&self) -> TaskScope {
+        self.cx.tasks().clone()
     }
 
     fn touch(&self, _call: &ToolCall) {

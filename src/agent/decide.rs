@@ -17,6 +17,7 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::config::{Config, Unanswered};
+use super::resume::now_ms;
 
 /// What was decided about a call.
 pub(super) enum Permit {
@@ -181,12 +182,12 @@ async fn ask(
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),
         Answer::Unanswered if config.limits.unanswered == Unanswered::Park => {
             let id = format!("pending_{}_{}", cx.run_id(), call.id).into();
-            Permit::Park(PendingCall::new(
-                id,
-                cx.session_id().clone(),
-                call,
-                question,
-            ))
+            let mut pending = PendingCall::new(id, cx.session_id().clone(), call, question);
+            let expiry = config.limits.approval_expiry;
+            pending.expires_at_ms = expiry
+                .and_then(|expiry| u64::try_from(expiry.as_millis()).ok())
+                .map(|expiry| now_ms().saturating_add(expiry));
+            Permit::Park(pending)
         }
         Answer::Unanswered => {
             let why = format!(

@@ -13,9 +13,10 @@ use crate::message::{Message, Messages};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, Options, OutputFormat, ParentCall, RunContext,
-    RunOutput, Shared, TaskScope,
+    RunOutput, Shared,
 };
 use crate::state::{AgentState, Lease, Record, SessionStore};
+use crate::tool::TaskScope;
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
@@ -100,7 +101,7 @@ pub(super) async fn drive(start: Start) -> Result<RunOutput> {
         let text = format!("the run panicked: {}", panic::message(&*payload));
         Err(Error::new(ErrorKind::Other, text))
     });
-    driver.end(end).await
+    driver.end(end).boxed().await
 }
 
 /// Tells work on the side that the run is over.
@@ -163,7 +164,7 @@ impl Driver {
         self.output = lock(&start.options).output.clone();
         let shared = start.shared.clone();
         let decisions = start.decisions.clone();
-        match shared.unless_stopped(self.open(start)).await {
+        match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
             None => return Ok(self.stopped()),
         }
@@ -172,7 +173,7 @@ impl Driver {
         // Only an input that was sent before has an answer by now.
         let known_and_answered = self.last.is_some();
         if let Some(decisions) = decisions
-            && let Some(exit) = self.resume(&decisions).await?
+            && let Some(exit) = self.resume(&decisions).boxed().await?
         {
             return Ok(exit);
         }

@@ -126,6 +126,8 @@ impl Requests {
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
         self.checks
+            .reserve_exact((hooks.len() + 1).saturating_sub(self.checks.len()));
+        self.checks
             .resize_with(hooks.len() + 1, ModelCheck::default);
         let mut messages = messages;
         if let Err(problem) = self.checks[0].check(&messages) {

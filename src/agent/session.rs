@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
 
 use crate::error::Result;
 use crate::message::Messages;
-use crate::run::{Options, ParentCall, Run, RunOutput, Shared, TaskScope};
+use crate::run::{Options, ParentCall, Run, RunOutput, Shared};
 use crate::state::AgentState;
+use crate::tool::TaskScope;
 use crate::tool::ToolContext;
 use crate::util::Values;
 
@@ -16,6 +18,9 @@ use super::agent::Agent;
 use super::call_host::Parent;
 use super::drive::{Start, drive};
 use super::resume::Decisions;
+
+/// How often a child that says nothing keeps its parent's call from timing out.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
@@ -105,16 +110,21 @@ impl Session {
 
     /// Runs as a child of `cx`'s run to the end, passing every message on.
     ///
+    /// The call's timeout does not count while the child runs: the child has limits of its own.
+    ///
     /// # Errors
     ///
     /// As awaiting a [`Run`].
     pub async fn run_in(self, cx: &ToolContext, input: impl Into<Messages>) -> Result<RunOutput> {
         use futures::StreamExt as _;
         let mut run = self.child_of(cx).run(input);
-        while let Some(message) = run.next().await {
-            cx.forward(message).await;
+        loop {
+            match tokio::time::timeout(KEEP_ALIVE, run.next()).await {
+                Ok(Some(message)) => cx.forward(message).await,
+                Ok(None) => return run.into_output(),
+                Err(_) => cx.keep_alive(),
+            }
         }
-        run.into_output()
     }
 
     /// The state, or `None` when the session does not exist.

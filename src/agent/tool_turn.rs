@@ -16,7 +16,7 @@ use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
-use super::resume::{Decision, Decisions};
+use super::resume::{Decision, Decisions, now_ms};
 use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
@@ -140,7 +140,7 @@ impl Driver {
         if results.is_empty() {
             return Ok(());
         }
-        let for_programs = for_programs(&results);
+        let for_programs = for_programs(results.iter().map(|(_, result)| result));
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
@@ -194,7 +194,7 @@ impl Driver {
             state.clone()
         });
         self.keeper()?.save(&state).await?;
-        let for_programs = for_programs(&results);
+        let for_programs = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, result)| Arc::new(Message::Tool(result)))
@@ -257,10 +257,10 @@ fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
 }
 
 /// What results have for programs, by call; `None` when there is nothing.
-fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
+fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
+    let count = results.len();
     let entries: Vec<Value> = results
-        .iter()
-        .filter_map(|(_, result)| {
+        .filter_map(|result| {
             let mut entry = Map::new();
             let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
             if let Some(details) = &result.details {
@@ -284,12 +284,7 @@ fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
         .collect();
     match entries.len() {
         0 => None,
-        1 if results.len() == 1 => entries.into_iter().next(),
+        1 if count == 1 => entries.into_iter().next(),
         _ => Some(Value::Array(entries)),
     }
-}
-
-fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }

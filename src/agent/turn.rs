@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
@@ -182,7 +184,7 @@ impl Driver {
     /// Compacts unless the run is stopped first; whether that made the history shorter.
     async fn compacted(&mut self) -> bool {
         let cx = self.cx.clone();
-        let compacting = self.compact(CompactionTrigger::Auto);
+        let compacting = self.compact(CompactionTrigger::Auto).boxed();
         cx.shared().unless_stopped(compacting).await == Some(true)
     }
 
@@ -219,14 +221,18 @@ impl Driver {
         self.last = Some(response.clone());
         self.keep(&response).await?;
         if !calls.is_empty() {
-            return Ok(self.run_calls(calls).await?.map_or(Next::GoOn, Next::End));
+            return Ok(self
+                .run_calls(calls)
+                .boxed()
+                .await?
+                .map_or(Next::GoOn, Next::End));
         }
         match reason {
             Some(StopReason::PauseTurn) => Ok(Next::GoOn),
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
                 Ok(Next::End(ExitReason::MaxTokens))
             }
-            _ => self.before_end(&response, tried).await,
+            _ => self.before_end(&response, tried).boxed().await,
         }
     }
 

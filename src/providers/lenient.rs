@@ -186,6 +186,80 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// A list that nearly always has one item, which is kept in place: streams have one in every
+/// chunk.
+#[derive(Debug)]
+pub(super) struct Few<T> {
+    first: Option<T>,
+    rest: Vec<T>,
+}
+
+impl<T> Few<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self {
+            first: None,
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.rest)
+    }
+}
+
+struct FewVisitor<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
+    type Value = Few<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut few = Few {
+            first: items.next_element()?.flatten(),
+            rest: Vec::new(),
+        };
+        while let Some(item) = items.next_element::<Option<T>>()? {
+            match few.first {
+                None => few.first = item,
+                Some(_) => few.rest.extend(item),
+            }
+        }
+        Ok(few)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let one = T::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        Ok(Few {
+            first: Some(one),
+            rest: Vec::new(),
+        })
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FewVisitor(std::marker::PhantomData))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,5 +297,16 @@ mod tests {
         };
         assert_eq!(list("null"), Some(vec![]));
         assert_eq!(list("[null,[1]]"), Some(vec![vec![1]]));
+        let few = |json: &str| {
+            serde_json::from_str::<Few<u8>>(json).map(|few| few.into_iter().collect::<Vec<_>>())
+        };
+        for (json, expected) in [
+            ("null", vec![]),
+            ("[]", vec![]),
+            ("[1]", vec![1]),
+            ("[null,1,null,2]", vec![1, 2]),
+        ] {
+            assert_eq!(few(json).ok(), Some(expected), "{json}");
+        }
     }
 }

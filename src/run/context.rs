@@ -15,7 +15,7 @@ use crate::message::ToolCall;
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
-use crate::tool::{Answer, Confirmer, PermissionMode, StateView, Tool, ToolMap};
+use crate::tool::{Answer, Confirmer, PermissionMode, StateView, TaskScope, Tool, ToolMap};
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
 use crate::util::panic;
@@ -26,7 +26,6 @@ use super::budget::Budget;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
-use super::tasks::TaskScope;
 
 /// How deep child runs may ever nest, whatever an agent allows.
 pub(crate) const MAX_DEPTH: u32 = 8;

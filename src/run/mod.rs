@@ -19,7 +19,6 @@ mod shared;
 mod state_cell;
 mod stats;
 mod system;
-mod tasks;
 mod typed;
 
 pub use budget::{Budget, BudgetLimits};
@@ -35,5 +34,4 @@ pub(crate) use run::{Options, OutputFormat};
 pub(crate) use shared::{Shared, Stop};
 pub use stats::{ModelStats, RunStats};
 pub use system::SystemSections;
-pub use tasks::{TaskOutcome, TaskScope};
 pub use typed::TypedRun;

@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
+use crate::tool::{FinishedTask, TaskOutcome, TaskScope};
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
 use super::responder::Responder;
 use super::shared::Shared;
-use super::tasks::{FinishedTask, TaskOutcome, TaskScope};
 
 /// The form an answer must have.
 #[derive(Clone, Debug)]

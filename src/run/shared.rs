@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use futures::task::AtomicWaker;
+use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 
 use crate::message::Message;
@@ -55,6 +57,28 @@ pub(crate) struct Shared {
     pub(crate) end: Mutex<Option<(ExitReason, AgentState)>>,
     ended: AtomicBool,
     end_notify: Notify,
+}
+
+pin_project! {
+    /// See [`Shared::unless_stopped`]. Not an `async fn`, which would keep its future twice.
+    pub(crate) struct UnlessStopped<'a, F> {
+        shared: &'a Shared,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for UnlessStopped<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        this.shared.stop_waker.register(cx.waker());
+        if this.shared.stop() != Stop::None {
+            return Poll::Ready(None);
+        }
+        this.future.poll(cx).map(Some)
+    }
 }
 
 #[derive(Default)]
@@ -151,6 +175,10 @@ impl Shared {
                 None => reader.cloned(),
                 Some(_) => None,
             };
+            if queue.reader.is_some() && !queue.held {
+                // A run may wait for long, and many may wait at once.
+                queue.messages = VecDeque::new();
+            }
             (message, writers)
         };
         writers.into_iter().for_each(Waker::wake);
@@ -218,16 +246,11 @@ impl Shared {
 
     /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop
     /// awaits in one place at a time, so one waker is enough.
-    pub(crate) async fn unless_stopped<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        let mut future = std::pin::pin!(future);
-        poll_fn(|cx| {
-            self.stop_waker.register(cx.waker());
-            if self.stop() != Stop::None {
-                return Poll::Ready(None);
-            }
-            future.as_mut().poll(cx).map(Some)
-        })
-        .await
+    pub(crate) fn unless_stopped<F: Future>(&self, future: F) -> UnlessStopped<'_, F> {
+        UnlessStopped {
+            shared: self,
+            future,
+        }
     }
 
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {

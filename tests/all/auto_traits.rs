@@ -11,10 +11,11 @@ use agentcore::message::{Media, ProviderBlock, TokenCounter, ToolResultView, Val
 use agentcore::model::{
     Catalog, Compactor, ModelProfile, ModelSettings, Prompter, ResponseFold, SystemPrompt,
 };
-use agentcore::run::{Budget, RunStats, TaskScope};
+use agentcore::run::{Budget, RunStats};
 use agentcore::sdk::{ApiMessage, Envelope, ResultMessage, StreamEvents, SystemEvent};
 use agentcore::state::{Lease, StoredSession};
 use agentcore::testing::{Cassette, FunctionModel, ScriptedModel, StrictModel};
+use agentcore::tool::TaskScope;
 use agentcore::tool::{ArgumentError, Confirmer, GateRequest, PermissionGate, ToolMap, ToolSource};
 use agentcore::trace::{SpanHandle, TraceRecorder};
 use agentcore::{

@@ -279,3 +279,15 @@ async fn model_calls_of_a_tree_are_bounded() {
     assert_eq!(most.load(Ordering::SeqCst), 4);
     assert_eq!(texts(&output.messages).len(), 30);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_thinks_for_long_is_not_taken_for_a_hung_call() {
+    let slow = ScriptedModel::new()
+        .say("thought it over")
+        .delayed(Duration::from_secs(500));
+    let child = agent(slow).build().unwrap();
+    let model = ScriptedModel::new().call("delegate", json!({})).say("ok");
+    let parent = agent(model).tool(delegate(child)).build().unwrap();
+    let output = parent.run("Go").await.unwrap();
+    assert_eq!(output.messages.get(2).unwrap().text(), "thought it over");
+}

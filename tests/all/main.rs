@@ -45,6 +45,7 @@ mod provider_sse;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod public_api;
 #[cfg(feature = "http")]
+mod real_servers;
 mod recordings;
 mod run_oddities;
 mod run_properties;

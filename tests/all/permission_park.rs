@@ -275,3 +275,26 @@ async fn an_approved_call_that_was_cut_off_is_not_run_again() {
         "user assistant tool user assistant"
     );
 }
+
+#[tokio::test]
+async fn a_question_expires_when_the_agent_says_so() {
+    let ask = |expiry: Option<std::time::Duration>| {
+        let builder = agent(ScriptedModel::new().call("act", json!({})))
+            .tool(logged("act", &Log::default()))
+            .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+            .unanswered(Unanswered::Park);
+        match expiry {
+            Some(expiry) => builder.approval_expiry(expiry),
+            None => builder,
+        }
+    };
+    let for_ever = ask(None).build().unwrap().run("Go").await.unwrap();
+    assert_eq!(for_ever.state.pending[0].expires_at_ms, None);
+    let agent = ask(Some(std::time::Duration::ZERO)).build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let late = Decision::allow(&output.state.pending[0]);
+    let error = agent.session("s").resume(late).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("expired"), "{error}");
+}

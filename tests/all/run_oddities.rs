@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use agentcore::message::ProviderBlock;
 use agentcore::model::Compaction;
-use agentcore::run::TaskOutcome;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
+use agentcore::tool::TaskOutcome;
 use agentcore::{
     AgentBuilder, AgentState, Content, Decision, Error, ErrorKind, ExitReason, FuncTool, Message,
     Messages, ModelEvent, Part, RunContext, SdkMessage, StopDecision, StopReason, ThreadStore,

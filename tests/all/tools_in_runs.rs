@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::run::TaskOutcome;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::SideEffect;
+use agentcore::tool::TaskOutcome;
 use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, ToolOutput, hook};
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -470,4 +470,37 @@ async fn only_calls_that_change_something_are_written_down_first() {
         let output = agent.session("s").run("And?").await.unwrap();
         assert!(texts(&output.messages)[0].contains(expected), "{effect:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
+    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
+        let id = cx.tasks().spawn("count", async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            TaskOutcome::Completed("counted to 10".into())
+        });
+        ToolOutput::new(format!("started {id}")).pending()
+    });
+    let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "waited"
+    });
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .call("wait", json!({}))
+        .say("done");
+    let output = agent(model)
+        .tools([start, wait])
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap();
+    let said: Vec<_> = output
+        .messages
+        .user_messages()
+        .map(|m| m.text().into_owned())
+        .collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[1].contains("counted to 10"), "{said:?}");
 }

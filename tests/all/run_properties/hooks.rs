@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentcore::hook::{self, FnHook};
-use agentcore::run::TaskOutcome;
+use agentcore::tool::TaskOutcome;
 use agentcore::{
     Content, Error, ErrorKind, FuncTool, Message, ModelResponse, Part, StopDecision, ToolCall,
     ToolDecision, ToolResult,
