@@ -199,12 +199,18 @@ impl Driver {
         })
     }
 
-    /// Takes this run's input back out of the history: a refused request would be refused again.
+    /// Takes what this run said to the model back out of the history: a refused request would be
+    /// refused again. Results stay, for calls that were approved have run.
     pub(super) fn forget_input(&self) {
-        let first_new = self.first_new;
         self.cx.state(|state| {
-            let kept = state.messages.as_slice()[..first_new.min(state.messages.len())].iter();
-            state.messages = kept.cloned().collect::<Messages>();
+            let messages = state.messages.as_slice();
+            let said = messages[self.first_new.min(messages.len())..]
+                .iter()
+                .rev()
+                .take_while(|message| message.role().is_user_input())
+                .count();
+            let kept = &messages[..messages.len() - said];
+            state.messages = kept.iter().cloned().collect::<Messages>();
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::sdk::{Level, SystemKind};
-use agentcore::testing::ScriptedModel;
+use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::{GateDecision, GateRequest, SideEffect};
 use agentcore::{
     ErrorKind, ExitReason, FuncTool, PermissionMode, RunContext, ToolRegistry, Usage, hook,
@@ -81,7 +81,8 @@ async fn a_model_without_a_price_cannot_be_switched_to_under_a_money_budget() {
         .build()
         .unwrap();
     let run = agent.run("Go");
-    run.handle().set_model(ScriptedModel::new().say("free?"));
+    run.handle()
+        .set_model(FunctionModel::text(|_| "free?".into()));
     let error = run.await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("price"), "{error}");
@@ -94,7 +95,7 @@ async fn an_interrupted_answer_is_paid_for() {
         Ok(agentcore::ModelEvent::Text("half".into())),
         Ok(agentcore::ModelEvent::Usage(Usage::new(1_000_000, 0))),
     ];
-    let model = agentcore::testing::FunctionModel::stream(move |_request| {
+    let model = FunctionModel::stream(move |_request| {
         let head = futures::stream::iter(events.clone_events());
         async move { Ok(head.chain(futures::stream::pending()).boxed()) }
     })
