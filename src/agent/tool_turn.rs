@@ -196,7 +196,7 @@ impl Driver {
             // The next save forgets that this call had started, so it must have its result.
             self.cx
                 .state(|state| insert_result(&mut state.messages, result.clone()));
-            results.push((call.call, result));
+            results.push(result);
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {
@@ -207,7 +207,7 @@ impl Driver {
         let for_programs = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, result)| Arc::new(Message::Tool(result)))
+            .map(|result| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
         if !messages.is_empty() {
