@@ -47,6 +47,7 @@ mod provider_sse;
 mod public_api;
 #[cfg(feature = "http")]
 mod real_servers;
+#[cfg(feature = "http")]
 mod recordings;
 mod run_oddities;
 mod run_properties;
