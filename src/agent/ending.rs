@@ -17,12 +17,12 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::drive::Driver;
+use super::opening::STALE_COMPACTION;
 
 impl Driver {
     /// Ends the run: `after_agent`, save, the one result message.
     pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
         self.cx.open();
-        self.cx.shared().end_steering();
         let (exit, error) = match end {
             Ok(exit) => (exit, None),
             Err(error) => (ExitReason::Error, Some(error)),
@@ -30,6 +30,7 @@ impl Driver {
         if let Some(error) = &error {
             self.notes.push(error.to_string());
         }
+        self.take_leftovers().await;
         if self.looped
             && let Err(payload) = AssertUnwindSafe(self.wind_up()).catch_unwind().await
         {
@@ -46,6 +47,27 @@ impl Driver {
         match error {
             None => Ok(output),
             Some(error) => Err(error.attach(Arc::new(output))),
+        }
+    }
+
+    /// What was said to the model too late for this run is there for the next one.
+    async fn take_leftovers(&mut self) {
+        let shared = self.cx.shared();
+        shared.end_steering();
+        let left = std::mem::take(&mut lock(&shared.control).steering);
+        let open = self.cx.state(|state| !state.pending.is_empty());
+        if self.looped
+            && !open
+            && let Err(error) = self.say(left).await
+        {
+            self.cx
+                .warn(format!("what was said last was not stored: {error}"));
+        }
+        let tasks = self.cx.tasks().len();
+        if tasks > 0 {
+            self.cx.warn(format!(
+                "{tasks} background task(s) end with the run, unfinished"
+            ));
         }
     }
 
@@ -78,6 +100,7 @@ impl Driver {
 
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
         let config = self.agent.config();
+        let before = state.messages.clone();
         state.response = self.last.clone();
         state.usage = Some(self.cx.usage());
         state.output_messages = state.messages.as_slice()
@@ -96,6 +119,9 @@ impl Driver {
                 }
                 Err(error) => self.cx.warn(error.to_string()),
             }
+        }
+        if state.drop_stale_compaction(&before) {
+            self.cx.warn(STALE_COMPACTION);
         }
         state
     }
