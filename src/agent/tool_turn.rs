@@ -204,7 +204,7 @@ impl Driver {
             state.clone()
         });
         self.keeper()?.save(&state).await?;
-        let for_programs = for_programs(results.iter().map(|(_, result)| result));
+        let for_programs = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
             .map(|result| Arc::new(Message::Tool(result)))
