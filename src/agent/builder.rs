@@ -224,7 +224,7 @@ impl AgentBuilder {
         self
     }
 
-    /// How long a run may take: no model call begins after that.
+    /// The longest a run may take. It is stopped wherever it is then, as by an interrupt.
     pub fn max_duration(mut self, duration: Duration) -> Self {
         self.limits.budget.duration = Some(duration);
         self

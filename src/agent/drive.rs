@@ -166,6 +166,9 @@ impl Driver {
             check_name(&output.name).map_err(|error| error.context("output schema"))?;
         }
         let shared = start.shared.clone();
+        if let Some(deadline) = self.cx.budget().deadline() {
+            shared.stop_at(deadline);
+        }
         let decisions = start.decisions.clone();
         match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
@@ -198,10 +201,11 @@ impl Driver {
         ))
     }
 
-    /// Why the run was stopped from outside.
+    /// Why the run was stopped: by somebody, or by the time.
     pub(super) fn stopped(&self) -> ExitReason {
         match self.cx.shared().stop() {
             crate::run::Stop::Abort => ExitReason::Aborted,
+            crate::run::Stop::Deadline => ExitReason::MaxBudget,
             _ => ExitReason::Interrupted,
         }
     }

@@ -177,7 +177,7 @@ impl Driver {
             Some(_) if !self.looped => "turn_setup_failed",
             Some(ErrorKind::ContextTooLong) => "prompt_too_long",
             Some(ErrorKind::EmptyResponse) => "model_error",
-            None if self.stopped_in_tools => "aborted_tools",
+            None if self.stopped_in_tools && exit != ExitReason::MaxBudget => "aborted_tools",
             _ => exit.terminal_reason(),
         }
     }

@@ -64,9 +64,9 @@ impl Driver {
                 }
             }
         }
-        if let Some(stopped) = stopped {
+        if stopped.is_some() {
             self.stopped_in_tools = true;
-            self.notes.push(format!("the run was stopped: {stopped}"));
+            self.note_stop();
         }
         let looping = self.note_repeats(&mut results);
         self.keep_results(results).await?;

@@ -103,6 +103,7 @@ impl Driver {
     /// Why no further model call may be made, if so.
     fn limit(&mut self) -> Option<ExitReason> {
         if self.cx.shared().stop() != Stop::None {
+            self.note_stop();
             return Some(self.stopped());
         }
         if let Some(reason) = self.cx.stop_reason() {
@@ -316,10 +317,17 @@ impl Driver {
             .push(SdkMessage::Assistant(Box::new(event)));
     }
 
+    pub(super) fn note_stop(&mut self) {
+        self.notes.push(match self.cx.shared().stop() {
+            Stop::Deadline => "the time limit of the run is reached".into(),
+            _ => format!("the run was stopped: {}", self.stopped()),
+        });
+    }
+
     /// Keeps the text of an answer that was cut off, unless told otherwise.
     async fn interrupted_answer(&mut self) -> ExitReason {
         let exit = self.stopped();
-        self.notes.push(format!("the run was stopped: {exit}"));
+        self.note_stop();
         let Some(mut partial) = self.cx.take_partial() else {
             return exit;
         };

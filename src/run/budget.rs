@@ -20,7 +20,7 @@ pub struct BudgetLimits {
     pub usd: Option<f64>,
     /// The most tokens it may use, prompts and answers together.
     pub tokens: Option<u64>,
-    /// No model call begins after it has taken this long.
+    /// The longest it may take; it is stopped wherever it is then.
     pub duration: Option<Duration>,
     /// Whether a model whose price is not known counts as free instead of being refused.
     pub allow_unpriced: bool,

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use futures::task::AtomicWaker;
 use pin_project_lite::pin_project;
 use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::message::Message;
 use crate::model::Model;
@@ -25,13 +26,15 @@ use super::stats::RunStats;
 /// How many messages may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
 
-/// Why the loop should end from outside, strongest last.
+/// Why the loop should end wherever it is, strongest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stop {
     None = 0,
-    Interrupt = 1,
-    Abort = 2,
+    /// The time of the run's budget is up.
+    Deadline = 1,
+    Interrupt = 2,
+    Abort = 3,
 }
 
 /// Wishes of handles that the loop takes up between two turns.
@@ -51,6 +54,8 @@ pub(crate) struct Shared {
     queue: Mutex<Queue>,
     stop: AtomicU8,
     stop_waker: AtomicWaker,
+    /// Rings when the time is up; none without a limit.
+    timer: Mutex<Option<Pin<Box<Sleep>>>>,
     pub(crate) control: Mutex<Control>,
     pub(crate) desk: Mutex<Weak<Desk>>,
     pub(crate) stats: Mutex<RunStats>,
@@ -74,6 +79,7 @@ impl<F: Future> Future for UnlessStopped<'_, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         this.shared.stop_waker.register(cx.waker());
+        this.shared.poll_timer(cx);
         if this.shared.stop() != Stop::None {
             return Poll::Ready(None);
         }
@@ -107,6 +113,7 @@ impl Shared {
             }),
             stop: AtomicU8::new(Stop::None as u8),
             stop_waker: AtomicWaker::new(),
+            timer: Mutex::default(),
             control: Mutex::default(),
             desk: Mutex::default(),
             stats: Mutex::default(),
@@ -236,6 +243,22 @@ impl Shared {
         lock(&self.control).closed = true;
     }
 
+    /// Stops the run at `deadline`.
+    pub(crate) fn stop_at(&self, deadline: Instant) {
+        *lock(&self.timer) = Some(Box::pin(sleep_until(deadline)));
+    }
+
+    fn poll_timer(&self, cx: &mut Context<'_>) {
+        let mut timer = lock(&self.timer);
+        let rings = timer
+            .as_mut()
+            .is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
+        if rings {
+            *timer = None;
+            self.stop.fetch_max(Stop::Deadline as u8, Ordering::AcqRel);
+        }
+    }
+
     pub(crate) fn request_stop(&self, stop: Stop) {
         self.stop.fetch_max(stop as u8, Ordering::AcqRel);
         self.stop_waker.wake();
@@ -244,7 +267,8 @@ impl Shared {
     pub(crate) fn stop(&self) -> Stop {
         match self.stop.load(Ordering::Acquire) {
             0 => Stop::None,
-            1 => Stop::Interrupt,
+            1 => Stop::Deadline,
+            2 => Stop::Interrupt,
             _ => Stop::Abort,
         }
     }

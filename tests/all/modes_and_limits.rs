@@ -173,3 +173,33 @@ async fn a_schema_needs_a_name_that_providers_take() {
     assert!(error.to_string().contains("output schema"), "{error}");
     assert_eq!(error.partial().unwrap().turns, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_stops_a_model_and_a_tool_that_hang() {
+    let limit = std::time::Duration::from_secs(10);
+    let silent = agent(ScriptedModel::new().hang()).max_duration(limit);
+    let busy = agent(ScriptedModel::new().call("nap", json!({})))
+        .tool(FuncTool::new("nap", "Sleeps", any_object(), |_, _| async {
+            tokio::time::sleep(std::time::Duration::from_secs(100)).await;
+            "rested"
+        }))
+        .max_duration(limit);
+    for builder in [silent, busy] {
+        let began = tokio::time::Instant::now();
+        let mut run = builder.build().unwrap().run("Go");
+        let mut result = None;
+        while let Some(message) = run.next().await {
+            result = message.as_result().cloned();
+        }
+        let (result, output) = (result.unwrap(), run.into_output().unwrap());
+        assert_eq!(output.end, ExitReason::MaxBudget);
+        assert_eq!(result.terminal_reason.as_deref(), Some("budget_exhausted"));
+        assert!(
+            result.errors[0].contains("time limit"),
+            "{:?}",
+            result.errors
+        );
+        assert_eq!(began.elapsed(), limit);
+        output.messages.validate_for_model().unwrap();
+    }
+}
