@@ -13,6 +13,8 @@ pub mod sdk;
 pub mod state;
 pub mod testing;
 pub mod tool;
+#[cfg(feature = "tools")]
+pub mod tools;
 pub mod trace;
 mod usage;
 mod util;
