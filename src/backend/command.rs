@@ -202,7 +202,10 @@ impl Captured {
 
 /// `bytes` without the rest of a character whose start is not among them.
 fn skip_continuation(bytes: &[u8]) -> &[u8] {
-    let rest = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80);
+    let rest = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0xC0 == 0x80);
     &bytes[rest.count()..]
 }
 

@@ -172,12 +172,7 @@ fn no_file(files: &BTreeMap<String, Bytes>, key: &str, path: &str) -> Error {
     }
 }
 
-fn put(
-    files: &mut BTreeMap<String, Bytes>,
-    key: String,
-    path: &str,
-    content: &[u8],
-) -> Result<()> {
+fn put(files: &mut BTreeMap<String, Bytes>, key: String, path: &str, content: &[u8]) -> Result<()> {
     if is_folder(files, &key) {
         return Err(failed(io::ErrorKind::IsADirectory, path, "is a folder"));
     }

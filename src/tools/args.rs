@@ -68,7 +68,9 @@ pub(super) fn reads(args: &Value) -> Vec<Access> {
 
 pub(super) fn writes(args: &Value) -> Vec<Access> {
     let path = text_of(args, &PATH);
-    path.map(|path| Access::Write(path.into())).into_iter().collect()
+    path.map(|path| Access::Write(path.into()))
+        .into_iter()
+        .collect()
 }
 
 /// What replacing text does: it also shows what was there.

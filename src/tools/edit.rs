@@ -82,7 +82,10 @@ fn report(path: &str, before: &[u8], after: &[u8], replacements: usize) -> ToolO
 
 /// A unified diff.
 fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
-    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let (before, after) = (
+        String::from_utf8_lossy(before),
+        String::from_utf8_lossy(after),
+    );
     TextDiff::configure()
         .timeout(DIFF_TIME)
         .diff_lines(before.as_ref(), after.as_ref())
@@ -106,7 +109,9 @@ fn in_the_files_own_endings<'a>(
     if !old.contains('\n') {
         // A replacement with new lines in a file of which every line ends so.
         let bare = memchr::memchr_iter(b'\n', content);
-        let every = bare.into_iter().all(|at| at > 0 && content[at - 1] == b'\r');
+        let every = bare
+            .into_iter()
+            .all(|at| at > 0 && content[at - 1] == b'\r');
         return match every {
             true => (Cow::Borrowed(old), Cow::Owned(in_crlf(new))),
             false => as_given,
@@ -129,7 +134,9 @@ fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
     let mut text = format!("the text to replace was not found in {path}");
     let shown = String::from_utf8_lossy(content);
     if let Some(line) = near(&shown, old) {
-        text.push_str(&format!("; line {line} differs from it only in white space"));
+        text.push_str(&format!(
+            "; line {line} differs from it only in white space"
+        ));
     }
     ToolError::new(text).with_details(json!({"matches": 0}))
 }
@@ -153,7 +160,11 @@ fn ambiguous(path: &str, content: &[u8], places: &[usize]) -> ToolError {
         lines.push(line);
     }
     let named: Vec<String> = lines.iter().map(usize::to_string).collect();
-    let more = if places.len() > lines.len() { ", ..." } else { "" };
+    let more = if places.len() > lines.len() {
+        ", ..."
+    } else {
+        ""
+    };
     let text = format!(
         "the text to replace was found {} times in {path} (lines {}{more}); \
          give more of the text around the place, or replace all",

@@ -9,15 +9,15 @@ use crate::error::BoxError;
 use crate::tool::ToolOutput;
 
 /// Paths, one a line.
-pub(super) async fn glob(
-    backend: &dyn Backend,
-    query: GlobQuery,
-) -> Result<ToolOutput, BoxError> {
+pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<ToolOutput, BoxError> {
     let found = backend.glob(query).await?;
     let mut text = found.files.join("\n");
     if found.truncated {
         let shown = found.files.len();
-        let _ = write!(text, "\n(truncated: only the first {shown} files are shown)");
+        let _ = write!(
+            text,
+            "\n(truncated: only the first {shown} files are shown)"
+        );
     } else if found.files.is_empty() {
         text.push_str("No files found");
     }

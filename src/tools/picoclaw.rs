@@ -30,9 +30,14 @@ pub fn append_file(backend: impl Backend) -> FuncTool {
     let parameters = file(&json!({
         "content": {"type": "string", "description": "The text to add"}
     }));
-    FuncTool::new("append_file", description, parameters, over(backend, call_append))
-        .exclusive()
-        .accesses(writes)
+    FuncTool::new(
+        "append_file",
+        description,
+        parameters,
+        over(backend, call_append),
+    )
+    .exclusive()
+    .accesses(writes)
 }
 
 async fn call_append(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -48,10 +53,15 @@ pub fn list_dir(backend: impl Backend) -> FuncTool {
             "path": {"type": "string", "description": "The folder; the workspace unless given"}
         }
     });
-    FuncTool::new("list_dir", description, parameters, over(backend, call_list))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    FuncTool::new(
+        "list_dir",
+        description,
+        parameters,
+        over(backend, call_list),
+    )
+    .side_effect(SideEffect::ReadOnly)
+    .idempotent()
+    .accesses(reads)
 }
 
 async fn call_list(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

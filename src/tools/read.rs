@@ -122,7 +122,8 @@ impl Page {
                 return Ok(page);
             }
             if position >= MAX_SCAN {
-                let text = format!("line {first} of {path} was not found in its first {position} bytes");
+                let text =
+                    format!("line {first} of {path} was not found in its first {position} bytes");
                 return Err(ToolError::new(text).into());
             }
         }

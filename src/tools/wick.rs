@@ -58,10 +58,15 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "description": "How many lines"}
     }));
-    FuncTool::new("read_file", description, parameters, over(backend, call_read))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    FuncTool::new(
+        "read_file",
+        description,
+        parameters,
+        over(backend, call_read),
+    )
+    .side_effect(SideEffect::ReadOnly)
+    .idempotent()
+    .accesses(reads)
 }
 
 async fn call_read(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -75,9 +80,14 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
     let parameters = file(&json!({
         "content": {"type": "string", "description": "The whole content"}
     }));
-    FuncTool::new("write_file", description, parameters, over(backend, call_write))
-        .exclusive()
-        .accesses(writes)
+    FuncTool::new(
+        "write_file",
+        description,
+        parameters,
+        over(backend, call_write),
+    )
+    .exclusive()
+    .accesses(writes)
 }
 
 async fn call_write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -100,7 +110,9 @@ pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
         "old_text": {"type": "string", "description": "The text to replace"},
         "new_text": {"type": "string", "description": "What takes its place"}
     }));
-    let body = over(backend, move |backend, args| call_edit(backend, args, policy));
+    let body = over(backend, move |backend, args| {
+        call_edit(backend, args, policy)
+    });
     FuncTool::new("edit_file", description, parameters, body)
         .exclusive()
         .accesses(edits)
@@ -179,10 +191,15 @@ pub fn execute(backend: impl Backend) -> FuncTool {
         },
         "required": ["command"]
     });
-    FuncTool::new("execute", description, parameters, over(backend, call_execute))
-        .exclusive()
-        .timeout(CALL_TIMEOUT)
-        .accesses(runs)
+    FuncTool::new(
+        "execute",
+        description,
+        parameters,
+        over(backend, call_execute),
+    )
+    .exclusive()
+    .timeout(CALL_TIMEOUT)
+    .accesses(runs)
 }
 
 async fn call_execute(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

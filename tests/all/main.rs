@@ -1,7 +1,11 @@
 //! Behaviour of the crate through its public API, one module a subject.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
+#[cfg(all(feature = "tools", unix))]
+mod backend_local;
 mod backend_memory;
+#[cfg(all(feature = "tools", unix))]
+mod backend_process;
 #[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
@@ -14,6 +18,8 @@ mod messages_validate;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+#[cfg(all(feature = "tools", unix))]
+mod path_cases;
 mod pretty;
 mod prices;
 #[cfg(feature = "http")]
@@ -40,3 +46,11 @@ mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+#[cfg(all(feature = "tools", unix))]
+mod tools_files;
+#[cfg(all(feature = "tools", unix))]
+mod tools_search;
+#[cfg(all(feature = "tools", unix))]
+mod tools_shell;
+#[cfg(all(feature = "tools", unix))]
+mod workspace;

@@ -148,8 +148,10 @@ impl Backend for LocalBackend {
 
     async fn read(&self, path: &str) -> Result<Bytes> {
         let max = self.max_read;
-        self.on_root(path, move |root, path| root.read(path, max).map(Bytes::from))
-            .await
+        self.on_root(path, move |root, path| {
+            root.read(path, max).map(Bytes::from)
+        })
+        .await
     }
 
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {

@@ -89,7 +89,11 @@ impl Root {
             }
             if entries.len() == MAX_ENTRIES {
                 let text = format!("has more than {MAX_ENTRIES} entries");
-                return Err(failure::failed(std::io::ErrorKind::FileTooLarge, path, &text));
+                return Err(failure::failed(
+                    std::io::ErrorKind::FileTooLarge,
+                    path,
+                    &text,
+                ));
             }
             let mut kind = entry.file_type();
             let mut size = 0;

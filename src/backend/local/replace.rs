@@ -188,11 +188,8 @@ struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     fn create(folder: BorrowedFd<'a>) -> io::Result<(File, Self)> {
         const TRIES: usize = 16;
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut outcome = Errno::EXIST;
         for _ in 0..TRIES {
             let name = format!(".agentcore-{:016x}.tmp", fastrand::u64(..));

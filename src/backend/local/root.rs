@@ -175,7 +175,10 @@ impl Root {
 pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
     let (kind, what) = match kind {
         FileType::Directory => (io::ErrorKind::IsADirectory, "is a folder"),
-        FileType::Fifo => (io::ErrorKind::InvalidInput, "is a FIFO or socket, not a file"),
+        FileType::Fifo => (
+            io::ErrorKind::InvalidInput,
+            "is a FIFO or socket, not a file",
+        ),
         FileType::Socket => (io::ErrorKind::InvalidInput, "is a socket, not a file"),
         FileType::CharacterDevice | FileType::BlockDevice => {
             (io::ErrorKind::InvalidInput, "is a device, not a file")

@@ -40,8 +40,9 @@ impl Globber {
             .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
         let literal = literal.count();
         let within = match &query.path {
-            Some(path) if !absolute => relative(path, root)
-                .ok_or_else(|| super::super::failure::outside(path, root))?,
+            Some(path) if !absolute => {
+                relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?
+            }
             _ => "",
         };
         let mut base: Vec<&str> = within.split('/').collect();

@@ -38,7 +38,8 @@ pub(in super::super) struct Grepper {
 impl Grepper {
     pub(super) fn new(query: &GrepQuery, root: &str) -> Result<Self> {
         let path = query.path.as_deref().unwrap_or("");
-        let base = relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?;
+        let base =
+            relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?;
         let mut base: Vec<&str> = base.split('/').collect();
         base.retain(|part| !part.is_empty() && *part != ".");
         let mut builder = RegexMatcherBuilder::new();

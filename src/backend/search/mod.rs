@@ -11,9 +11,9 @@ mod rules;
 mod sink;
 mod walk;
 
-pub(super) use drive::{glob_through, grep_through};
 #[cfg(all(feature = "fs", unix))]
 pub(super) use drive::{Haystack, Search, Want, above};
+pub(super) use drive::{glob_through, grep_through};
 pub use query::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};
 #[cfg(all(feature = "fs", unix))]
 pub(super) use rules::Rules;

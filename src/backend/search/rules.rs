@@ -46,13 +46,13 @@ impl Rules {
     /// Whether the path is excluded or taken back in, if these rules say either.
     pub(super) fn is_ignored(&self, path: &str, is_dir: bool) -> Option<bool> {
         let path = absolute(path);
-        self.0.iter().find_map(|rules| {
-            match rules.matched(Path::new(&path), is_dir) {
+        self.0
+            .iter()
+            .find_map(|rules| match rules.matched(Path::new(&path), is_dir) {
                 Match::None => None,
                 Match::Ignore(_) => Some(true),
                 Match::Whitelist(_) => Some(false),
-            }
-        })
+            })
     }
 }
 

@@ -125,7 +125,11 @@ impl Walk {
     }
 
     fn is_of_type(&self, path: &str, is_dir: bool) -> bool {
-        !self.filter.types.matched(absolute(path), is_dir).is_ignore()
+        !self
+            .filter
+            .types
+            .matched(absolute(path), is_dir)
+            .is_ignore()
     }
 }
 

@@ -37,8 +37,14 @@ const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// unsafe code here. Without it, commands get a process group only.
 static SETSID: LazyLock<Option<PathBuf>> =
     LazyLock::new(|| find(&["/usr/bin/setsid", "/bin/setsid"]));
-static SHELL: LazyLock<Option<PathBuf>> =
-    LazyLock::new(|| find(&["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"]));
+static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    find(&[
+        "/bin/bash",
+        "/usr/bin/bash",
+        "/usr/local/bin/bash",
+        "/bin/sh",
+    ])
+});
 
 /// How commands are run.
 #[derive(Clone, Debug)]
