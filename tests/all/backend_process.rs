@@ -162,8 +162,6 @@ async fn stdin_is_empty_and_there_is_no_terminal() {
 
 #[tokio::test]
 async fn only_harmless_variables_are_passed_on() {
-    // The test's own environment has `CARGO_MANIFEST_DIR`, which no command needs.
-    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() || cfg!(not(test)));
     let workspace = Workspace::new();
     let backend = workspace.backend.clone().with_env("GIVEN", "1");
     let command = Command::new("env").with_env("MINE", "2");

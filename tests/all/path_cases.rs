@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use agentcore::backend::{Backend, ContentHash, GlobQuery, GrepQuery, LocalBackend};
@@ -178,16 +179,16 @@ async fn a_link_put_there_between_look_and_open_leads_nowhere() {
     let (root, out) = (workspace.root.clone(), workspace.out.clone());
     std::fs::create_dir(root.join("real")).unwrap();
     std::fs::write(root.join("real/secret"), "inside\n").unwrap();
-    std::os::unix::fs::symlink(&out, root.join("evil")).unwrap();
+    workspace.link("real", "d");
     let over = Arc::new(AtomicBool::new(false));
     let flipper = std::thread::spawn({
-        let over = over.clone();
+        let (over, evil) = (over.clone(), out.clone());
         move || {
-            let (real, evil, name) = (root.join("real"), root.join("evil"), root.join("d"));
+            let (spare, name) = (root.join("spare"), root.join("d"));
             while !over.load(Ordering::Relaxed) {
-                for source in [&real, &evil] {
-                    let _ = std::fs::rename(source, &name);
-                    let _ = std::fs::rename(&name, source);
+                for target in [evil.as_path(), Path::new("real")] {
+                    std::os::unix::fs::symlink(target, &spare).unwrap();
+                    std::fs::rename(&spare, &name).unwrap();
                 }
             }
         }
@@ -217,6 +218,8 @@ async fn a_link_put_there_between_look_and_open_leads_nowhere() {
     flipper.join().unwrap();
     assert_eq!(escapes, 0);
     assert!(!out.join("made").exists());
-    assert_eq!(inside + refused, TRIES);
-    eprintln!("{inside} reads inside, {refused} refused");
+    assert!(
+        inside > 0 && refused > 0,
+        "{inside} inside, {refused} refused"
+    );
 }

@@ -44,6 +44,9 @@ impl Root {
     pub(super) fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let (mut file, stat) = self.open_file(path)?;
         let left = size_of(&stat).saturating_sub(offset);
+        if left == 0 {
+            return Ok(Bytes::new());
+        }
         let expected = usize::try_from(left).unwrap_or(usize::MAX).min(len);
         let mut content = Vec::with_capacity(expected);
         let read = file

@@ -95,8 +95,12 @@ impl Root {
         let bytes = relative.as_os_str().as_encoded_bytes();
         let name = match relative.file_name() {
             Some(name) if bytes.ends_with(name.as_encoded_bytes()) => name.to_owned(),
-            // `a/` and `a/.` mean a folder.
-            _ => return Err(not_a_file(path, FileType::Directory)),
+            // `a/`, `a/.` and `..` mean a folder, which may be missing or lie outside.
+            _ => {
+                let folder = self.open_parent(relative);
+                folder.map_err(|error| self.error(path, error))?;
+                return Err(not_a_file(path, FileType::Directory));
+            }
         };
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = match self.open_parent(parent) {
