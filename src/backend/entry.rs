@@ -116,4 +116,9 @@ impl ContentHash {
             sum: hasher.finish(),
         }
     }
+
+    /// The size of the content in bytes.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
 }

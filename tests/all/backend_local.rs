@@ -222,6 +222,22 @@ async fn a_huge_file_is_read_in_parts_only() {
     assert!(small.read("a/in.txt").await.is_err());
 }
 
+#[tokio::test]
+async fn what_a_crash_left_is_swept_away() {
+    let workspace = Workspace::new();
+    let old = workspace.put("b/.agentcore-0000000000000001.tmp", "half");
+    let fresh = workspace.put("b/.agentcore-0000000000000002.tmp", "half");
+    let other = workspace.put("b/.agentcore-mine", "kept");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    for path in [&old, &other] {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(long_ago).unwrap();
+    }
+    workspace.backend.write("b/new", b"x").await.unwrap();
+    assert!(!old.exists());
+    assert!(fresh.exists() && other.exists());
+}
+
 /// A file system that is full: the old content stays, and nothing is left behind.
 #[tokio::test]
 async fn a_full_disk_changes_nothing() {

@@ -94,14 +94,8 @@ async fn grep_has_all_its_options() {
     let tool = coding::grep(tree().await);
     for (args, expected) in [
         (json!({"pattern": "one"}), "docs/a.md\nkeep.log\nsrc/lib.rs"),
-        (
-            json!({"pattern": "one", "glob": "*.rs"}),
-            "src/lib.rs",
-        ),
-        (
-            json!({"pattern": "one", "glob": "x.*"}),
-            "x.log",
-        ),
+        (json!({"pattern": "one", "glob": "*.rs"}), "src/lib.rs"),
+        (json!({"pattern": "one", "glob": "x.*"}), "x.log"),
         (
             json!({"pattern": "one", "glob": "!*.rs"}),
             "docs/a.md\nkeep.log",

@@ -127,3 +127,61 @@ pub(super) fn read_link(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// The way that kernels without `openat2` take holds the same line.
+    #[test]
+    fn steps_stay_beneath_the_root() {
+        let held = tempfile::tempdir().expect("a folder");
+        let (ws, out) = (held.path().join("ws"), held.path().join("out"));
+        let made = std::fs::create_dir_all(ws.join("a/b"))
+            .and_then(|()| std::fs::create_dir(&out))
+            .and_then(|()| std::fs::write(ws.join("a/in"), "inside"))
+            .and_then(|()| std::fs::write(out.join("secret"), "outside"))
+            .and_then(|()| symlink(&out, ws.join("to_out")))
+            .and_then(|()| symlink("../out", ws.join("up")))
+            .and_then(|()| symlink("../a", ws.join("a/again")))
+            .and_then(|()| symlink(ws.join("a"), ws.join("whole")))
+            .and_then(|()| symlink(ws.join("../out"), ws.join("through")))
+            .and_then(|()| symlink("loop", ws.join("loop")));
+        made.expect("a tree");
+        let root = Root::open(&ws).expect("a root");
+        let open = |path: &str| {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            open_by_steps(&root, Path::new(path), flags, Mode::empty())
+        };
+        for path in [
+            "a/in",
+            "a/b/../in",
+            "./a//in",
+            "a/again/in",
+            "whole/in",
+            "whole/again/in",
+        ] {
+            let mut text = String::new();
+            let mut file = std::fs::File::from(open(path).expect(path));
+            file.read_to_string(&mut text).expect(path);
+            assert_eq!(text, "inside", "{path}");
+        }
+        for (path, error) in [
+            ("../out/secret", Errno::XDEV),
+            ("a/../../out/secret", Errno::XDEV),
+            ("to_out/secret", Errno::XDEV),
+            ("up/secret", Errno::XDEV),
+            ("through/secret", Errno::XDEV),
+            ("whole/../../out/secret", Errno::XDEV),
+            ("loop", Errno::LOOP),
+            ("a/in/", Errno::NOTDIR),
+            ("a/in/..", Errno::NOTDIR),
+            ("none/in", Errno::NOENT),
+        ] {
+            assert_eq!(open(path).map(drop), Err(error), "{path}");
+        }
+    }
+}

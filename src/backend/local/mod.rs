@@ -10,5 +10,6 @@ mod replace;
 mod root;
 #[cfg(feature = "search")]
 mod search;
+mod sweep;
 
 pub use backend::LocalBackend;

@@ -17,7 +17,9 @@ use crate::util::sync::lock;
 use super::super::entry::ContentHash;
 use super::super::failure;
 use super::beneath::read_link;
+use super::files::size_of;
 use super::root::{Root, not_a_file};
+use super::sweep::{sweep, temporary_name};
 
 const MAX_LINKS: usize = 40;
 
@@ -54,11 +56,16 @@ impl Root {
             fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(failed)?;
         }
         if let Some(expected) = expected {
+            // What has grown beyond all bounds need not be read.
+            if old.as_ref().map(size_of) != Some(expected.size()) {
+                return Err(failure::conflict(path));
+            }
             let now = read_all(folder.as_fd(), &name).map_err(|e| self.error(path, e))?;
             if ContentHash::of(&now) != expected {
                 return Err(failure::conflict(path));
             }
         }
+        sweep(&folder);
         replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
     }
 
@@ -196,7 +203,7 @@ impl<'a> Temporary<'a> {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut outcome = Errno::EXIST;
         for _ in 0..TRIES {
-            let name = format!(".agentcore-{:016x}.tmp", fastrand::u64(..));
+            let name = temporary_name();
             match fs::openat(folder, &name, flags, Mode::from_raw_mode(0o666)) {
                 Ok(file) => {
                     let temporary = Self {

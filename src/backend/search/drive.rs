@@ -29,6 +29,7 @@ pub(in super::super) enum Want {
 }
 
 /// What there is to search in.
+#[derive(Clone, Copy)]
 pub(in super::super) enum Haystack<'a> {
     #[cfg_attr(not(all(feature = "fs", unix)), expect(dead_code))]
     File(&'a File),

@@ -1,0 +1,63 @@
+//! Removing what a crash left behind.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{self, AtFlags, Dir, FileType};
+
+use crate::util::sync::lock;
+
+const PREFIX: &str = ".agentcore-";
+const SUFFIX: &str = ".tmp";
+/// A younger file may be a write under way, of another process too.
+const AGE: Duration = Duration::from_secs(60 * 60);
+/// Folders beyond so many are swept again.
+const MAX_REMEMBERED: usize = 4_096;
+
+static SWEPT: LazyLock<Mutex<HashSet<(u64, u64)>>> = LazyLock::new(Mutex::default);
+
+/// A name for a file that is to take the place of another.
+pub(super) fn temporary_name() -> String {
+    format!("{PREFIX}{:016x}{SUFFIX}", fastrand::u64(..))
+}
+
+/// Removes the files of writes that never ended, once for each folder. It is a courtesy: nothing
+/// depends on whether it succeeds.
+pub(super) fn sweep(folder: &OwnedFd) {
+    let Ok(stat) = fs::fstat(folder) else { return };
+    {
+        let mut swept = lock(&SWEPT);
+        if swept.len() >= MAX_REMEMBERED {
+            swept.clear();
+        }
+        if !swept.insert((stat.st_dev as u64, stat.st_ino as u64)) {
+            return;
+        }
+    }
+    let Ok(entries) = Dir::read_from(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name
+            .to_str()
+            .is_ok_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_ours && is_old(folder, name) {
+            let _ = fs::unlinkat(folder, name, AtFlags::empty());
+        }
+    }
+}
+
+fn is_old(folder: &OwnedFd, name: &std::ffi::CStr) -> bool {
+    let Ok(stat) = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or(u64::MAX);
+    let changed = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && changed
+            .and_then(|changed| SystemTime::now().duration_since(changed).ok())
+            .is_some_and(|age| age > AGE)
+}
