@@ -37,6 +37,7 @@ mod request;
 mod resume;
 mod retry;
 mod session;
+mod tidy;
 mod tool_call;
 mod tool_turn;
 mod tools;

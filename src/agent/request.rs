@@ -93,7 +93,14 @@ impl Requests {
     }
 
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
-        let through = compaction.through_message.min(messages.len());
+        let mut through = compaction.through_message.min(messages.len());
+        // The history may have been repaired since: results stay with their call.
+        while messages
+            .get(through)
+            .is_some_and(|next| next.as_tool_result().is_some())
+        {
+            through -= 1;
+        }
         let summary = match &self.summary {
             Some((known, message)) if *known == compaction => message.clone(),
             _ => {
@@ -118,6 +125,8 @@ impl Requests {
         messages: Messages,
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
+        self.checks
+            .reserve_exact((hooks.len() + 1).saturating_sub(self.checks.len()));
         self.checks
             .resize_with(hooks.len() + 1, ModelCheck::default);
         let mut messages = messages;

@@ -25,6 +25,7 @@ mod lenient;
 mod lines;
 pub mod ollama;
 pub mod openai;
+mod repeated;
 mod resolve;
 pub mod sse;
 mod status;

@@ -234,6 +234,32 @@ async fn odd_histories_are_made_acceptable() {
 }
 
 #[tokio::test]
+async fn what_the_user_says_in_a_row_is_one_message() {
+    let history = Messages::from("one")
+        .human("two")
+        .ai_calling("", [ToolCall::new("c", "t", json!({}))])
+        .tool("c", "t", "seen")
+        .human("three")
+        .human("four");
+    let mut request = ModelRequest::new(history);
+    request.settings = ModelSettings::new().prompt_cache(false);
+    let text = |text: &str| json!({"type": "text", "text": text});
+    assert_eq!(
+        sent(request).await["messages"],
+        json!([
+            {"role": "user", "content": [text("one"), text("two")]},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "c", "name": "t", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c", "content": [text("seen")]},
+                text("three"),
+                text("four"),
+            ]},
+        ])
+    );
+}
+
+#[tokio::test]
 async fn a_request_without_messages_is_refused_before_it_is_sent() {
     let server = FakeServer::start([events(ANSWER)]).await;
     let error = Anthropic::new("m", "k")

@@ -19,9 +19,10 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
         cache: request.settings.prompt_cache != Some(false),
     };
     let fields = fields(request, model, profile);
-    encode(&wire, request, |sections| {
+    let (body, _) = encode(&wire, request, |sections| {
         assemble(sections, &fields, request)
-    })
+    })?;
+    Ok(body)
 }
 
 /// Tools, system prompt and messages stand first and in the order the prompt cache sees them; what
