@@ -65,7 +65,7 @@ impl Root {
                 return Err(failure::conflict(path));
             }
         }
-        sweep(&folder);
+        sweep(&folder, &self.swept);
         replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
     }
 

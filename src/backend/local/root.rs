@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::super::failure;
 use super::beneath;
+use super::sweep::Swept;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PATH_ONLY: OFlags = OFlags::PATH;
@@ -34,6 +35,7 @@ pub(super) struct Root {
     shown: String,
     /// All names by which absolute paths may begin: as given, and without symbolic links.
     names: Vec<PathBuf>,
+    pub(super) swept: Swept,
 }
 
 impl Root {
@@ -54,6 +56,7 @@ impl Root {
             dir,
             shown: shown.to_owned(),
             names: vec![given, real],
+            swept: Swept::default(),
         })
     }
 

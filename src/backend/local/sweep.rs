@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
-use std::sync::{LazyLock, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{self, AtFlags, Dir, FileType};
@@ -16,25 +16,34 @@ const AGE: Duration = Duration::from_secs(60 * 60);
 /// Folders beyond so many are swept again.
 const MAX_REMEMBERED: usize = 4_096;
 
-static SWEPT: LazyLock<Mutex<HashSet<(u64, u64)>>> = LazyLock::new(Mutex::default);
+/// The folders that were swept.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<HashSet<(u64, u64)>>);
 
 /// A name for a file that is to take the place of another.
 pub(super) fn temporary_name() -> String {
     format!("{PREFIX}{:016x}{SUFFIX}", fastrand::u64(..))
 }
 
-/// Removes the files of writes that never ended, once for each folder. It is a courtesy: nothing
-/// depends on whether it succeeds.
-pub(super) fn sweep(folder: &OwnedFd) {
-    let Ok(stat) = fs::fstat(folder) else { return };
-    {
-        let mut swept = lock(&SWEPT);
+impl Swept {
+    /// Whether the folder has not been swept yet; from now on it has.
+    fn is_news(&self, folder: &OwnedFd) -> bool {
+        let Ok(stat) = fs::fstat(folder) else {
+            return false;
+        };
+        let mut swept = lock(&self.0);
         if swept.len() >= MAX_REMEMBERED {
             swept.clear();
         }
-        if !swept.insert((stat.st_dev as u64, stat.st_ino as u64)) {
-            return;
-        }
+        swept.insert((stat.st_dev as u64, stat.st_ino as u64))
+    }
+}
+
+/// Removes the files of writes that never ended, once for each folder. It is a courtesy: nothing
+/// depends on whether it succeeds.
+pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
+    if !swept.is_news(folder) {
+        return;
     }
     let Ok(entries) = Dir::read_from(folder) else {
         return;
