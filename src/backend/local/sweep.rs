@@ -1,11 +1,12 @@
 //! Removing what a crash left behind.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{self, AtFlags, Dir, FileType};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 
 use crate::util::sync::lock;
 
@@ -18,7 +19,7 @@ const MAX_REMEMBERED: usize = 4_096;
 
 /// The folders that were swept.
 #[derive(Debug, Default)]
-pub(super) struct Swept(Mutex<HashSet<(u64, u64)>>);
+pub(super) struct Swept(Mutex<HashSet<u64>>);
 
 /// A name for a file that is to take the place of another.
 pub(super) fn temporary_name() -> String {
@@ -35,7 +36,8 @@ impl Swept {
         if swept.len() >= MAX_REMEMBERED {
             swept.clear();
         }
-        swept.insert((stat.st_dev as u64, stat.st_ino as u64))
+        let hash = BuildHasherDefault::<DefaultHasher>::default();
+        swept.insert(hash.hash_one((stat.st_dev, stat.st_ino)))
     }
 }
 
@@ -45,7 +47,10 @@ pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
     if !swept.is_news(folder) {
         return;
     }
-    let Ok(entries) = Dir::read_from(folder) else {
+    // The handle is one to work in, not to read.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = fs::openat(folder, ".", flags, Mode::empty());
+    let Ok(entries) = opened.and_then(Dir::new) else {
         return;
     };
     for entry in entries.flatten() {
