@@ -337,6 +337,7 @@ async fn a_compaction_that_fails_changes_nothing() {
     assert_eq!(roles(&stored(&agent, "s").await), "user");
 }
 
+#[cfg(feature = "schema")]
 #[tokio::test]
 async fn typed_and_structured_answers() {
     #[derive(serde::Deserialize, agentcore::schemars::JsonSchema, PartialEq, Debug)]

@@ -28,6 +28,7 @@ mod loop_streams;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;
+mod modes_and_limits;
 #[cfg(feature = "http")]
 mod ollama;
 #[cfg(feature = "http")]
@@ -52,6 +53,7 @@ mod provider_sse;
 mod public_api;
 #[cfg(feature = "http")]
 mod real_servers;
+#[cfg(feature = "http")]
 mod recordings;
 mod run_oddities;
 mod run_properties;
