@@ -66,6 +66,10 @@
 //! * `tls` (default): https with rustls and the system's certificates.
 //! * `schema` (default): typed tools and typed output, with schemas derived by schemars.
 //! * `tokens`: an exact token counter, its vocabularies inside the binary.
+//! * `fs`: `backend::LocalBackend`, the files beneath one folder (Unix).
+//! * `search`: finding files by path and by content in any backend.
+//! * `process`: commands in a `LocalBackend`.
+//! * `tools`: the tools that ship; it turns on the three above.
 //!
 //! # Stability
 //!
@@ -89,6 +93,8 @@ pub mod sdk;
 pub mod state;
 pub mod testing;
 pub mod tool;
+#[cfg(feature = "tools")]
+pub mod tools;
 pub mod trace;
 mod usage;
 mod util;

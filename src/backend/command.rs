@@ -1,5 +1,6 @@
 //! Commands and what they come to.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,10 @@ pub struct Command {
     pub timeout: Option<Duration>,
     /// Where it runs, a path as in [`Backend`](super::Backend); `None` means the root.
     pub cwd: Option<String>,
+    /// Variables set for it, besides those the backend lets through.
+    pub env: BTreeMap<String, String>,
+    /// Whether its standard error goes where its standard output goes, in the order written.
+    pub merge_stderr: bool,
 }
 
 impl Command {
@@ -32,6 +37,8 @@ impl Command {
             command: command.into(),
             timeout: None,
             cwd: None,
+            env: BTreeMap::new(),
+            merge_stderr: false,
         }
     }
 
@@ -48,6 +55,20 @@ impl Command {
         self.cwd = Some(cwd.into());
         self
     }
+
+    /// The same command with a variable.
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// The same command, standard error among standard output.
+    #[must_use]
+    pub fn merged(mut self) -> Self {
+        self.merge_stderr = true;
+        self
+    }
 }
 
 /// What a command came to.
@@ -55,23 +76,159 @@ impl Command {
 #[non_exhaustive]
 pub struct CommandOutput {
     /// What it wrote to its standard output, as far as the backend keeps it.
-    pub stdout: Bytes,
-    /// What it wrote to its standard error, as far as the backend keeps it.
-    pub stderr: Bytes,
+    pub stdout: Captured,
+    /// What it wrote to its standard error, as far as the backend keeps it; nothing when
+    /// [`Command::merge_stderr`] is set.
+    pub stderr: Captured,
     /// Its exit code; `None` when it was ended by a signal or by its time limit.
     pub exit_code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
     /// Whether its time limit ended it.
     pub timed_out: bool,
 }
 
 impl CommandOutput {
     /// The outcome of a command that ended by itself.
-    pub fn new(exit_code: i32, stdout: impl Into<Bytes>, stderr: impl Into<Bytes>) -> Self {
+    pub fn new(exit_code: i32, stdout: impl Into<Captured>, stderr: impl Into<Captured>) -> Self {
         Self {
             stdout: stdout.into(),
             stderr: stderr.into(),
             exit_code: Some(exit_code),
-            timed_out: false,
+            ..Self::default()
         }
+    }
+
+    /// Whether it ended by itself with exit code 0.
+    pub fn is_success(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+}
+
+/// What a command in the background did since it was last asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackgroundOutput {
+    /// What it wrote since then.
+    pub output: CommandOutput,
+    /// Whether it still runs; the exit code and the rest are known only when not.
+    pub running: bool,
+}
+
+impl BackgroundOutput {
+    /// New output of a command.
+    pub fn new(output: CommandOutput, running: bool) -> Self {
+        Self { output, running }
+    }
+}
+
+/// A stream of bytes of which the start and the end were kept.
+///
+/// ```
+/// use agentcore::backend::Captured;
+///
+/// let whole = Captured::from("hello");
+/// assert_eq!((&*whole.text(), whole.total()), ("hello", 5));
+/// let cut = Captured::new("he", "o", 2);
+/// assert_eq!(cut.text(), "he\n\n... (2 bytes omitted) ...\n\no");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Captured {
+    /// The first bytes; all of them when nothing was left out.
+    pub head: Bytes,
+    /// The last bytes, when something was left out.
+    pub tail: Bytes,
+    /// How many bytes between them were not kept.
+    pub omitted: u64,
+}
+
+impl Captured {
+    /// A stream with a gap.
+    pub fn new(head: impl Into<Bytes>, tail: impl Into<Bytes>, omitted: u64) -> Self {
+        Self {
+            head: head.into(),
+            tail: tail.into(),
+            omitted,
+        }
+    }
+
+    /// How many bytes there were.
+    pub fn total(&self) -> u64 {
+        self.head.len() as u64 + self.omitted + self.tail.len() as u64
+    }
+
+    /// Whether there was nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+
+    /// Whether what was kept is UTF-8; a character cut by the gap does not count.
+    pub fn is_utf8(&self) -> bool {
+        if self.omitted == 0 {
+            let mut whole = self.head.to_vec();
+            whole.extend_from_slice(&self.tail);
+            return std::str::from_utf8(&whole).is_ok();
+        }
+        let head = match std::str::from_utf8(&self.head) {
+            Ok(_) => true,
+            Err(error) => error.error_len().is_none(),
+        };
+        let tail = skip_continuation(&self.tail);
+        head && std::str::from_utf8(tail).is_ok()
+    }
+
+    /// The text, with a line that says how much was left out where something was, and `\u{FFFD}`
+    /// for what is not UTF-8.
+    pub fn text(&self) -> String {
+        if self.omitted == 0 {
+            let mut whole = self.head.to_vec();
+            whole.extend_from_slice(&self.tail);
+            return String::from_utf8_lossy(&whole).into_owned();
+        }
+        let tail = skip_continuation(&self.tail);
+        let head = match std::str::from_utf8(&self.head) {
+            Err(error) if error.error_len().is_none() => &self.head[..error.valid_up_to()],
+            _ => &self.head[..],
+        };
+        format!(
+            "{}\n\n... ({} bytes omitted) ...\n\n{}",
+            String::from_utf8_lossy(head),
+            self.omitted,
+            String::from_utf8_lossy(tail)
+        )
+    }
+}
+
+/// `bytes` without the rest of a character whose start is not among them.
+fn skip_continuation(bytes: &[u8]) -> &[u8] {
+    let rest = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0xC0 == 0x80);
+    &bytes[rest.count()..]
+}
+
+impl From<Bytes> for Captured {
+    fn from(bytes: Bytes) -> Self {
+        Self::new(bytes, Bytes::new(), 0)
+    }
+}
+
+impl From<Vec<u8>> for Captured {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl From<String> for Captured {
+    fn from(text: String) -> Self {
+        Bytes::from(text).into()
+    }
+}
+
+impl From<&'static str> for Captured {
+    fn from(text: &'static str) -> Self {
+        Bytes::from(text).into()
     }
 }

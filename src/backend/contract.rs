@@ -7,18 +7,26 @@ use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::command::{Command, CommandOutput};
+use super::command::{BackgroundOutput, Command, CommandOutput};
+use super::entry::{ContentHash, DirEntry, Metadata};
+use super::failure::{self, is_not_found};
+#[cfg(feature = "search")]
+use super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 
 /// A workspace: files, and perhaps a shell.
 ///
 /// A path is relative to the [`root`](Backend::root) or absolute beneath it; `.` and `..` are
-/// resolved, and a path that leaves the root is an error of every method. An empty path is the
-/// root itself. One instance serves many calls at once.
+/// resolved, and a path that leaves the root is an [`ErrorKind::PermissionDenied`] of every
+/// method. An empty path is the root itself. One instance serves many calls at once.
+///
+/// # Errors
+///
+/// What the file system says is an [`ErrorKind::Io`] with the [`std::io::Error`] as its source.
 ///
 /// # Cancel safety
 ///
 /// A future that is dropped leaves each file as it was or as it was to become, never half
-/// written, and no command running.
+/// written, and no command running. A change under way may still be completed after the drop.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug + 'static {
     /// The absolute path of the workspace as the agent sees it, such as `/workspace`.
@@ -28,32 +36,119 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is a folder.
+    /// When there is no such file, when it is a folder or anything but a file, and when it is
+    /// larger than the backend reads at once ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
-    /// Writes a file whole, over what was there; missing folders above it are made.
+    /// At most `len` bytes of a file from `offset` on; fewer only where the file ends.
     ///
     /// # Errors
     ///
-    /// When the path is a folder, or lies beneath a file.
+    /// As [`read`](Self::read), but a file may be of any size.
+    async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        let content = self.read(path).await?;
+        let start = usize::try_from(offset).map_or(content.len(), |at| at.min(content.len()));
+        let end = start.saturating_add(len).min(content.len());
+        Ok(content.slice(start..end))
+    }
+
+    /// What is known of a file or folder, symbolic links followed.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing of that path.
+    async fn stat(&self, path: &str) -> Result<Metadata>;
+
+    /// Whether there is a file or folder of that path.
+    ///
+    /// # Errors
+    ///
+    /// When the path leaves the root or cannot be looked at.
+    async fn exists(&self, path: &str) -> Result<bool> {
+        match self.stat(path).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_not_found(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a file whole, over what was there; missing folders above it are made. Whoever reads
+    /// meanwhile sees the old content or the new, also after a crash.
+    ///
+    /// # Errors
+    ///
+    /// When the path is a folder or anything but a file, or lies beneath a file.
     async fn write(&self, path: &str, content: &[u8]) -> Result<()>;
+
+    /// As [`write`](Self::write), but only while the file's content is the `expected` one.
+    ///
+    /// Unless a backend does better, a change between the look and the write goes unnoticed.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write), when there is no such file, and [`ErrorKind::Conflict`] when
+    /// its content is another; nothing is changed then.
+    async fn write_if_unchanged(
+        &self,
+        path: &str,
+        expected: ContentHash,
+        content: &[u8],
+    ) -> Result<()> {
+        if ContentHash::of(&self.read(path).await?) != expected {
+            return Err(failure::conflict(path));
+        }
+        self.write(path, content).await
+    }
+
+    /// Adds to the end of a file, which is made if it is missing, and so are folders above it.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        let mut whole = match self.read(path).await {
+            Ok(old) => old.to_vec(),
+            Err(error) if is_not_found(&error) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        whole.extend_from_slice(content);
+        self.write(path, &whole).await
+    }
 
     /// What is in a folder, sorted by name.
     ///
     /// # Errors
     ///
-    /// When there is no such folder, or it is a file.
+    /// When there is no such folder, it is a file, or more is in it than the backend lists.
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>>;
 
-    /// Whether there is a file or folder of that path.
-    async fn exists(&self, path: &str) -> Result<bool>;
-
-    /// Removes a file.
+    /// Removes a file, or a symbolic link itself.
     ///
     /// # Errors
     ///
     /// When there is no such file, or it is a folder.
     async fn remove(&self, path: &str) -> Result<()>;
+
+    /// The files whose path matches a pattern, sorted.
+    ///
+    /// # Errors
+    ///
+    /// When the pattern is malformed, or the folder to search cannot be read. What cannot be
+    /// read beneath it is left out.
+    #[cfg(feature = "search")]
+    async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
+        search::glob_through(self, query).await
+    }
+
+    /// The lines that match a pattern, by file.
+    ///
+    /// # Errors
+    ///
+    /// As [`glob`](Self::glob).
+    #[cfg(feature = "search")]
+    async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
+        search::grep_through(self, query).await
+    }
 
     /// Runs a command and waits for it. A command that fails or runs out of time is no error;
     /// the output tells.
@@ -62,44 +157,40 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// When the command cannot be started, as in a backend that runs none.
     async fn execute(&self, _command: Command) -> Result<CommandOutput> {
-        Err(Error::new(
-            ErrorKind::Config,
-            "this backend runs no commands",
-        ))
+        Err(no_commands())
+    }
+
+    /// Starts a command and returns the id it is known by from now on. It ends with its time
+    /// limit, if it has one, with [`stop`](Self::stop), and with the backend.
+    ///
+    /// # Errors
+    ///
+    /// When the command cannot be started, as in a backend that runs none.
+    async fn start(&self, _command: Command) -> Result<String> {
+        Err(no_commands())
+    }
+
+    /// What a command of [`start`](Self::start) wrote since this was asked last, and how it ended
+    /// if it has.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] for an id that is not known.
+    async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
+        Err(failure::no_command(id))
+    }
+
+    /// Ends a command of [`start`](Self::start) and forgets its id. What it had written and
+    /// nobody had asked for yet is returned.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] for an id that is not known.
+    async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
+        Err(failure::no_command(id))
     }
 }
 
-/// One thing in a folder.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub struct DirEntry {
-    /// Its name in the folder.
-    pub name: String,
-    /// What it is.
-    pub kind: EntryKind,
-    /// The size of a file in bytes, 0 for anything else.
-    pub size: u64,
-}
-
-impl DirEntry {
-    /// An entry.
-    pub fn new(name: impl Into<String>, kind: EntryKind, size: u64) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            size,
-        }
-    }
-}
-
-/// What a [`DirEntry`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum EntryKind {
-    /// A file.
-    File,
-    /// A folder.
-    Dir,
-    /// A symbolic link.
-    Symlink,
+fn no_commands() -> Error {
+    Error::new(ErrorKind::Config, "this backend runs no commands")
 }

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::util::sync::lock;
 
-use super::contract::{Backend, DirEntry, EntryKind};
+use super::contract::Backend;
+use super::entry::{ContentHash, DirEntry, EntryKind, Metadata};
+use super::failure::{self, failed};
 
 const ROOT: &str = "/workspace";
 
@@ -52,34 +54,52 @@ impl Backend for MemoryBackend {
         }
     }
 
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        let key = resolve(path)?;
+        let files = lock(&self.files);
+        match files.get(&key) {
+            Some(content) => Ok(Metadata::new(EntryKind::File, content.len() as u64)),
+            None if is_folder(&files, &key) => Ok(Metadata::new(EntryKind::Dir, 0)),
+            None => Err(no_file(&files, &key, path)),
+        }
+    }
+
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
         let key = resolve(path)?;
+        put(&mut lock(&self.files), key, path, content)
+    }
+
+    async fn write_if_unchanged(
+        &self,
+        path: &str,
+        expected: ContentHash,
+        content: &[u8],
+    ) -> Result<()> {
+        let key = resolve(path)?;
         let mut files = lock(&self.files);
-        if is_folder(&files, &key) {
-            return Err(failed(io::ErrorKind::IsADirectory, "is a folder", path));
+        match files.get(&key) {
+            Some(old) if ContentHash::of(old) == expected => put(&mut files, key, path, content),
+            Some(_) => Err(failure::conflict(path)),
+            None => Err(no_file(&files, &key, path)),
         }
-        let beneath_a_file = key
-            .match_indices('/')
-            .any(|(end, _)| files.contains_key(&key[..end]));
-        if beneath_a_file {
-            return Err(failed(
-                io::ErrorKind::NotADirectory,
-                "lies beneath a file",
-                path,
-            ));
-        }
-        files.insert(key, Bytes::copy_from_slice(content));
-        Ok(())
+    }
+
+    async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        let key = resolve(path)?;
+        let mut files = lock(&self.files);
+        let mut whole = files.get(&key).map_or_else(Vec::new, |old| old.to_vec());
+        whole.extend_from_slice(content);
+        put(&mut files, key, path, &whole)
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         let key = resolve(path)?;
         let files = lock(&self.files);
         if files.contains_key(&key) {
-            return Err(failed(io::ErrorKind::NotADirectory, "is a file", path));
+            return Err(failed(io::ErrorKind::NotADirectory, path, "is a file"));
         }
         if !is_folder(&files, &key) {
-            return Err(failed(io::ErrorKind::NotFound, "does not exist", path));
+            return Err(failed(io::ErrorKind::NotFound, path, "does not exist"));
         }
         let mut entries: BTreeMap<&str, DirEntry> = BTreeMap::new();
         for (rest, content) in beneath(&files, &key) {
@@ -94,12 +114,6 @@ impl Backend for MemoryBackend {
         Ok(entries.into_values().collect())
     }
 
-    async fn exists(&self, path: &str) -> Result<bool> {
-        let key = resolve(path)?;
-        let files = lock(&self.files);
-        Ok(files.contains_key(&key) || is_folder(&files, &key))
-    }
-
     async fn remove(&self, path: &str) -> Result<()> {
         let key = resolve(path)?;
         let mut files = lock(&self.files);
@@ -112,12 +126,7 @@ impl Backend for MemoryBackend {
 
 /// The path beneath the root, `.` and `..` resolved; empty for the root itself.
 fn resolve(path: &str) -> Result<String> {
-    let outside = || {
-        Error::new(
-            ErrorKind::PermissionDenied,
-            format!("path {path:?} is outside workspace {ROOT:?}"),
-        )
-    };
+    let outside = || failure::outside(path, ROOT);
     let relative = match path.strip_prefix(ROOT) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
         _ if path.starts_with('/') => return Err(outside()),
@@ -157,12 +166,23 @@ fn is_folder(files: &BTreeMap<String, Bytes>, key: &str) -> bool {
 
 fn no_file(files: &BTreeMap<String, Bytes>, key: &str, path: &str) -> Error {
     if is_folder(files, key) {
-        failed(io::ErrorKind::IsADirectory, "is a folder", path)
+        failed(io::ErrorKind::IsADirectory, path, "is a folder")
     } else {
-        failed(io::ErrorKind::NotFound, "does not exist", path)
+        failed(io::ErrorKind::NotFound, path, "does not exist")
     }
 }
 
-fn failed(kind: io::ErrorKind, what: &str, path: &str) -> Error {
-    io::Error::new(kind, format!("{path:?} {what}")).into()
+fn put(files: &mut BTreeMap<String, Bytes>, key: String, path: &str, content: &[u8]) -> Result<()> {
+    if is_folder(files, &key) {
+        return Err(failed(io::ErrorKind::IsADirectory, path, "is a folder"));
+    }
+    let beneath_a_file = key
+        .match_indices('/')
+        .any(|(end, _)| files.contains_key(&key[..end]));
+    if beneath_a_file {
+        let kind = io::ErrorKind::NotADirectory;
+        return Err(failed(kind, path, "lies beneath a file"));
+    }
+    files.insert(key, Bytes::copy_from_slice(content));
+    Ok(())
 }

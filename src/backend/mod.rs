@@ -17,8 +17,20 @@
 
 mod command;
 mod contract;
+mod entry;
+mod failure;
+mod forward;
+#[cfg(all(feature = "fs", unix))]
+mod local;
 mod memory;
+#[cfg(feature = "search")]
+mod search;
 
-pub use command::{Command, CommandOutput};
-pub use contract::{Backend, DirEntry, EntryKind};
+pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
+pub use contract::Backend;
+pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
+#[cfg(all(feature = "fs", unix))]
+pub use local::LocalBackend;
 pub use memory::MemoryBackend;
+#[cfg(feature = "search")]
+pub use search::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};

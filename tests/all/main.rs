@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 mod auto_traits;
+#[cfg(all(feature = "tools", unix))]
+mod backend_local;
 mod backend_memory;
+#[cfg(all(feature = "tools", unix))]
+mod backend_process;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
@@ -29,6 +33,8 @@ mod modes_and_limits;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+#[cfg(all(feature = "tools", unix))]
+mod path_cases;
 mod permission_gate;
 mod permission_park;
 mod pretty;
@@ -67,5 +73,13 @@ mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+#[cfg(all(feature = "tools", unix))]
+mod tools_files;
 mod tools_in_runs;
+#[cfg(all(feature = "tools", unix))]
+mod tools_search;
+#[cfg(all(feature = "tools", unix))]
+mod tools_shell;
 mod two_validators;
+#[cfg(all(feature = "tools", unix))]
+mod workspace;

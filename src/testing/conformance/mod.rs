@@ -3,6 +3,8 @@
 //! They never panic and return everything that is wrong at once, so that they can run inside any
 //! test framework.
 
+mod backend;
 mod model;
 
+pub use backend::backend;
 pub use model::model;

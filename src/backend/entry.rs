@@ -1,0 +1,124 @@
+//! What a backend says about its files.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::time::SystemTime;
+
+/// One thing in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct DirEntry {
+    /// Its name in the folder. Bytes that are no UTF-8 are shown escaped, as in `a\xff`.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The size of a file in bytes, 0 for anything else.
+    pub size: u64,
+}
+
+impl DirEntry {
+    /// An entry.
+    pub fn new(name: impl Into<String>, kind: EntryKind, size: u64) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            size,
+        }
+    }
+}
+
+/// What a [`DirEntry`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A folder.
+    Dir,
+    /// A symbolic link.
+    Symlink,
+    /// Anything else, such as a FIFO, a socket or a device. It can be listed, but not opened.
+    Other,
+}
+
+impl EntryKind {
+    /// `file`, `dir`, `symlink` or `other`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Dir => "dir",
+            Self::Symlink => "symlink",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for EntryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is known of a file or folder without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metadata {
+    /// What it is, symbolic links followed.
+    pub kind: EntryKind,
+    /// The size of a file in bytes, 0 for anything else.
+    pub size: u64,
+    /// When its content last changed, where the backend knows.
+    pub modified: Option<SystemTime>,
+}
+
+impl Metadata {
+    /// Metadata without a time.
+    pub fn new(kind: EntryKind, size: u64) -> Self {
+        Self {
+            kind,
+            size,
+            modified: None,
+        }
+    }
+
+    /// The same metadata with a time.
+    #[must_use]
+    pub fn with_modified(mut self, modified: SystemTime) -> Self {
+        self.modified = Some(modified);
+        self
+    }
+}
+
+/// A fingerprint of a file's content, to notice that somebody else changed it in between.
+///
+/// It holds within one process: it is neither stored nor a defence against somebody who looks
+/// for collisions.
+///
+/// ```
+/// use agentcore::backend::ContentHash;
+///
+/// assert_eq!(ContentHash::of(b"a"), ContentHash::of(b"a"));
+/// assert_ne!(ContentHash::of(b"a"), ContentHash::of(b"b"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContentHash {
+    len: u64,
+    sum: u64,
+}
+
+impl ContentHash {
+    /// The fingerprint of `content`.
+    pub fn of(content: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(content);
+        Self {
+            len: content.len() as u64,
+            sum: hasher.finish(),
+        }
+    }
+
+    /// The size of the content in bytes.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+}

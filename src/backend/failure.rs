@@ -1,0 +1,42 @@
+//! The errors backends have in common.
+
+use std::error::Error as _;
+use std::io;
+
+use crate::error::{Error, ErrorKind};
+
+/// A path that leaves the workspace.
+pub(super) fn outside(path: &str, root: &str) -> Error {
+    Error::new(
+        ErrorKind::PermissionDenied,
+        format!("path {path:?} is outside workspace {root:?}"),
+    )
+}
+
+/// What the file system has against a path: `"a/b" does not exist`.
+pub(super) fn failed(kind: io::ErrorKind, path: &str, what: &str) -> Error {
+    io::Error::new(kind, format!("{path:?} {what}")).into()
+}
+
+/// The content is not what the writer believed it to be.
+pub(super) fn conflict(path: &str) -> Error {
+    let text = format!("{path:?} has changed since it was read; read it again");
+    Error::new(ErrorKind::Conflict, text)
+}
+
+pub(super) fn no_command(id: &str) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("there is no background command {id:?}"),
+    )
+}
+
+/// Which kind of input or output error this is, if it is one.
+pub(crate) fn io_kind(error: &Error) -> Option<io::ErrorKind> {
+    let source = error.source()?.downcast_ref::<io::Error>()?;
+    Some(source.kind())
+}
+
+pub(crate) fn is_not_found(error: &Error) -> bool {
+    io_kind(error) == Some(io::ErrorKind::NotFound)
+}

@@ -1,0 +1,88 @@
+//! A shared backend is a backend.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::Result;
+
+use super::command::{BackgroundOutput, Command, CommandOutput};
+use super::contract::Backend;
+use super::entry::{ContentHash, DirEntry, Metadata};
+#[cfg(feature = "search")]
+use super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+
+#[async_trait]
+impl<T: Backend + ?Sized> Backend for Arc<T> {
+    fn root(&self) -> &str {
+        (**self).root()
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        (**self).read(path).await
+    }
+
+    async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        (**self).read_range(path, offset, len).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        (**self).stat(path).await
+    }
+
+    async fn exists(&self, path: &str) -> Result<bool> {
+        (**self).exists(path).await
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        (**self).write(path, content).await
+    }
+
+    async fn write_if_unchanged(
+        &self,
+        path: &str,
+        expected: ContentHash,
+        content: &[u8],
+    ) -> Result<()> {
+        (**self).write_if_unchanged(path, expected, content).await
+    }
+
+    async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        (**self).append(path, content).await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        (**self).list(path).await
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        (**self).remove(path).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
+        (**self).glob(query).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
+        (**self).grep(query).await
+    }
+
+    async fn execute(&self, command: Command) -> Result<CommandOutput> {
+        (**self).execute(command).await
+    }
+
+    async fn start(&self, command: Command) -> Result<String> {
+        (**self).start(command).await
+    }
+
+    async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
+        (**self).poll(id).await
+    }
+
+    async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
+        (**self).stop(id).await
+    }
+}

@@ -1,0 +1,229 @@
+//! [`LocalBackend`].
+
+use std::path::Path;
+use std::sync::Arc;
+#[cfg(feature = "process")]
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::Result;
+
+#[cfg(feature = "process")]
+use super::super::command::{BackgroundOutput, Command, CommandOutput};
+use super::super::contract::Backend;
+use super::super::entry::{ContentHash, DirEntry, Metadata};
+#[cfg(feature = "search")]
+use super::super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+use super::blocking::blocking;
+#[cfg(feature = "process")]
+use super::process::{Jobs, Settings, Shell};
+use super::root::Root;
+
+/// As much of a file is read at once.
+const MAX_READ: u64 = 32 * 1024 * 1024;
+
+/// A folder of this machine.
+///
+/// # Files
+///
+/// No path leaves the root: not by `..`, not by an absolute path, not by a symbolic link and not
+/// by one that is put there at the last moment. On Linux the kernel sees to it; a link that leads
+/// to another place beneath the root is followed. FIFOs, sockets and devices are refused without
+/// being waited for. Hard links to files elsewhere look like any file: do not let somebody else
+/// make them.
+///
+/// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
+/// Writes of this process to one path take turns.
+///
+/// # Commands
+///
+/// With the feature `process`, commands run in `bash`, or in `sh` where there is none. They are
+/// **not** confined to the root. Each is a session of its own, reads from `/dev/null`, and gets
+/// only harmless variables of this process's environment and those set for it. Its whole process
+/// group is ended with it: when it exits, when its time is up (`SIGTERM`, then `SIGKILL` after
+/// two seconds), and at once when the future is dropped. What a command leaves behind in a session
+/// of its own, with `setsid` or as a daemon, is not found again; and when this process is killed
+/// itself, its commands go on. Commands need a tokio runtime with its drivers enabled, and a clock
+/// that is not paused.
+///
+/// Clones share the root and the commands in the background.
+///
+/// ```
+/// use agentcore::backend::{Backend, LocalBackend};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// # let folder = std::env::temp_dir().join(format!("agentcore-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let backend = LocalBackend::new(&folder)?;
+/// backend.write("notes/today.md", b"- nothing\n").await?;
+/// assert_eq!(&backend.read("notes/today.md").await?[..], b"- nothing\n");
+/// assert!(backend.read("../outside").await.is_err());
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct LocalBackend {
+    root: Arc<Root>,
+    max_read: u64,
+    #[cfg(feature = "process")]
+    settings: Arc<Settings>,
+    #[cfg(feature = "process")]
+    jobs: Arc<Jobs>,
+}
+
+impl LocalBackend {
+    /// The folder `root`, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it does not or is no folder.
+    pub fn new(root: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self {
+            root: Arc::new(Root::open(root.as_ref())?),
+            max_read: MAX_READ,
+            #[cfg(feature = "process")]
+            settings: Arc::default(),
+            #[cfg(feature = "process")]
+            jobs: Arc::default(),
+        })
+    }
+
+    /// The same backend, reading files of at most so many bytes at once; 32 MiB at first.
+    #[must_use]
+    pub fn with_max_read(mut self, bytes: u64) -> Self {
+        self.max_read = bytes;
+        self
+    }
+
+    /// The same backend with another limit for commands that name none; 120 seconds at first.
+    #[cfg(feature = "process")]
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        Arc::make_mut(&mut self.settings).timeout = timeout;
+        self
+    }
+
+    /// The same backend, keeping of each stream of a command so many bytes at most, half from
+    /// its start and half from its end; 256 KiB at first.
+    #[cfg(feature = "process")]
+    #[must_use]
+    pub fn with_max_output(mut self, bytes: usize) -> Self {
+        Arc::make_mut(&mut self.settings).max_output = bytes;
+        self
+    }
+
+    /// The same backend with a variable for all its commands.
+    #[cfg(feature = "process")]
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let settings = Arc::make_mut(&mut self.settings);
+        settings.env.insert(name.into(), value.into());
+        self
+    }
+
+    async fn on_root<T: Send + 'static>(
+        &self,
+        path: &str,
+        work: impl FnOnce(&Root, &str) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (root, path) = (self.root.clone(), path.to_owned());
+        blocking(move || work(&root, &path)).await
+    }
+
+    #[cfg(feature = "process")]
+    fn shell(&self, command: &Command) -> Result<Shell> {
+        Shell::start(&self.root, &self.settings, command)
+    }
+}
+
+#[async_trait]
+impl Backend for LocalBackend {
+    fn root(&self) -> &str {
+        self.root.shown()
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        let max = self.max_read;
+        self.on_root(path, move |root, path| {
+            root.read(path, max).map(Bytes::from)
+        })
+        .await
+    }
+
+    async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        self.on_root(path, move |root, path| root.read_range(path, offset, len))
+            .await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        self.on_root(path, Root::stat).await
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        let content = content.to_vec();
+        self.on_root(path, move |root, path| root.write(path, None, &content))
+            .await
+    }
+
+    async fn write_if_unchanged(
+        &self,
+        path: &str,
+        expected: ContentHash,
+        content: &[u8],
+    ) -> Result<()> {
+        let content = content.to_vec();
+        self.on_root(path, move |root, path| {
+            root.write(path, Some(expected), &content)
+        })
+        .await
+    }
+
+    async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        let content = content.to_vec();
+        self.on_root(path, move |root, path| root.append(path, &content))
+            .await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        self.on_root(path, |root, path| root.list(path, true)).await
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        self.on_root(path, Root::remove).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
+        super::search::glob(self.root.clone(), query).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
+        super::search::grep(self.root.clone(), query).await
+    }
+
+    #[cfg(feature = "process")]
+    async fn execute(&self, command: Command) -> Result<CommandOutput> {
+        let timeout = command.timeout.unwrap_or(self.settings.timeout);
+        Ok(self.shell(&command)?.wait(Some(timeout)).await)
+    }
+
+    #[cfg(feature = "process")]
+    async fn start(&self, command: Command) -> Result<String> {
+        self.jobs.start(self.shell(&command)?, command.timeout)
+    }
+
+    #[cfg(feature = "process")]
+    async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
+        self.jobs.poll(id)
+    }
+
+    #[cfg(feature = "process")]
+    async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
+        self.jobs.stop(id).await
+    }
+}

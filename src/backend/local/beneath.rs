@@ -1,0 +1,187 @@
+//! Opening a path so that it cannot leave the root, whoever changes what meanwhile.
+//!
+//! On Linux the kernel resolves the path (`openat2` with `RESOLVE_BENEATH`). It refuses every
+//! absolute symbolic link, also one that stays inside. Those, and kernels without `openat2`, take
+//! the second way: one folder after the other is opened without following links, and links are
+//! read and resolved here. No step depends on a check made before it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::root::Root;
+
+/// As many as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+/// Opens `path` beneath `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
+pub(super) fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    match open_by_kernel(root.dir(), path, flags, mode) {
+        // Out of the root, or by an absolute link; no such call; a filter that refuses the call.
+        Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => {}
+        done => return Ok(done?),
+    }
+    Ok(open_by_steps(root, path, flags, mode)?)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn open_by_kernel(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+
+    /// The kernel gives up on a path with `..` when something is renamed meanwhile.
+    const TRIES: usize = 64;
+    // A mode without a file to make is an error to this call.
+    let mode = if flags.contains(OFlags::CREATE) {
+        mode
+    } else {
+        Mode::empty()
+    };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut outcome = Err(Errno::AGAIN);
+    for _ in 0..TRIES {
+        outcome = fs::openat2(root, path, flags, mode, resolve);
+        if !matches!(outcome, Err(Errno::AGAIN | Errno::INTR)) {
+            break;
+        }
+    }
+    outcome
+}
+
+fn open_by_steps(
+    root: &Root,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    let mut folders: Vec<OwnedFd> = Vec::new();
+    let mut rest: Vec<OsString> = Vec::new();
+    let mut links = 0;
+    push(&mut rest, path.as_os_str());
+    while let Some(part) = rest.pop() {
+        let here = folders.last().map_or(root.dir(), AsFd::as_fd);
+        match part.as_bytes() {
+            b"." => continue,
+            b".." => {
+                folders.pop().ok_or(Errno::XDEV)?;
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(target) = read_link(here, &part)? {
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(Errno::LOOP);
+            }
+            if target.as_bytes().starts_with(b"/") {
+                folders.clear();
+                let inside = root.link_target(Path::new(&target)).ok_or(Errno::XDEV)?;
+                push(&mut rest, inside.as_os_str());
+            } else {
+                push(&mut rest, &target);
+            }
+        } else if rest.is_empty() {
+            return fs::openat(here, &part, flags | OFlags::NOFOLLOW, mode);
+        } else {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            let flags = flags | OFlags::PATH;
+            folders.push(fs::openat(here, &part, flags, Mode::empty())?);
+        }
+    }
+    // The path ended in a folder that is open already.
+    let here = folders.last().map_or(root.dir(), AsFd::as_fd);
+    fs::openat(here, ".", flags.difference(OFlags::CREATE), Mode::empty())
+}
+
+/// Puts the parts of a path before those that are left, in reverse. A slash at its end stays as
+/// a `.`, which only a folder has.
+fn push(rest: &mut Vec<OsString>, path: &OsStr) {
+    let bytes = path.as_bytes();
+    if bytes.ends_with(b"/") {
+        rest.push(OsString::from("."));
+    }
+    let parts = bytes.split(|byte| *byte == b'/').rev();
+    rest.extend(
+        parts
+            .filter(|part| !part.is_empty())
+            .map(|part| OsString::from_vec(part.to_vec())),
+    );
+}
+
+/// Where the link of that name leads; `None` when it is not a link, or missing.
+pub(super) fn read_link(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Option<OsString>> {
+    match fs::readlinkat(dir, name, Vec::new()) {
+        Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
+        Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// The way that kernels without `openat2` take holds the same line.
+    #[test]
+    fn steps_stay_beneath_the_root() {
+        let held = tempfile::tempdir().expect("a folder");
+        let (ws, out) = (held.path().join("ws"), held.path().join("out"));
+        let made = std::fs::create_dir_all(ws.join("a/b"))
+            .and_then(|()| std::fs::create_dir(&out))
+            .and_then(|()| std::fs::write(ws.join("a/in"), "inside"))
+            .and_then(|()| std::fs::write(out.join("secret"), "outside"))
+            .and_then(|()| symlink(&out, ws.join("to_out")))
+            .and_then(|()| symlink("../out", ws.join("up")))
+            .and_then(|()| symlink("../a", ws.join("a/again")))
+            .and_then(|()| symlink(ws.join("a"), ws.join("whole")))
+            .and_then(|()| symlink(ws.join("../out"), ws.join("through")))
+            .and_then(|()| symlink("loop", ws.join("loop")));
+        made.expect("a tree");
+        let root = Root::open(&ws).expect("a root");
+        let open = |path: &str| {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            open_by_steps(&root, Path::new(path), flags, Mode::empty())
+        };
+        for path in [
+            "a/in",
+            "a/b/../in",
+            "./a//in",
+            "a/again/in",
+            "whole/in",
+            "whole/again/in",
+        ] {
+            let mut text = String::new();
+            let mut file = std::fs::File::from(open(path).expect(path));
+            file.read_to_string(&mut text).expect(path);
+            assert_eq!(text, "inside", "{path}");
+        }
+        for (path, error) in [
+            ("../out/secret", Errno::XDEV),
+            ("a/../../out/secret", Errno::XDEV),
+            ("to_out/secret", Errno::XDEV),
+            ("up/secret", Errno::XDEV),
+            ("through/secret", Errno::XDEV),
+            ("whole/../../out/secret", Errno::XDEV),
+            ("loop", Errno::LOOP),
+            ("a/in/", Errno::NOTDIR),
+            ("a/in/..", Errno::NOTDIR),
+            ("none/in", Errno::NOENT),
+        ] {
+            assert_eq!(open(path).map(drop), Err(error), "{path}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Running file work where it holds nobody up.
+
+use std::panic::resume_unwind;
+
+use tokio::runtime::Handle;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Runs `work` on the runtime's threads for blocking work, or right here where there is no
+/// runtime. Work that has begun is finished also when the future is dropped.
+pub(super) async fn blocking<T, F>(work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T> + Send + 'static,
+{
+    let Ok(runtime) = Handle::try_current() else {
+        return work();
+    };
+    match runtime.spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(Error::new(ErrorKind::Cancelled, "the runtime is shut down")),
+        },
+    }
+}

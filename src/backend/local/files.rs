@@ -1,0 +1,163 @@
+//! Reading, listing and removing beneath a root.
+
+use std::ffi::CStr;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use rustix::fs::{self, AtFlags, Dir, FileType, Stat};
+
+use crate::error::Result;
+
+use super::super::entry::{DirEntry, EntryKind, Metadata};
+use super::super::failure;
+use super::root::{Root, not_a_file};
+
+/// More entries of one folder than this are not listed.
+const MAX_ENTRIES: usize = 200_000;
+
+impl Root {
+    /// The content of a file of at most `max` bytes.
+    pub(super) fn read(&self, path: &str, max: u64) -> Result<Vec<u8>> {
+        let (file, stat) = self.open_file(path)?;
+        let too_large = |size: u64| {
+            let text = format!(
+                "has {size} bytes, more than the {max} that are read at once; read a range of it"
+            );
+            failure::failed(std::io::ErrorKind::FileTooLarge, path, &text)
+        };
+        let size = size_of(&stat);
+        if size > max {
+            return Err(too_large(size));
+        }
+        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        // It may grow while it is read.
+        let read = file.take(max.saturating_add(1)).read_to_end(&mut content);
+        read.map_err(|error| self.error(path, error))?;
+        if content.len() as u64 > max {
+            return Err(too_large(content.len() as u64));
+        }
+        Ok(content)
+    }
+
+    /// At most `len` bytes from `offset` on.
+    pub(super) fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        let (mut file, stat) = self.open_file(path)?;
+        let left = size_of(&stat).saturating_sub(offset);
+        if left == 0 {
+            return Ok(Bytes::new());
+        }
+        let expected = usize::try_from(left).unwrap_or(usize::MAX).min(len);
+        let mut content = Vec::with_capacity(expected);
+        let read = file
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| file.take(len as u64).read_to_end(&mut content));
+        read.map_err(|error| self.error(path, error))?;
+        Ok(content.into())
+    }
+
+    pub(super) fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        drop(self.target_of(path, true)?);
+        let mut file = self.open_append(path)?;
+        let written = file.write_all(content).and_then(|()| file.sync_all());
+        written.map_err(|error| self.error(path, error))
+    }
+
+    pub(super) fn stat(&self, path: &str) -> Result<Metadata> {
+        let handle = self.open_handle(path)?;
+        let stat = fs::fstat(&handle).map_err(|error| self.error(path, error.into()))?;
+        let kind = kind_of(FileType::from_raw_mode(stat.st_mode));
+        let size = if kind == EntryKind::File {
+            size_of(&stat)
+        } else {
+            0
+        };
+        let metadata = Metadata::new(kind, size);
+        Ok(match modified(&stat) {
+            Some(time) => metadata.with_modified(time),
+            None => metadata,
+        })
+    }
+
+    /// The entries of a folder; with sizes, or with kinds only.
+    pub(super) fn list(&self, path: &str, sizes: bool) -> Result<Vec<DirEntry>> {
+        let folder = self.open_folder(path)?;
+        let failed = |error: rustix::io::Errno| self.error(path, error.into());
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            if entries.len() == MAX_ENTRIES {
+                let text = format!("has more than {MAX_ENTRIES} entries");
+                return Err(failure::failed(
+                    std::io::ErrorKind::FileTooLarge,
+                    path,
+                    &text,
+                ));
+            }
+            let mut kind = entry.file_type();
+            let mut size = 0;
+            if kind == FileType::Unknown || (sizes && kind == FileType::RegularFile) {
+                // Who was removed in between is not listed.
+                let Ok(stat) = fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                    continue;
+                };
+                kind = FileType::from_raw_mode(stat.st_mode);
+                size = size_of(&stat);
+            }
+            let kind = kind_of(kind);
+            let size = if kind == EntryKind::File { size } else { 0 };
+            entries.push(DirEntry::new(shown(name), kind, size));
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    pub(super) fn remove(&self, path: &str) -> Result<()> {
+        let relative = self.relative(path)?;
+        let (folder, name) = self.place_of(path, &relative, false)?;
+        let failed = |error: rustix::io::Errno| self.error(path, error.into());
+        let stat = fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            return Err(not_a_file(path, FileType::Directory));
+        }
+        fs::unlinkat(&folder, &name, AtFlags::empty()).map_err(failed)
+    }
+}
+
+/// A name as text, what is no UTF-8 in it escaped.
+fn shown(name: &CStr) -> String {
+    match name.to_str() {
+        Ok(name) => name.to_owned(),
+        Err(_) => name
+            .to_bytes()
+            .utf8_chunks()
+            .flat_map(|chunk| {
+                let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+                std::iter::once(chunk.valid().to_owned()).chain(invalid)
+            })
+            .collect(),
+    }
+}
+
+fn kind_of(kind: FileType) -> EntryKind {
+    match kind {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Dir,
+        FileType::Symlink => EntryKind::Symlink,
+        _ => EntryKind::Other,
+    }
+}
+
+pub(super) fn size_of(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+fn modified(stat: &Stat) -> Option<SystemTime> {
+    let seconds = u64::try_from(stat.st_mtime).ok()?;
+    let nanos = u32::try_from(stat.st_mtime_nsec).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))
+}

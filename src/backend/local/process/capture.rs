@@ -1,0 +1,66 @@
+//! Keeping the start and the end of a stream while it is read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::util::sync::lock;
+
+use super::super::super::command::Captured;
+
+/// A stream that is being read.
+#[derive(Clone, Debug)]
+pub(super) struct Capture(Arc<Mutex<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    half: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    omitted: u64,
+}
+
+impl Capture {
+    /// Keeps `max` bytes, half from the start and half from the end.
+    pub(super) fn new(max: usize) -> Self {
+        Self(Arc::new(Mutex::new(Kept {
+            half: max / 2,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            omitted: 0,
+        })))
+    }
+
+    /// Reads to the end of the stream, however much that is.
+    pub(super) async fn read(&self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut buffer = vec![0; 16 * 1024];
+        // A pipe that cannot be read any more has ended.
+        while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+            lock(&self.0).push(&buffer[..read]);
+            // A flood is always ready: let the clock and the others have their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// What was kept since the last time.
+    pub(super) fn take(&self) -> Captured {
+        let mut kept = lock(&self.0);
+        let head = Bytes::from(std::mem::take(&mut kept.head));
+        let tail = Bytes::from(Vec::from(std::mem::take(&mut kept.tail)));
+        Captured::new(head, tail, std::mem::take(&mut kept.omitted))
+    }
+}
+
+impl Kept {
+    fn push(&mut self, bytes: &[u8]) {
+        let (first, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
+        self.head.extend_from_slice(first);
+        self.tail.extend(rest);
+        let excess = self.tail.len().saturating_sub(self.half);
+        self.tail.drain(..excess);
+        self.omitted += excess as u64;
+    }
+}

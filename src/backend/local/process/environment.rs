@@ -1,0 +1,43 @@
+//! The environment a command gets.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// What a program needs to find others, to know its user and to speak its language.
+const PASSED_ON: [&str; 10] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR",
+];
+
+/// Nobody answers a prompt, and nobody turns a page.
+const SET: [(&str, &str); 3] = [
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_PAGER", "cat"),
+    ("PAGER", "cat"),
+];
+
+/// The environment of a command: harmless variables of this process's own, then those of the
+/// maps, the later ones winning.
+///
+/// Whatever is not known to be harmless stays out, keys and tokens among it, and so do variables
+/// that make programs run other code (`LD_PRELOAD`, `BASH_ENV`, `GIT_*`, `NODE_OPTIONS`).
+pub(super) fn environment(
+    own: impl IntoIterator<Item = (OsString, OsString)>,
+    given: &[&BTreeMap<String, String>],
+) -> BTreeMap<OsString, OsString> {
+    let own = own.into_iter().filter(|(name, _)| is_passed_on(name));
+    let set = SET.iter().map(|(name, value)| (name.into(), value.into()));
+    let given = given.iter().flat_map(|map| map.iter());
+    own.chain(set)
+        .chain(given.map(|(name, value)| (name.into(), value.into())))
+        .collect()
+}
+
+fn is_passed_on(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let is_locale = name
+        .strip_prefix("LC_")
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_uppercase()));
+    is_locale || PASSED_ON.contains(&name)
+}

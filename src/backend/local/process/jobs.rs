@@ -1,0 +1,103 @@
+//! Commands in the background.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::Cancellation;
+use crate::util::sync::lock;
+
+use super::super::super::command::{BackgroundOutput, CommandOutput};
+use super::super::super::failure::no_command;
+use super::capture::Capture;
+use super::group::Group;
+use super::shell::Shell;
+
+/// More commands than this are not kept at once, ended ones among them.
+const MAX_JOBS: usize = 32;
+
+/// The commands a backend runs in the background; all are killed when it is dropped.
+#[derive(Debug, Default)]
+pub(in super::super) struct Jobs {
+    next: AtomicU64,
+    jobs: Mutex<BTreeMap<String, Job>>,
+}
+
+#[derive(Clone, Debug)]
+struct Job {
+    group: Arc<Group>,
+    out: Capture,
+    err: Capture,
+    stop: Cancellation,
+    outcome: watch::Receiver<Option<CommandOutput>>,
+}
+
+impl Jobs {
+    pub(in super::super) fn start(&self, shell: Shell, limit: Option<Duration>) -> Result<String> {
+        let mut jobs = lock(&self.jobs);
+        if jobs.len() >= MAX_JOBS {
+            let text = format!("{MAX_JOBS} background commands are running or unread; stop one");
+            return Err(Error::new(ErrorKind::Other, text));
+        }
+        let id = format!("bg_{}", self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let (sender, outcome) = watch::channel(None);
+        let job = Job {
+            group: shell.group.clone(),
+            out: shell.out.clone(),
+            err: shell.err.clone(),
+            stop: shell.stop.clone(),
+            outcome,
+        };
+        tokio::spawn(async move {
+            let output = shell.wait(limit).await;
+            // Nobody listens when the command has been forgotten.
+            drop(sender.send(Some(output)));
+        });
+        jobs.insert(id.clone(), job);
+        Ok(id)
+    }
+
+    pub(in super::super) fn poll(&self, id: &str) -> Result<BackgroundOutput> {
+        let mut jobs = lock(&self.jobs);
+        let job = jobs.get(id).ok_or_else(|| no_command(id))?;
+        let output = job.output();
+        if !output.running {
+            jobs.remove(id);
+        }
+        Ok(output)
+    }
+
+    pub(in super::super) async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
+        let removed = lock(&self.jobs).remove(id);
+        let mut job = removed.ok_or_else(|| no_command(id))?;
+        job.stop.cancel();
+        // An error means that its task is gone, and the command with it.
+        drop(job.outcome.wait_for(Option::is_some).await.map(drop));
+        Ok(job.output())
+    }
+}
+
+impl Job {
+    fn output(&self) -> BackgroundOutput {
+        let ended = self.outcome.borrow().clone();
+        let running = ended.is_none() && self.outcome.has_changed().is_ok();
+        let mut output = ended.unwrap_or_default();
+        if running {
+            output.stdout = self.out.take();
+            output.stderr = self.err.take();
+        }
+        BackgroundOutput::new(output, running)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        for job in lock(&self.jobs).values() {
+            job.group.end();
+        }
+    }
+}

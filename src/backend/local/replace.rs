@@ -1,0 +1,238 @@
+//! Writing a file whole: old content or new, never anything between.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::fs::{self, Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::error::Result;
+use crate::util::sync::lock;
+
+use super::super::entry::ContentHash;
+use super::super::failure;
+use super::beneath::read_link;
+use super::files::size_of;
+use super::root::{Root, not_a_file};
+use super::sweep::{sweep, temporary_name};
+
+const MAX_LINKS: usize = 40;
+
+/// One lock for each of so many classes of paths. They are shared by all backends of the
+/// process, for two of them may have the same root.
+static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
+impl Root {
+    /// Writes a file whole, when its content is the `expected` one.
+    ///
+    /// The new content goes to a file beside it, which then takes its name: the mode is kept,
+    /// the owner where that is permitted; extended attributes are not, and other hard links keep
+    /// the old content. A symbolic link stays, and what it leads to is written.
+    pub(super) fn write(
+        &self,
+        path: &str,
+        expected: Option<ContentHash>,
+        content: &[u8],
+    ) -> Result<()> {
+        let (folder, name) = self.target_of(path, expected.is_none())?;
+        let failed = |error: Errno| self.error(path, error.into());
+        let _held = lock_path(&folder, &name).map_err(failed)?;
+        let old = match fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT) if expected.is_none() => None,
+            Err(error) => return Err(failed(error)),
+        };
+        if let Some(stat) = &old {
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if kind != FileType::RegularFile {
+                return Err(not_a_file(path, kind));
+            }
+            // A new file could take the place of one that may not be written.
+            fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(failed)?;
+        }
+        if let Some(expected) = expected {
+            // What has grown beyond all bounds need not be read.
+            if old.as_ref().map(size_of) != Some(expected.size()) {
+                return Err(failure::conflict(path));
+            }
+            let now = read_all(folder.as_fd(), &name).map_err(|e| self.error(path, e))?;
+            if ContentHash::of(&now) != expected {
+                return Err(failure::conflict(path));
+            }
+        }
+        sweep(&folder, &self.swept);
+        replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
+    }
+
+    /// The folder a file lies in and its name there, symbolic links in its place followed.
+    ///
+    /// Missing folders are made if so wanted. The folder is a handle beneath the root, so that
+    /// what is done in it stays beneath, whatever the path has become since.
+    pub(super) fn target_of(&self, path: &str, make: bool) -> Result<(OwnedFd, OsString)> {
+        let mut relative = self.relative(path)?;
+        for _ in 0..MAX_LINKS {
+            let (folder, name) = self.place_of(path, &relative, make)?;
+            let link = read_link(folder.as_fd(), &name);
+            let Some(target) = link.map_err(|error| self.error(path, error.into()))? else {
+                return Ok((folder, name));
+            };
+            let target = PathBuf::from(target);
+            relative = if target.is_absolute() {
+                let inside = self.link_target(&target);
+                inside.ok_or_else(|| self.outside(path))?.to_owned()
+            } else {
+                relative.parent().unwrap_or(Path::new("")).join(target)
+            };
+        }
+        Err(self.error(path, Errno::LOOP.into()))
+    }
+
+    /// As [`target_of`](Self::target_of), but a symbolic link is the target itself.
+    pub(super) fn place_of(
+        &self,
+        path: &str,
+        relative: &Path,
+        make: bool,
+    ) -> Result<(OwnedFd, OsString)> {
+        let bytes = relative.as_os_str().as_encoded_bytes();
+        let name = match relative.file_name() {
+            Some(name) if bytes.ends_with(name.as_encoded_bytes()) => name.to_owned(),
+            // `a/`, `a/.` and `..` mean a folder, which may be missing or lie outside.
+            _ => {
+                let folder = self.open_parent(relative);
+                folder.map_err(|error| self.error(path, error))?;
+                return Err(not_a_file(path, FileType::Directory));
+            }
+        };
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        let folder = match self.open_parent(parent) {
+            Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+                self.make_parents(parent)
+            }
+            done => done,
+        };
+        Ok((folder.map_err(|error| self.error(path, error))?, name))
+    }
+
+    fn make_parents(&self, path: &Path) -> io::Result<OwnedFd> {
+        let mut here = self.open_parent(Path::new(""))?;
+        let mut so_far = PathBuf::new();
+        for part in path.components() {
+            so_far.push(part);
+            here = match self.open_parent(&so_far) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    match fs::mkdirat(&here, part.as_os_str(), Mode::from_raw_mode(0o777)) {
+                        Ok(()) => sync_folder(here.as_fd())?,
+                        Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                    self.open_parent(&so_far)?
+                }
+                done => done?,
+            };
+        }
+        Ok(here)
+    }
+}
+
+fn lock_path(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<MutexGuard<'static, ()>> {
+    let stat = fs::fstat(folder)?;
+    let hash = BuildHasherDefault::<DefaultHasher>::default();
+    let hash = hash.hash_one((stat.st_dev, stat.st_ino, name));
+    Ok(lock(&LOCKS[(hash % LOCKS.len() as u64) as usize]))
+}
+
+fn read_all(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(fs::openat(folder, name, flags, Mode::empty())?);
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn replace(
+    folder: BorrowedFd<'_>,
+    name: &OsStr,
+    old: Option<&Stat>,
+    content: &[u8],
+) -> io::Result<()> {
+    let (mut file, temporary) = Temporary::create(folder)?;
+    file.write_all(content)?;
+    if let Some(old) = old {
+        // Only a privileged process may give a file away; the others keep it as their own.
+        let owner = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+        let _ = fs::fchown(&file, Some(owner.0), Some(owner.1));
+        fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
+    }
+    file.sync_all()?;
+    temporary.rename_to(name)?;
+    sync_folder(folder)
+}
+
+/// Makes sure that a new name in a folder outlives a loss of power.
+fn sync_folder(folder: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match fs::openat(folder, ".", flags, Mode::empty()) {
+        Ok(folder) => match fs::fsync(&folder) {
+            // Not every file system knows of it.
+            Err(Errno::INVAL) => Ok(()),
+            done => Ok(done?),
+        },
+        // A folder that may be written but not read cannot be synced.
+        Err(Errno::ACCESS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A file that is removed again unless it takes its place.
+struct Temporary<'a> {
+    folder: BorrowedFd<'a>,
+    name: String,
+    placed: bool,
+}
+
+impl<'a> Temporary<'a> {
+    fn create(folder: BorrowedFd<'a>) -> io::Result<(File, Self)> {
+        const TRIES: usize = 16;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut outcome = Errno::EXIST;
+        for _ in 0..TRIES {
+            let name = temporary_name();
+            match fs::openat(folder, &name, flags, Mode::from_raw_mode(0o666)) {
+                Ok(file) => {
+                    let temporary = Self {
+                        folder,
+                        name,
+                        placed: false,
+                    };
+                    return Ok((File::from(file), temporary));
+                }
+                Err(error) => outcome = error,
+            }
+            if outcome != Errno::EXIST {
+                break;
+            }
+        }
+        Err(outcome.into())
+    }
+
+    fn rename_to(mut self, name: &OsStr) -> io::Result<()> {
+        fs::renameat(self.folder, &self.name, self.folder, name)?;
+        self.placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.placed {
+            let _ = fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}

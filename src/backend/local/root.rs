@@ -1,0 +1,193 @@
+//! The root of a workspace, and opening what lies beneath it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{self, CWD, FileType, Mode, OFlags, Stat};
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::super::failure;
+use super::beneath;
+use super::sweep::Swept;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PATH_ONLY: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
+/// A file or folder that is only looked at or worked in, not read.
+const HANDLE: OFlags = PATH_ONLY.union(OFlags::CLOEXEC);
+/// Neither a FIFO without a writer nor a terminal may hold up or take over who opens it.
+const HARMLESS: OFlags = OFlags::CLOEXEC
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+
+/// A folder that nothing opened through it can leave.
+///
+/// It is held by a handle, so that it stays the same folder when it is moved.
+#[derive(Debug)]
+pub(super) struct Root {
+    dir: OwnedFd,
+    /// As it was given, made absolute: what the agent sees.
+    shown: String,
+    /// All names by which absolute paths may begin: as given, and without symbolic links.
+    names: Vec<PathBuf>,
+    pub(super) swept: Swept,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let failed = |error: io::Error| {
+            let text = format!("workspace {path:?}: {error}");
+            Error::new(ErrorKind::Config, text).with_source(error)
+        };
+        let given = std::path::absolute(path).map_err(failed)?;
+        let real = given.canonicalize().map_err(failed)?;
+        let flags = HANDLE | OFlags::DIRECTORY;
+        let dir = fs::openat(CWD, &real, flags, Mode::empty()).map_err(|e| failed(e.into()))?;
+        let shown = given.to_str().or(real.to_str()).ok_or_else(|| {
+            let text = format!("workspace {path:?}: its path is not UTF-8");
+            Error::new(ErrorKind::Config, text)
+        })?;
+        Ok(Self {
+            dir,
+            shown: shown.to_owned(),
+            names: vec![given, real],
+            swept: Swept::default(),
+        })
+    }
+
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The path of the root without symbolic links, as it was when it was opened.
+    #[cfg(feature = "process")]
+    pub(super) fn real(&self) -> &Path {
+        &self.names[1]
+    }
+
+    pub(super) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// The path relative to the root. It may still lead out of it: only opening it tells.
+    pub(super) fn relative(&self, path: &str) -> Result<PathBuf> {
+        let rest = if path.starts_with('/') {
+            self.beneath(Path::new(path))
+                .ok_or_else(|| self.outside(path))?
+        } else {
+            path
+        };
+        Ok(PathBuf::from(if rest.is_empty() { "." } else { rest }))
+    }
+
+    /// What follows the root in an absolute path, as it was written: a slash at its end says
+    /// that a folder is meant.
+    fn beneath<'a>(&self, path: &'a Path) -> Option<&'a str> {
+        let mut names = self.names.iter();
+        let rest = names.find_map(|name| path.strip_prefix(name).ok())?;
+        let (whole, rest) = (path.to_str()?, rest.to_str()?);
+        let at = whole.rfind(rest).filter(|_| !rest.is_empty());
+        Some(at.map_or("", |at| &whole[at..]))
+    }
+
+    /// Opens a file to read it. Whatever is no file is refused.
+    pub(super) fn open_file(&self, path: &str) -> Result<(File, Stat)> {
+        let fd = self.open_beneath(path, OFlags::RDONLY | HARMLESS, Mode::empty())?;
+        self.only_file(path, fd)
+    }
+
+    /// Opens a file to add to it, and makes it if it is missing.
+    pub(super) fn open_append(&self, path: &str) -> Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | HARMLESS;
+        let fd = self.open_beneath(path, flags, Mode::from_raw_mode(0o666))?;
+        self.only_file(path, fd).map(|(file, _)| file)
+    }
+
+    /// Opens a folder to list it.
+    pub(super) fn open_folder(&self, path: &str) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | HARMLESS;
+        self.open_beneath(path, flags, Mode::empty())
+    }
+
+    /// A handle for a file or folder, to look at it or to work in it.
+    pub(super) fn open_handle(&self, path: &str) -> Result<OwnedFd> {
+        self.open_beneath(path, HANDLE, Mode::empty())
+    }
+
+    /// A handle for the folder of that path relative to the root, to work in it.
+    pub(super) fn open_parent(&self, relative: &Path) -> io::Result<OwnedFd> {
+        let relative = match relative.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => relative,
+        };
+        beneath::open(self, relative, HANDLE | OFlags::DIRECTORY, Mode::empty())
+    }
+
+    fn open_beneath(&self, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+        let relative = self.relative(path)?;
+        beneath::open(self, &relative, flags, mode).map_err(|error| self.error(path, error))
+    }
+
+    fn only_file(&self, path: &str, fd: OwnedFd) -> Result<(File, Stat)> {
+        let stat = fs::fstat(&fd).map_err(|error| self.error(path, error.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok((File::from(fd), stat)),
+            other => Err(not_a_file(path, other)),
+        }
+    }
+
+    /// The path that a symbolic link leads to, relative to the root, when it is an absolute one
+    /// beneath it.
+    pub(super) fn link_target<'a>(&self, target: &'a Path) -> Option<&'a Path> {
+        let climbs = target.components().any(|part| part == Component::ParentDir);
+        let mut names = self.names.iter();
+        let rest = names.find_map(|name| target.strip_prefix(name).ok())?;
+        (!climbs).then_some(rest)
+    }
+
+    /// What went wrong with a path, in words.
+    pub(super) fn error(&self, path: &str, error: io::Error) -> Error {
+        let what = match error.kind() {
+            // What leaves the root is told by the error of a link across file systems.
+            io::ErrorKind::CrossesDevices => return self.outside(path),
+            io::ErrorKind::NotFound => "does not exist".to_owned(),
+            io::ErrorKind::IsADirectory => "is a folder".to_owned(),
+            io::ErrorKind::NotADirectory => "is a file, or lies beneath one".to_owned(),
+            // A FIFO or socket was opened for writing.
+            _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+                return not_a_file(path, FileType::Fifo);
+            }
+            _ => {
+                let text = format!("{path:?}: {error}");
+                return Error::new(ErrorKind::Io, text).with_source(error);
+            }
+        };
+        Error::new(ErrorKind::Io, format!("{path:?} {what}")).with_source(error)
+    }
+
+    pub(super) fn outside(&self, path: &str) -> Error {
+        failure::outside(path, &self.shown)
+    }
+}
+
+/// The error for what is there, but is no file.
+pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
+    let (kind, what) = match kind {
+        FileType::Directory => (io::ErrorKind::IsADirectory, "is a folder"),
+        FileType::Fifo => (
+            io::ErrorKind::InvalidInput,
+            "is a FIFO or socket, not a file",
+        ),
+        FileType::Socket => (io::ErrorKind::InvalidInput, "is a socket, not a file"),
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            (io::ErrorKind::InvalidInput, "is a device, not a file")
+        }
+        _ => (io::ErrorKind::InvalidInput, "is not a regular file"),
+    };
+    failure::failed(kind, path, what)
+}

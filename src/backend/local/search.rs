@@ -1,0 +1,110 @@
+//! Searching beneath a root.
+//!
+//! Every folder and every file is opened beneath the root again, and so are the ignore files:
+//! the tree may change while it is walked, and what it holds is not to be trusted.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::util::Cancellation;
+
+use super::super::entry::{DirEntry, EntryKind};
+use super::super::failure::is_not_found;
+use super::super::search::{
+    GlobMatches, GlobQuery, GrepMatches, GrepQuery, Haystack, Rules, Search, Want, above, join,
+};
+use super::blocking::blocking;
+use super::root::Root;
+
+pub(super) async fn glob(root: Arc<Root>, query: GlobQuery) -> Result<GlobMatches> {
+    let cancellation = Cancellation::default();
+    let _over = cancellation.guard();
+    blocking(move || glob_now(&root, &query, &cancellation)).await
+}
+
+pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatches> {
+    let cancellation = Cancellation::default();
+    let _over = cancellation.guard();
+    blocking(move || grep_now(&root, &query, &cancellation)).await
+}
+
+fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
+    let mut search = Search::glob(query, root.shown())?;
+    let base = search.base().to_owned();
+    match root.list(&base, false) {
+        Ok(entries) => enter(root, &mut search, base, entries),
+        Err(error) if is_not_found(&error) && search.base_may_be_missing() => {}
+        Err(error) => return Err(error),
+    }
+    while let Some(path) = search.next() {
+        if over.is_cancelled() {
+            search.truncate();
+            break;
+        }
+        add(root, &mut search, path);
+    }
+    Ok(search.finish())
+}
+
+fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepMatches> {
+    let mut search = Search::grep(query, root.shown())?;
+    let base = search.base().to_owned();
+    if root.stat(&base)?.kind == EntryKind::Dir {
+        let entries = root.list(&base, false)?;
+        enter(root, &mut search, base, entries);
+    } else {
+        let (file, _) = root.open_file(&base)?;
+        search.file(base, Haystack::File(&file));
+    }
+    while let Some(want) = search.next() {
+        if over.is_cancelled() {
+            search.truncate();
+            break;
+        }
+        match want {
+            Want::Folder(path) => add(root, &mut search, path),
+            Want::File(path) => {
+                let opened = root.open_file(&path);
+                let haystack = match &opened {
+                    Ok((file, _)) => Haystack::File(file),
+                    Err(_) => Haystack::Unreadable,
+                };
+                if !search.file(path, haystack) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(search.finish())
+}
+
+/// Enters the first folder, with the rules of those above it.
+fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirEntry>) {
+    for dir in above(&base) {
+        if let Ok(entries) = root.list(dir, false) {
+            search.above(rules(root, dir, &entries));
+        }
+    }
+    let rules = rules(root, &base, &entries);
+    search.folder(base, entries, rules);
+}
+
+fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
+    match root.list(&path, false) {
+        Ok(entries) => {
+            let rules = rules(root, &path, &entries);
+            search.folder(path, entries, rules);
+        }
+        Err(_) => search.truncate(),
+    }
+}
+
+fn rules(root: &Root, dir: &str, entries: &[DirEntry]) -> Rules {
+    let contents = Rules::files(entries).filter_map(|file| {
+        let path = join(dir, file);
+        // A file of rules that cannot be read rules nothing, as with git.
+        root.read_range(&path, 0, Rules::MAX_BYTES).ok()
+    });
+    let contents: Vec<_> = contents.collect();
+    Rules::parse(dir, contents.iter().map(|content| &content[..]))
+}

@@ -1,0 +1,77 @@
+//! Removing what a crash left behind.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+
+use crate::util::sync::lock;
+
+const PREFIX: &str = ".agentcore-";
+const SUFFIX: &str = ".tmp";
+/// A younger file may be a write under way, of another process too.
+const AGE: Duration = Duration::from_secs(60 * 60);
+/// Folders beyond so many are swept again.
+const MAX_REMEMBERED: usize = 4_096;
+
+/// The folders that were swept.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<HashSet<u64>>);
+
+/// A name for a file that is to take the place of another.
+pub(super) fn temporary_name() -> String {
+    format!("{PREFIX}{:016x}{SUFFIX}", fastrand::u64(..))
+}
+
+impl Swept {
+    /// Whether the folder has not been swept yet; from now on it has.
+    fn is_news(&self, folder: &OwnedFd) -> bool {
+        let Ok(stat) = fs::fstat(folder) else {
+            return false;
+        };
+        let mut swept = lock(&self.0);
+        if swept.len() >= MAX_REMEMBERED {
+            swept.clear();
+        }
+        let hash = BuildHasherDefault::<DefaultHasher>::default();
+        swept.insert(hash.hash_one((stat.st_dev, stat.st_ino)))
+    }
+}
+
+/// Removes the files of writes that never ended, once for each folder. It is a courtesy: nothing
+/// depends on whether it succeeds.
+pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
+    if !swept.is_news(folder) {
+        return;
+    }
+    // The handle is one to work in, not to read.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = fs::openat(folder, ".", flags, Mode::empty());
+    let Ok(entries) = opened.and_then(Dir::new) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name
+            .to_str()
+            .is_ok_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_ours && is_old(folder, name) {
+            let _ = fs::unlinkat(folder, name, AtFlags::empty());
+        }
+    }
+}
+
+fn is_old(folder: &OwnedFd, name: &std::ffi::CStr) -> bool {
+    let Ok(stat) = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or(u64::MAX);
+    let changed = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && changed
+            .and_then(|changed| SystemTime::now().duration_since(changed).ok())
+            .is_some_and(|age| age > AGE)
+}

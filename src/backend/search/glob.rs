@@ -1,0 +1,111 @@
+//! Searching for paths.
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::overrides::Override;
+use ignore::types::Types;
+
+use crate::error::Result;
+
+use super::drive::invalid;
+use super::query::{GlobMatches, GlobQuery};
+use super::walk::Filter;
+
+/// A [`GlobQuery`] taken apart.
+#[derive(Debug)]
+pub(in super::super) struct Globber {
+    /// The folder to search: that of the query and the literal start of the pattern.
+    pub(super) base: String,
+    /// Whether it is no error when that folder is missing, for the pattern names a part of it.
+    pub(super) base_may_be_missing: bool,
+    matcher: GlobMatcher,
+    hidden: bool,
+    any_depth: bool,
+    limit: usize,
+    found: GlobMatches,
+}
+
+impl Globber {
+    pub(super) fn new(query: &GlobQuery, root: &str) -> Result<Self> {
+        let absolute = query.pattern.starts_with('/');
+        let pattern = match relative(&query.pattern, root) {
+            Some(pattern) => pattern,
+            None => return Err(super::super::failure::outside(&query.pattern, root)),
+        };
+        let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+        let Some(last) = parts.len().checked_sub(1) else {
+            return Err(invalid("the pattern is empty"));
+        };
+        let literal = parts[..last]
+            .iter()
+            .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+        let literal = literal.count();
+        let within = match &query.path {
+            Some(path) if !absolute => {
+                relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?
+            }
+            _ => "",
+        };
+        let mut base: Vec<&str> = within.split('/').collect();
+        base.extend(&parts[..literal]);
+        base.retain(|part| !part.is_empty() && *part != ".");
+        let rest = &parts[literal..];
+        let glob = GlobBuilder::new(&rest.join("/"))
+            .literal_separator(true)
+            .build()
+            .map_err(|error| invalid(error.to_string()))?;
+        Ok(Self {
+            base: base.join("/"),
+            base_may_be_missing: literal > 0,
+            matcher: glob.compile_matcher(),
+            hidden: rest.iter().any(|part| part.starts_with('.')),
+            any_depth: query.any_depth && parts.len() == 1,
+            limit: query.limit,
+            found: GlobMatches::default(),
+        })
+    }
+
+    pub(super) fn filter(&self) -> Filter {
+        Filter {
+            hidden: self.hidden,
+            overrides: Override::empty(),
+            types: Types::empty(),
+        }
+    }
+
+    /// Takes a file; false when no more are wanted.
+    pub(super) fn file(&mut self, path: String) -> bool {
+        let beneath = match self.base.as_str() {
+            "" => &path,
+            base => path[base.len()..].trim_start_matches('/'),
+        };
+        let matched = if self.any_depth {
+            let name = beneath.rsplit('/').next().unwrap_or(beneath);
+            self.matcher.is_match(name)
+        } else {
+            self.matcher.is_match(beneath)
+        };
+        if !matched {
+            return true;
+        }
+        if self.found.files.len() == self.limit {
+            self.found.truncated = true;
+            return false;
+        }
+        self.found.files.push(path);
+        true
+    }
+
+    pub(super) fn finish(mut self, truncated: bool) -> GlobMatches {
+        self.found.truncated |= truncated;
+        self.found
+    }
+}
+
+/// The path without the root in front, if it is not an absolute one elsewhere.
+pub(super) fn relative<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+    if !path.starts_with('/') {
+        return Some(path);
+    }
+    let rest = path.strip_prefix(root.trim_end_matches('/'))?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
+}

@@ -1,0 +1,148 @@
+//! Searching in contents.
+
+use std::fs::File;
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
+use ignore::overrides::OverrideBuilder;
+use ignore::types::TypesBuilder;
+
+use crate::error::Result;
+
+use super::drive::{Haystack, invalid};
+use super::glob::relative;
+use super::query::{GrepFile, GrepMatches, GrepMode, GrepQuery};
+use super::rules::absolute;
+use super::sink::Lines;
+use super::walk::Filter;
+
+/// What is read of a file at once: a longer line, or a longer file when matches may span lines,
+/// is skipped.
+const MAX_HEAP: usize = 64 * 1024 * 1024;
+/// The largest program a pattern may compile to.
+const MAX_REGEX: usize = 10 * 1024 * 1024;
+
+/// A [`GrepQuery`] made ready.
+#[derive(Debug)]
+pub(in super::super) struct Grepper {
+    pub(super) base: String,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    glob: Option<String>,
+    file_type: Option<String>,
+    mode: GrepMode,
+    room: usize,
+    found: GrepMatches,
+}
+
+impl Grepper {
+    pub(super) fn new(query: &GrepQuery, root: &str) -> Result<Self> {
+        let path = query.path.as_deref().unwrap_or("");
+        let base =
+            relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?;
+        let mut base: Vec<&str> = base.split('/').collect();
+        base.retain(|part| !part.is_empty() && *part != ".");
+        let mut builder = RegexMatcherBuilder::new();
+        builder
+            .multi_line(true)
+            .case_insensitive(query.ignore_case)
+            .dot_matches_new_line(query.multiline)
+            .size_limit(MAX_REGEX);
+        if !query.multiline {
+            builder.line_terminator(Some(b'\n'));
+        }
+        let matcher = builder
+            .build(&query.pattern)
+            .map_err(|error| invalid(error.to_string()))?;
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .multi_line(query.multiline)
+            .before_context(query.before)
+            .after_context(query.after)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_HEAP))
+            .memory_map(MmapChoice::never())
+            .build();
+        Ok(Self {
+            base: base.join("/"),
+            matcher,
+            searcher,
+            glob: query.glob.clone(),
+            file_type: query.file_type.clone(),
+            mode: query.mode,
+            room: query.limit,
+            found: GrepMatches::default(),
+        })
+    }
+
+    pub(super) fn filter(&self) -> Result<Filter> {
+        let mut overrides = OverrideBuilder::new(absolute(&self.base));
+        if let Some(glob) = &self.glob {
+            overrides
+                .add(glob)
+                .map_err(|error| invalid(error.to_string()))?;
+        }
+        let mut types = TypesBuilder::new();
+        types.add_defaults();
+        if let Some(name) = &self.file_type {
+            types.select(name);
+        }
+        Ok(Filter {
+            hidden: false,
+            overrides: overrides
+                .build()
+                .map_err(|error| invalid(error.to_string()))?,
+            types: types.build().map_err(|error| invalid(error.to_string()))?,
+        })
+    }
+
+    /// Searches a file; false when no more are wanted.
+    pub(super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
+        let mut file = GrepFile {
+            path,
+            ..GrepFile::default()
+        };
+        let mut lines = Lines::new(&mut file, self.mode, self.room);
+        let outcome = match content {
+            Haystack::File(content) => self.search_file(content, &mut lines),
+            Haystack::Bytes(content) => {
+                self.searcher
+                    .search_slice(&self.matcher, content, &mut lines)
+            }
+            Haystack::Unreadable => {
+                self.found.skipped += 1;
+                return true;
+            }
+        };
+        let (overflowed, binary) = (lines.overflowed, lines.binary);
+        if outcome.is_err() {
+            self.found.skipped += 1;
+        }
+        // What stands before the first NUL byte of a file is no text either.
+        if binary || file.count == 0 {
+            return true;
+        }
+        if self.mode == GrepMode::Lines {
+            self.room -= file.lines.len().min(self.room);
+        } else if self.room == 0 {
+            self.found.truncated = true;
+            return false;
+        } else {
+            self.room -= 1;
+        }
+        if !file.lines.is_empty() || self.mode != GrepMode::Lines {
+            self.found.files.push(file);
+        }
+        self.found.truncated |= overflowed;
+        !overflowed
+    }
+
+    fn search_file(&mut self, file: &File, lines: &mut Lines<'_>) -> Result<(), std::io::Error> {
+        self.searcher.search_file(&self.matcher, file, lines)
+    }
+
+    pub(super) fn finish(mut self, truncated: bool) -> GrepMatches {
+        self.found.truncated |= truncated;
+        self.found
+    }
+}

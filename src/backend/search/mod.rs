@@ -1,0 +1,21 @@
+//! Finding files by path and by content, with ripgrep's libraries.
+//!
+//! The search itself does no input or output: a driver gives it listings and contents as it asks
+//! for them. So the same search runs over a folder of the machine and over any other backend.
+
+mod drive;
+mod glob;
+mod grep;
+mod query;
+mod rules;
+mod sink;
+mod walk;
+
+#[cfg(all(feature = "fs", unix))]
+pub(super) use drive::{Haystack, Search, Want, above};
+pub(super) use drive::{glob_through, grep_through};
+pub use query::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};
+#[cfg(all(feature = "fs", unix))]
+pub(super) use rules::Rules;
+#[cfg(all(feature = "fs", unix))]
+pub(super) use walk::join;

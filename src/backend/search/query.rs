@@ -1,0 +1,212 @@
+//! What to search for, and what was found.
+
+/// The files whose path matches a pattern.
+///
+/// `?`, `*`, `[a-z]` and `{a,b}` stand for parts of one name, `**` for any number of folders, none
+/// among them. What `.gitignore`, `.ignore` and `.git/info/exclude` beneath the root exclude is
+/// left out, and so are hidden files, unless the pattern names them: the literal folders a pattern
+/// begins with are searched always, and a part that begins with a dot finds hidden names.
+/// Symbolic links are not followed.
+///
+/// ```
+/// use agentcore::backend::{Backend, GlobQuery, MemoryBackend};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let backend = MemoryBackend::new();
+/// for path in ["lib.rs", "a/b/mod.rs", "a/notes.md"] {
+///     backend.write(path, b"").await?;
+/// }
+/// let found = backend.glob(GlobQuery::new("**/*.rs")).await?;
+/// assert_eq!(found.files, ["a/b/mod.rs", "lib.rs"]);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GlobQuery {
+    /// The pattern, matched against paths relative to `path`; an absolute one lies beneath the
+    /// root.
+    pub pattern: String,
+    /// The folder to search; `None` means the root.
+    pub path: Option<String>,
+    /// Whether a pattern without a slash is matched against names in folders beneath, too.
+    pub any_depth: bool,
+    /// How many files to return at most.
+    pub limit: usize,
+}
+
+impl GlobQuery {
+    /// A search of the whole workspace for at most 1,000 files.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            path: None,
+            any_depth: false,
+            limit: 1_000,
+        }
+    }
+
+    /// The same search in one folder.
+    #[must_use]
+    pub fn within(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// The same search, names matched at any depth.
+    #[must_use]
+    pub fn any_depth(mut self) -> Self {
+        self.any_depth = true;
+        self
+    }
+
+    /// The same search with another limit.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+/// What a [`GlobQuery`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GlobMatches {
+    /// Paths relative to the root, sorted by their bytes.
+    pub files: Vec<String>,
+    /// Whether there may be more.
+    pub truncated: bool,
+}
+
+/// The lines that match a regular expression, in the syntax of the regex crate.
+///
+/// Which files are searched is as in [`GlobQuery`]; binary files, that is those with a NUL byte,
+/// are left out. A file that is named as `path` is searched always.
+///
+/// ```
+/// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let backend = MemoryBackend::new();
+/// backend.write("a.txt", b"one foo\ntwo bar\nthree foo\n").await?;
+/// let found = backend.grep(GrepQuery::new("foo$")).await?;
+/// let numbers: Vec<u64> = found.files[0].lines.iter().map(|line| line.number).collect();
+/// assert_eq!(numbers, [1, 3]);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GrepQuery {
+    /// The regular expression.
+    pub pattern: String,
+    /// The file or folder to search; `None` means the root.
+    pub path: Option<String>,
+    /// A pattern files must match, as in a `.gitignore`: without a slash it is matched at any
+    /// depth, with `!` in front it excludes.
+    pub glob: Option<String>,
+    /// The name of a kind of files ripgrep knows, such as `rust` or `py`.
+    pub file_type: Option<String>,
+    /// Whether case does not matter.
+    pub ignore_case: bool,
+    /// Whether a match may span lines, and `.` matches a line's end.
+    pub multiline: bool,
+    /// How many lines to show before each match.
+    pub before: usize,
+    /// How many lines to show after each match.
+    pub after: usize,
+    /// What is wanted of each file.
+    pub mode: GrepMode,
+    /// How many lines, or files when no lines are wanted, to return at most.
+    pub limit: usize,
+}
+
+impl GrepQuery {
+    /// A search of the whole workspace for at most 1,000 lines.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            path: None,
+            glob: None,
+            file_type: None,
+            ignore_case: false,
+            multiline: false,
+            before: 0,
+            after: 0,
+            mode: GrepMode::Lines,
+            limit: 1_000,
+        }
+    }
+
+    /// The same search in one file or folder.
+    #[must_use]
+    pub fn within(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// The same search, for something else of each file.
+    #[must_use]
+    pub fn with_mode(mut self, mode: GrepMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The same search with another limit.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+/// What a [`GrepQuery`] returns of each file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GrepMode {
+    /// The lines.
+    #[default]
+    Lines,
+    /// Only that there is one.
+    Files,
+    /// How many match.
+    Count,
+}
+
+/// What a [`GrepQuery`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GrepMatches {
+    /// The files with a match, sorted by the bytes of their path.
+    pub files: Vec<GrepFile>,
+    /// Whether there may be more.
+    pub truncated: bool,
+    /// How many files could not be searched, because they cannot be read or have a line that is
+    /// too long to look at.
+    pub skipped: usize,
+}
+
+/// A file with a match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GrepFile {
+    /// Its path relative to the root.
+    pub path: String,
+    /// How many lines match, as far as was counted; 1 in [`GrepMode::Files`].
+    pub count: u64,
+    /// The lines, in [`GrepMode::Lines`].
+    pub lines: Vec<GrepLine>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GrepLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its text without the line's end; invalid UTF-8 as `\u{FFFD}`, a long line cut.
+    pub text: String,
+    /// Whether it matches, or stands near one that does.
+    pub is_match: bool,
+}

@@ -1,0 +1,94 @@
+//! Taking lines from the searcher.
+
+use std::io;
+
+use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
+
+use crate::util::text;
+
+use super::query::{GrepFile, GrepLine, GrepMode};
+
+/// A longer line is cut.
+const MAX_LINE_CHARS: usize = 2_000;
+
+/// The lines of one file.
+pub(super) struct Lines<'a> {
+    file: &'a mut GrepFile,
+    mode: GrepMode,
+    room: usize,
+    /// Whether a line was left out for want of room.
+    pub(super) overflowed: bool,
+    /// Whether the file turned out to be binary.
+    pub(super) binary: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(file: &'a mut GrepFile, mode: GrepMode, room: usize) -> Self {
+        Self {
+            file,
+            mode,
+            room,
+            overflowed: false,
+            binary: false,
+        }
+    }
+
+    fn push(&mut self, number: u64, line: &[u8], is_match: bool) -> bool {
+        if self.file.lines.len() >= self.room {
+            self.overflowed = true;
+            return false;
+        }
+        self.file.lines.push(GrepLine {
+            number,
+            text: line_text(line),
+            is_match,
+        });
+        true
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let first = found.line_number().unwrap_or_default();
+        for (number, line) in (first..).zip(found.lines()) {
+            if self.mode == GrepMode::Lines && !self.push(number, line, true) {
+                return Ok(false);
+            }
+            self.file.count += 1;
+            if self.mode == GrepMode::Files {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let number = context.line_number().unwrap_or_default();
+        Ok(self.mode != GrepMode::Lines || self.push(number, context.bytes(), false))
+    }
+
+    fn binary_data(&mut self, _searcher: &Searcher, _offset: u64) -> io::Result<bool> {
+        self.binary = true;
+        Ok(false)
+    }
+
+    fn finish(&mut self, _searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.binary |= finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+fn line_text(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // A character takes four bytes at most: no need to decode the whole of a very long line.
+    let (near, far) = line.split_at(line.len().min(MAX_LINE_CHARS * 4));
+    let near = String::from_utf8_lossy(near);
+    let (kept, cut) = text::head(&near, MAX_LINE_CHARS);
+    match cut + far.len() {
+        0 => kept.to_owned(),
+        _ => format!("{kept}... (line of {} bytes cut)", line.len()),
+    }
+}

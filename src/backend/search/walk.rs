@@ -1,0 +1,146 @@
+//! The order in which a tree is searched, and what is left out of it.
+
+use std::cmp::Reverse;
+
+use ignore::Match;
+use ignore::overrides::Override;
+use ignore::types::Types;
+
+use super::super::entry::{DirEntry, EntryKind};
+use super::rules::{Rules, absolute};
+
+/// More entries than this are not looked at.
+const MAX_ENTRIES: usize = 2_000_000;
+/// Folders deeper than this are not entered.
+const MAX_DEPTH: usize = 512;
+
+/// A walk through a tree of files, sorted by the bytes of their paths.
+#[derive(Debug)]
+pub(super) struct Walk {
+    above: Vec<Rules>,
+    folders: Vec<Folder>,
+    filter: Filter,
+    visited: usize,
+    truncated: bool,
+}
+
+/// Which files count.
+#[derive(Debug)]
+pub(super) struct Filter {
+    pub(super) hidden: bool,
+    pub(super) overrides: Override,
+    pub(super) types: Types,
+}
+
+#[derive(Debug)]
+struct Folder {
+    path: String,
+    rules: Rules,
+    /// In reverse, so that the next one is the last.
+    entries: Vec<DirEntry>,
+}
+
+pub(super) enum Step {
+    /// The folder's entries are needed: [`Walk::enter`] it, or do not.
+    Folder(String),
+    File(String),
+}
+
+impl Walk {
+    pub(super) fn new(filter: Filter) -> Self {
+        Self {
+            above: Vec::new(),
+            folders: Vec::new(),
+            filter,
+            visited: 0,
+            truncated: false,
+        }
+    }
+
+    /// Adds the rules of a folder above the first one entered; the outermost comes first.
+    pub(super) fn above(&mut self, rules: Rules) {
+        self.above.push(rules);
+    }
+
+    pub(super) fn enter(&mut self, path: String, mut entries: Vec<DirEntry>, rules: Rules) {
+        // A folder's files come with its name and a slash before them: so it is sorted.
+        entries.sort_by_cached_key(|entry| Reverse(path_bytes(entry)));
+        self.folders.push(Folder {
+            path,
+            rules,
+            entries,
+        });
+    }
+
+    /// Notes that something was left out that should have been looked at.
+    pub(super) fn truncate(&mut self) {
+        self.truncated = true;
+    }
+
+    pub(super) fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    pub(super) fn next(&mut self) -> Option<Step> {
+        loop {
+            let depth = self.folders.len();
+            let folder = self.folders.last_mut()?;
+            let Some(entry) = folder.entries.pop() else {
+                self.folders.pop();
+                continue;
+            };
+            self.visited += 1;
+            if self.visited > MAX_ENTRIES {
+                self.truncated = true;
+                return None;
+            }
+            let path = join(&folder.path, &entry.name);
+            match entry.kind {
+                EntryKind::Dir if !self.is_wanted(&path, &entry.name, true) => {}
+                EntryKind::Dir if depth >= MAX_DEPTH => self.truncated = true,
+                EntryKind::Dir => return Some(Step::Folder(path)),
+                EntryKind::File if self.is_wanted(&path, &entry.name, false) => {
+                    return Some(Step::File(path));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_wanted(&self, path: &str, name: &str, is_dir: bool) -> bool {
+        match self.filter.overrides.matched(absolute(path), is_dir) {
+            Match::Ignore(_) => return false,
+            Match::Whitelist(_) => return self.is_of_type(path, is_dir),
+            Match::None => {}
+        }
+        let folders = self.folders.iter().rev().map(|folder| &folder.rules);
+        let ignored = folders
+            .chain(self.above.iter().rev())
+            .find_map(|rules| rules.is_ignored(path, is_dir));
+        let shown = match ignored {
+            Some(ignored) => !ignored,
+            None => (self.filter.hidden && name != ".git") || !name.starts_with('.'),
+        };
+        shown && self.is_of_type(path, is_dir)
+    }
+
+    fn is_of_type(&self, path: &str, is_dir: bool) -> bool {
+        !self
+            .filter
+            .types
+            .matched(absolute(path), is_dir)
+            .is_ignore()
+    }
+}
+
+fn path_bytes(entry: &DirEntry) -> Vec<u8> {
+    let slash = (entry.kind == EntryKind::Dir).then_some(b'/');
+    entry.name.bytes().chain(slash).collect()
+}
+
+pub(in super::super) fn join(dir: &str, name: &str) -> String {
+    match dir {
+        "" => name.to_owned(),
+        dir => format!("{dir}/{name}"),
+    }
+}

@@ -1,0 +1,384 @@
+//! The contract of [`Backend`].
+
+use std::fmt::Debug;
+use std::io;
+
+use futures::future::join_all;
+
+use crate::backend::{Backend, Command, ContentHash, DirEntry, EntryKind};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Holds a [`Backend`] against its contract: what is written is read again, whole or in parts;
+/// no path leaves the root; what is missing, a folder or a file in the way is told apart; a file
+/// that has changed is not overwritten by who did not see it; folders list what is in them;
+/// searches find what they should; commands, where there are any, give what they wrote.
+///
+/// `make` returns a backend over a fresh, empty workspace for each check.
+///
+/// # Errors
+///
+/// [`ErrorKind::Other`] with one line for each check that failed.
+///
+/// ```
+/// use agentcore::backend::MemoryBackend;
+/// use agentcore::testing::conformance;
+///
+/// # let run = async {
+/// conformance::backend(MemoryBackend::new).await
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+pub async fn backend<B: Backend>(make: impl Fn() -> B) -> Result<()> {
+    let mut failures = Vec::new();
+    let mut check = |name: &str, outcome: Result<()>| {
+        if let Err(error) = outcome {
+            failures.push(format!("{name}: {error}"));
+        }
+    };
+    check("writing and reading", round_trip(&make()).await);
+    check("reading parts", parts(&make()).await);
+    check("paths", spellings(&make()).await);
+    check("paths that leave the root", escapes(&make()).await);
+    check("what is missing", missing(&make()).await);
+    check("folders and files", kinds(&make()).await);
+    check("appending", appending(&make()).await);
+    check("changes in between", conflicts(&make()).await);
+    check("writers side by side", side_by_side(&make()).await);
+    check("listing", listing(&make()).await);
+    check("removing", removing(&make()).await);
+    #[cfg(feature = "search")]
+    check("searching", search::check(&make()).await);
+    check("commands", commands(&make()).await);
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(wrong(failures.join("\n")))
+}
+
+fn wrong(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Other, text)
+}
+
+fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(wrong(format!("{what}: {found:?} instead of {expected:?}")))
+}
+
+/// Holds an outcome that must be an error of file input or output.
+fn fails<T: Debug>(what: &str, outcome: Result<T>, kinds: &[io::ErrorKind]) -> Result<()> {
+    let error = match outcome {
+        Ok(value) => return Err(wrong(format!("{what}: {value:?} instead of an error"))),
+        Err(error) => error,
+    };
+    let source = std::error::Error::source(&error);
+    let found = source.and_then(|source| Some(source.downcast_ref::<io::Error>()?.kind()));
+    match found {
+        Some(kind) if error.kind() == ErrorKind::Io && kinds.contains(&kind) => Ok(()),
+        _ => Err(wrong(format!("{what}: {error:?} instead of {kinds:?}"))),
+    }
+}
+
+async fn round_trip(backend: &impl Backend) -> Result<()> {
+    let binary: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    for content in [&b""[..], b"text\r\nwithout an end", &binary] {
+        backend.write("a/b/c.bin", content).await?;
+        same(
+            "content",
+            &backend.read("a/b/c.bin").await?[..].len(),
+            &content.len(),
+        )?;
+        if backend.read("a/b/c.bin").await? != content {
+            return Err(wrong("other bytes came back"));
+        }
+        let metadata = backend.stat("a/b/c.bin").await?;
+        same("kind", &metadata.kind, &EntryKind::File)?;
+        same("size", &metadata.size, &(content.len() as u64))?;
+    }
+    Ok(())
+}
+
+async fn parts(backend: &impl Backend) -> Result<()> {
+    backend.write("a", b"0123456789").await?;
+    for (offset, len, expected) in [
+        (0, 4, "0123"),
+        (4, 4, "4567"),
+        (8, 4, "89"),
+        (10, 4, ""),
+        (u64::MAX / 2, 4, ""),
+        (3, 0, ""),
+    ] {
+        let part = backend.read_range("a", offset, len).await?;
+        same("part", &&part[..], &expected.as_bytes())?;
+    }
+    fails(
+        "a part of nothing",
+        backend.read_range("b", 0, 1).await,
+        &[io::ErrorKind::NotFound],
+    )
+}
+
+async fn spellings(backend: &impl Backend) -> Result<()> {
+    backend.write("a/b.txt", b"1").await?;
+    backend.write("with space/\u{e4}\n'\"$.txt", b"1").await?;
+    let absolute = format!("{}/a/b.txt", backend.root());
+    for path in [
+        "./a/b.txt",
+        "a//b.txt",
+        "a/./b.txt",
+        "a/../a/b.txt",
+        &absolute,
+    ] {
+        same(path, &&backend.read(path).await?[..], &&b"1"[..])?;
+    }
+    backend.read("with space/\u{e4}\n'\"$.txt").await?;
+    for path in ["", ".", backend.root()] {
+        same(path, &backend.stat(path).await?.kind, &EntryKind::Dir)?;
+    }
+    Ok(())
+}
+
+async fn escapes(backend: &impl Backend) -> Result<()> {
+    backend.write("a/b.txt", b"1").await?;
+    let root = backend.root();
+    let paths = [
+        "..".to_owned(),
+        "../x".to_owned(),
+        "a/../../x".to_owned(),
+        "/etc/passwd".to_owned(),
+        "/dev/zero".to_owned(),
+        format!("{root}/../x"),
+        format!("{root}x/y"),
+    ];
+    for path in &paths {
+        let outcomes = [
+            backend.read(path).await.err(),
+            backend.read_range(path, 0, 1).await.err(),
+            backend.write(path, b"x").await.err(),
+            backend.append(path, b"x").await.err(),
+            backend
+                .write_if_unchanged(path, ContentHash::of(b""), b"x")
+                .await
+                .err(),
+            backend.stat(path).await.err(),
+            backend.exists(path).await.err(),
+            backend.list(path).await.err(),
+            backend.remove(path).await.err(),
+        ];
+        for (number, error) in outcomes.into_iter().enumerate() {
+            let kind = error.as_ref().map(Error::kind);
+            same(
+                &format!("{path}, method {number}"),
+                &kind,
+                &Some(ErrorKind::PermissionDenied),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+async fn missing(backend: &impl Backend) -> Result<()> {
+    let kinds = &[io::ErrorKind::NotFound];
+    fails("read", backend.read("a").await, kinds)?;
+    fails("read beneath", backend.read("a/b").await, kinds)?;
+    fails("stat", backend.stat("a").await, kinds)?;
+    fails("list", backend.list("a").await, kinds)?;
+    fails("remove", backend.remove("a").await, kinds)?;
+    same("exists", &backend.exists("a/b").await?, &false)
+}
+
+async fn kinds(backend: &impl Backend) -> Result<()> {
+    backend.write("a/b", b"1").await?;
+    let folder = &[io::ErrorKind::IsADirectory];
+    let file = &[io::ErrorKind::NotADirectory];
+    fails("reading a folder", backend.read("a").await, folder)?;
+    fails("writing a folder", backend.write("a", b"").await, folder)?;
+    fails("writing the root", backend.write("", b"").await, folder)?;
+    fails("removing a folder", backend.remove("a").await, folder)?;
+    fails("listing a file", backend.list("a/b").await, file)?;
+    fails(
+        "writing beneath a file",
+        backend.write("a/b/c", b"").await,
+        file,
+    )?;
+    same("the file", &&backend.read("a/b").await?[..], &&b"1"[..])
+}
+
+async fn appending(backend: &impl Backend) -> Result<()> {
+    backend.append("a/b", b"one\n").await?;
+    backend.append("a/b", b"two").await?;
+    same(
+        "content",
+        &&backend.read("a/b").await?[..],
+        &&b"one\ntwo"[..],
+    )
+}
+
+async fn conflicts(backend: &impl Backend) -> Result<()> {
+    backend.write("a", b"one").await?;
+    let seen = ContentHash::of(b"one");
+    backend.write_if_unchanged("a", seen, b"two").await?;
+    let late = backend.write_if_unchanged("a", seen, b"three").await;
+    same(
+        "kind",
+        &late.err().map(|e| e.kind()),
+        &Some(ErrorKind::Conflict),
+    )?;
+    same("content", &&backend.read("a").await?[..], &&b"two"[..])?;
+    let gone = backend.write_if_unchanged("b", seen, b"three").await;
+    fails("of a missing file", gone, &[io::ErrorKind::NotFound])?;
+    same("exists", &backend.exists("b").await?, &false)
+}
+
+async fn side_by_side(backend: &impl Backend) -> Result<()> {
+    backend.write("a", b"one").await?;
+    let seen = ContentHash::of(b"one");
+    let writers = (0..8_u8).map(|number| async move {
+        let content = [number];
+        backend.write_if_unchanged("a", seen, &content).await
+    });
+    let won = join_all(writers).await.iter().filter(|o| o.is_ok()).count();
+    same("writers that won", &won, &1)
+}
+
+async fn listing(backend: &impl Backend) -> Result<()> {
+    same("an empty workspace", &backend.list("").await?, &Vec::new())?;
+    for path in ["b/one", "b/two/three", "a.txt", "ba"] {
+        backend.write(path, b"12").await?;
+    }
+    let mut entries = backend.list("").await?;
+    // How large a folder is, nobody promises.
+    for entry in &mut entries {
+        if entry.kind == EntryKind::Dir {
+            entry.size = 0;
+        }
+    }
+    let expected = vec![
+        DirEntry::new("a.txt", EntryKind::File, 2),
+        DirEntry::new("b", EntryKind::Dir, 0),
+        DirEntry::new("ba", EntryKind::File, 2),
+    ];
+    same("the root", &entries, &expected)?;
+    let names: Vec<String> = backend
+        .list("b/")
+        .await?
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    same(
+        "a folder",
+        &names,
+        &vec!["one".to_owned(), "two".to_owned()],
+    )
+}
+
+async fn removing(backend: &impl Backend) -> Result<()> {
+    backend.write("a", b"1").await?;
+    backend.remove("a").await?;
+    same("exists", &backend.exists("a").await?, &false)
+}
+
+#[cfg(feature = "search")]
+mod search {
+    use super::{Backend, ErrorKind, Result, fails, io, same};
+    use crate::backend::{GlobQuery, GrepMode, GrepQuery};
+
+    pub(super) async fn check(backend: &impl Backend) -> Result<()> {
+        for (path, content) in [
+            ("lib.rs", "fn one() {}\nfn two() {}\n"),
+            ("a/b/deep.rs", "// one\n"),
+            ("a.txt", "ONE\r\ntwo\r\n"),
+            ("out/made.rs", "fn one() {}\n"),
+            (".hidden/x.rs", "one\n"),
+            (".gitignore", "out/\n"),
+            ("nul.rs", "one\0two\n"),
+        ] {
+            backend.write(path, content.as_bytes()).await?;
+        }
+        for (pattern, expected) in [
+            ("**/*.rs", &["a/b/deep.rs", "lib.rs", "nul.rs"][..]),
+            ("*.rs", &["lib.rs", "nul.rs"]),
+            ("a/**", &["a/b/deep.rs"]),
+            ("*.{txt,md}", &["a.txt"]),
+            ("out/*", &["out/made.rs"]),
+            (".hidden/*", &[".hidden/x.rs"]),
+            ("none/*", &[]),
+        ] {
+            let found = backend.glob(GlobQuery::new(pattern)).await?;
+            let found: Vec<&str> = found.files.iter().map(String::as_str).collect();
+            same(pattern, &&found[..], &expected)?;
+        }
+        let one = backend
+            .glob(GlobQuery::new("**/*.rs").with_limit(1))
+            .await?;
+        same("truncated", &(one.files.len(), one.truncated), &(1, true))?;
+        let refused = backend.glob(GlobQuery::new("[")).await;
+        let kind = refused.err().map(|error| error.kind());
+        same("a malformed glob", &kind, &Some(ErrorKind::InvalidRequest))?;
+        for outside in ["../*", "/etc/*"] {
+            let refused = backend.glob(GlobQuery::new(outside)).await;
+            let kind = refused.err().map(|error| error.kind());
+            same(outside, &kind, &Some(ErrorKind::PermissionDenied))?;
+        }
+        contents(backend).await
+    }
+
+    async fn contents(backend: &impl Backend) -> Result<()> {
+        let found = backend.grep(GrepQuery::new("one")).await?;
+        let lines: Vec<(&str, u64, &str)> = found
+            .files
+            .iter()
+            .flat_map(|file| {
+                let lines = file.lines.iter();
+                lines.map(|line| (file.path.as_str(), line.number, line.text.as_str()))
+            })
+            .collect();
+        let expected = vec![("a/b/deep.rs", 1, "// one"), ("lib.rs", 1, "fn one() {}")];
+        same("lines", &lines, &expected)?;
+        let mut query = GrepQuery::new("^one|^two").with_mode(GrepMode::Count);
+        query.ignore_case = true;
+        let counted = backend.grep(query).await?;
+        let counts: Vec<(&str, u64)> = counted
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file.count))
+            .collect();
+        same("counts", &counts, &vec![("a.txt", 2)])?;
+        let none = backend.grep(GrepQuery::new("nowhere")).await?;
+        same("no match", &none.files.len(), &0)?;
+        let refused = backend.grep(GrepQuery::new("[")).await;
+        let kind = refused.err().map(|error| error.kind());
+        same(
+            "a malformed pattern",
+            &kind,
+            &Some(ErrorKind::InvalidRequest),
+        )?;
+        let nowhere = backend.grep(GrepQuery::new("one").within("none")).await;
+        fails("a missing folder", nowhere, &[io::ErrorKind::NotFound])
+    }
+}
+
+async fn commands(backend: &impl Backend) -> Result<()> {
+    let command = Command::new("echo out; echo err >&2; exit 3");
+    let output = match backend.execute(command).await {
+        Err(error) if error.kind() == ErrorKind::Config => return Ok(()),
+        done => done?,
+    };
+    same("exit code", &output.exit_code, &Some(3))?;
+    same(
+        "standard output",
+        &output.stdout.text(),
+        &"out\n".to_owned(),
+    )?;
+    same("standard error", &output.stderr.text(), &"err\n".to_owned())?;
+    backend.write("folder/file", b"inside").await?;
+    let output = backend
+        .execute(Command::new("cat file; cat").with_cwd("folder"))
+        .await?;
+    same("in a folder", &output.stdout.text(), &"inside".to_owned())?;
+    let outside = backend.execute(Command::new("pwd").with_cwd("..")).await;
+    let kind = outside.err().map(|error| error.kind());
+    same("outside", &kind, &Some(ErrorKind::PermissionDenied))
+}

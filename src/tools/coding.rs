@@ -1,0 +1,264 @@
+//! `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::backend::{Backend, Command, GlobQuery, GrepMode, GrepQuery};
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
+
+use super::args::{Args, PATH, edits, over, reads, runs, writes};
+use super::edit::{self, EditPolicy};
+use super::run::{self, Stderr, Style};
+use super::{files, find, read as reading};
+
+/// How long a command may run unless the call says otherwise.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest a call may ask for.
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+/// The engine's own limit must not come first: this tool ends commands itself.
+const CALL_TIMEOUT: Duration = Duration::from_secs(615);
+
+const STYLE: Style = Style {
+    max_chars: 30_000,
+    nothing: "(no output)",
+    stderr: Stderr::Merged,
+};
+
+/// `Bash`: runs a command in the backend's shell, 120 seconds or as long as the call says, at
+/// most 600. Standard output and error come as they were written, together at most 30,000
+/// characters, cut in the middle.
+pub fn bash(backend: impl Backend) -> FuncTool {
+    let description = "Runs a shell command in the workspace and returns what it writes, standard \
+        error included, and its exit code when that is not 0. Each command runs in a new shell, \
+        without input; whatever it leaves running is ended with it, unless run_in_background is \
+        set. Output over 30000 characters is cut in the middle.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command line"},
+            "timeout": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 600_000,
+                "description": "Milliseconds it may run; 120000 unless given"
+            },
+            "description": {
+                "type": "string",
+                "description": "What the command does, in five to ten words"
+            },
+            "run_in_background": {
+                "type": "boolean",
+                "description": "Start it and return at once with an id"
+            }
+        },
+        "required": ["command"]
+    });
+    FuncTool::new("Bash", description, parameters, over(backend, call_bash))
+        .exclusive()
+        .timeout(CALL_TIMEOUT)
+        .accesses(runs)
+}
+
+async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let command = Command::new(args.text(&["command"])?);
+    if args.flag("run_in_background") == Some(true) {
+        return run::start(&*backend, command).await;
+    }
+    let limit = args.number("timeout").map(Duration::from_millis);
+    let limit = limit.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
+    run::run(&*backend, command, limit, STYLE).await
+}
+
+/// `BashOutput`: what a command that [`bash`] started in the background wrote since the last
+/// call. Not part of a preset.
+pub fn bash_output(backend: impl Backend) -> FuncTool {
+    let description = "Returns what a background command wrote since it was last asked, whether \
+        it still runs, and its exit code when it does not.";
+    FuncTool::new("BashOutput", description, id(), over(backend, call_output))
+        .side_effect(SideEffect::ReadOnly)
+}
+
+async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let output = backend.poll(args.text(&["id"])?).await?;
+    Ok(run::background(&output, STYLE))
+}
+
+/// `KillBash`: ends a command that [`bash`] started in the background. Not part of a preset.
+pub fn kill_bash(backend: impl Backend) -> FuncTool {
+    let description = "Ends a background command with all processes it started.";
+    FuncTool::new("KillBash", description, id(), over(backend, call_kill))
+}
+
+async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let output = backend.stop(args.text(&["id"])?).await?;
+    Ok(run::background(&output, STYLE))
+}
+
+fn id() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"id": {"type": "string", "description": "The command's id"}},
+        "required": ["id"]
+    })
+}
+
+/// `Read`: lines of a file with their numbers, 2,000 unless the call says otherwise; longer lines
+/// than 2,000 characters are cut.
+pub fn read(backend: impl Backend) -> FuncTool {
+    let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
+        unless offset and limit say otherwise. Lines over 2000 characters are cut.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "Absolute, or relative to the workspace"},
+            "offset": {"type": "integer", "minimum": 0, "description": "The first line, from 1"},
+            "limit": {"type": "integer", "minimum": 1, "description": "How many lines"}
+        },
+        "required": ["file_path"]
+    });
+    FuncTool::new("Read", description, parameters, over(backend, call_read))
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+async fn call_read(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let (offset, limit) = (args.number("offset"), args.count("limit"));
+    reading::numbered(&*backend, args.text(&PATH)?, offset, limit).await
+}
+
+/// `Write`: a whole file, over what was there.
+pub fn write(backend: impl Backend) -> FuncTool {
+    let description = "Writes a file, over what was there; missing folders are made.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "Absolute, or relative to the workspace"},
+            "content": {"type": "string", "description": "The whole content"}
+        },
+        "required": ["file_path", "content"]
+    });
+    FuncTool::new("Write", description, parameters, over(backend, call_write))
+        .exclusive()
+        .accesses(writes)
+}
+
+async fn call_write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    files::write(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
+}
+
+/// `Edit`: replaces a text in a file that occurs exactly once, or all its occurrences.
+pub fn edit(backend: impl Backend) -> FuncTool {
+    let description = "Replaces old_string by new_string in a file and returns the difference. \
+        old_string must be found exactly once, with white space and line breaks as in the file, \
+        unless replace_all is set.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "Absolute, or relative to the workspace"},
+            "old_string": {"type": "string", "description": "The text to replace"},
+            "new_string": {"type": "string", "description": "What takes its place"},
+            "replace_all": {"type": "boolean", "description": "Replace every occurrence"}
+        },
+        "required": ["file_path", "old_string", "new_string"]
+    });
+    FuncTool::new("Edit", description, parameters, over(backend, call_edit))
+        .exclusive()
+        .accesses(edits)
+}
+
+async fn call_edit(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let policy = match args.flag("replace_all") {
+        Some(true) => EditPolicy::All,
+        _ => EditPolicy::Unique,
+    };
+    let path = args.text(&PATH)?;
+    let (old, new) = (args.text(&["old_string"])?, args.text(&["new_string"])?);
+    edit::edit(&*backend, path, old, new, policy).await
+}
+
+/// `Glob`: the files whose path matches a pattern, at most 1,000, sorted.
+pub fn glob(backend: impl Backend) -> FuncTool {
+    let description = "Finds files by a pattern such as src/**/*.rs or *.{md,txt}, and returns \
+        their paths, sorted. ** stands for any number of folders. Files that .gitignore excludes \
+        and hidden ones are left out unless the pattern names them.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The pattern"},
+            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
+        },
+        "required": ["pattern"]
+    });
+    FuncTool::new("Glob", description, parameters, over(backend, call_glob))
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let mut query = GlobQuery::new(args.text(&["pattern"])?);
+    query.path = args.some_text(&["path"]).map(str::to_owned);
+    find::glob(&*backend, query).await
+}
+
+/// `Grep`: the lines, files or numbers of lines that match a regular expression.
+pub fn grep(backend: impl Backend) -> FuncTool {
+    let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
+        excludes, hidden and binary files are left out.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The regular expression"},
+            "path": {"type": "string", "description": "The file or folder to search; the workspace unless given"},
+            "glob": {"type": "string", "description": "Only files that match, such as *.rs or !*.min.js"},
+            "output_mode": {
+                "type": "string",
+                "enum": ["content", "files_with_matches", "count"],
+                "description": "Lines, paths (unless given), or the number of lines of each file"
+            },
+            "-i": {"type": "boolean", "description": "Ignore case"},
+            "-n": {"type": "boolean", "description": "Show line numbers; true unless given"},
+            "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match"},
+            "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match"},
+            "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match"},
+            "head_limit": {"type": "integer", "minimum": 0, "description": "At most so many lines or files"},
+            "type": {"type": "string", "description": "A kind of files, such as rust, py or js"},
+            "multiline": {"type": "boolean", "description": "Let a match span lines, and . match a line's end"}
+        },
+        "required": ["pattern"]
+    });
+    FuncTool::new("Grep", description, parameters, over(backend, call_grep))
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let mut query = GrepQuery::new(args.text(&["pattern"])?);
+    let owned = |name| args.some_text(&[name]).map(str::to_owned);
+    query.path = owned("path");
+    query.glob = owned("glob");
+    query.file_type = owned("type");
+    query.ignore_case = args.flag("-i").unwrap_or(false);
+    query.multiline = args.flag("multiline").unwrap_or(false);
+    query.mode = match args.some_text(&["output_mode"]) {
+        Some("content") => GrepMode::Lines,
+        Some("count") => GrepMode::Count,
+        Some("files_with_matches") | None => GrepMode::Files,
+        Some(other) => {
+            let text = format!("output_mode {other:?}: use content, files_with_matches or count");
+            return Err(ToolError::new(text).into());
+        }
+    };
+    let around = args.count("-C").unwrap_or(0);
+    query.before = args.count("-B").unwrap_or(around);
+    query.after = args.count("-A").unwrap_or(around);
+    if let Some(limit @ 1..) = args.count("head_limit") {
+        query.limit = limit;
+    }
+    find::grep(&*backend, query, args.flag("-n").unwrap_or(true)).await
+}

@@ -1,0 +1,93 @@
+//! `append_file`, `list_dir` and `exec`; the rest is as in [`wick`](super::wick).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::backend::{Backend, Command};
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolOutput};
+
+use super::args::{Args, PATH, over, reads, runs, writes};
+use super::files;
+use super::run::{self, Stderr, Style};
+use super::wick::file;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The engine's own limit must not come first: this tool ends commands itself.
+const CALL_TIMEOUT: Duration = Duration::from_secs(75);
+
+const STYLE: Style = Style {
+    max_chars: 10_000,
+    nothing: "(no output)",
+    stderr: Stderr::Headed,
+};
+
+/// `append_file`: adds to the end of a file.
+pub fn append_file(backend: impl Backend) -> FuncTool {
+    let description = "Adds text to the end of a file, which is made if it is missing.";
+    let parameters = file(&json!({
+        "content": {"type": "string", "description": "The text to add"}
+    }));
+    FuncTool::new(
+        "append_file",
+        description,
+        parameters,
+        over(backend, call_append),
+    )
+    .exclusive()
+    .accesses(writes)
+}
+
+async fn call_append(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    files::append(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
+}
+
+/// `list_dir`: a folder as lines of `DIR:  name` and `FILE: name`.
+pub fn list_dir(backend: impl Backend) -> FuncTool {
+    let description = "Lists a folder, one entry a line.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The folder; the workspace unless given"}
+        }
+    });
+    FuncTool::new(
+        "list_dir",
+        description,
+        parameters,
+        over(backend, call_list),
+    )
+    .side_effect(SideEffect::ReadOnly)
+    .idempotent()
+    .accesses(reads)
+}
+
+async fn call_list(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    files::list_text(&*backend, args.some_text(&PATH).unwrap_or(".")).await
+}
+
+/// `exec`: runs a command, at most 60 seconds. Standard error comes after `STDERR:`.
+pub fn exec(backend: impl Backend) -> FuncTool {
+    let description = "Runs a shell command in the workspace and returns what it writes, and its \
+        exit code when that is not 0.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command line"},
+            "working_dir": {"type": "string", "description": "Where to run it; the workspace unless given"}
+        },
+        "required": ["command"]
+    });
+    FuncTool::new("exec", description, parameters, over(backend, call_exec))
+        .exclusive()
+        .timeout(CALL_TIMEOUT)
+        .accesses(runs)
+}
+
+async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let mut command = Command::new(args.text(&["command"])?);
+    command.cwd = args.some_text(&["working_dir"]).map(str::to_owned);
+    run::run(&*backend, command, TIMEOUT, STYLE).await
+}

@@ -1,0 +1,82 @@
+//! Sets of tools that belong together.
+
+use std::sync::Arc;
+
+use crate::backend::Backend;
+use crate::tool::{FuncTool, ToolRegistry};
+
+use super::edit::EditPolicy;
+use super::{coding, picoclaw as pico, wick as snake};
+
+/// `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
+///
+/// ```
+/// use agentcore::backend::{Backend, MemoryBackend};
+/// use agentcore::tools::preset;
+/// use agentcore::{Tool, ToolContext};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::BoxError> {
+/// let backend = MemoryBackend::new();
+/// backend.write("a.txt", b"one\ntwo\n").await?;
+/// let tools = preset::coding(backend);
+/// let read = tools.get("Read").expect("it is part of the set");
+/// let output = read.execute(ToolContext::detached(), json!({"file_path": "a.txt"})).await?;
+/// assert_eq!(output.content.text(), "     1\tone\n     2\ttwo");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn coding(backend: impl Backend) -> ToolRegistry {
+    let backend: Arc<dyn Backend> = Arc::new(backend);
+    let each = || backend.clone();
+    registry([
+        coding::bash(each()),
+        coding::read(each()),
+        coding::write(each()),
+        coding::edit(each()),
+        coding::glob(each()),
+        coding::grep(each()),
+    ])
+}
+
+/// `ls`, `read_file`, `write_file`, `edit_file` (of the first occurrence), `glob`, `grep` and
+/// `execute`.
+pub fn wick(backend: impl Backend) -> ToolRegistry {
+    let backend: Arc<dyn Backend> = Arc::new(backend);
+    let each = || backend.clone();
+    registry([
+        snake::ls(each()),
+        snake::read_file(each()),
+        snake::write_file(each()),
+        snake::edit_file(each(), EditPolicy::First),
+        snake::glob(each()),
+        snake::grep(each()),
+        snake::execute(each()),
+    ])
+}
+
+/// `read_file`, `write_file`, `list_dir`, `edit_file` (of the only occurrence), `append_file` and
+/// `exec`.
+pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
+    let backend: Arc<dyn Backend> = Arc::new(backend);
+    let each = || backend.clone();
+    registry([
+        snake::read_file(each()),
+        snake::write_file(each()),
+        pico::list_dir(each()),
+        snake::edit_file(each(), EditPolicy::Unique),
+        pico::append_file(each()),
+        pico::exec(each()),
+    ])
+}
+
+fn registry<const N: usize>(tools: [FuncTool; N]) -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    for tool in tools {
+        registry
+            .register(tool)
+            .expect("the tools of a set have names of their own and object schemas");
+    }
+    registry
+}

@@ -1,0 +1,138 @@
+//! Running commands and telling what became of them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::backend::{Backend, BackgroundOutput, Captured, Command, CommandOutput};
+use crate::error::BoxError;
+use crate::tool::{ToolError, ToolOutput};
+use crate::util::text;
+
+/// How a tool shows the output of a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    /// A longer output is cut in the middle.
+    pub(super) max_chars: usize,
+    /// Stands for no output at all.
+    pub(super) nothing: &'static str,
+    pub(super) stderr: Stderr,
+}
+
+/// How standard error is told from standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stderr {
+    /// Not at all: in the order written.
+    Merged,
+    /// Each line begins with a mark.
+    Marked,
+    /// It comes after a heading.
+    Headed,
+}
+
+/// Runs a command to its end.
+pub(super) async fn run(
+    backend: &dyn Backend,
+    command: Command,
+    limit: Duration,
+    style: Style,
+) -> Result<ToolOutput, BoxError> {
+    check(&command)?;
+    let mut command = command.with_timeout(limit);
+    command.merge_stderr = style.stderr == Stderr::Merged;
+    let output = backend.execute(command).await?;
+    let (text, details) = (shown(&output, style), details(&output));
+    if output.timed_out {
+        let seconds = limit.as_secs_f64();
+        let text = format!("Command timed out after {seconds:.1} seconds.\n\n{text}");
+        return Ok(ToolOutput::error(text).with_details(details));
+    }
+    Ok(ToolOutput::new(text).with_details(details))
+}
+
+/// Starts a command in the background.
+pub(super) async fn start(
+    backend: &dyn Backend,
+    mut command: Command,
+) -> Result<ToolOutput, BoxError> {
+    check(&command)?;
+    command.merge_stderr = true;
+    let id = backend.start(command).await?;
+    let text = format!("The command runs in the background with the id {id}");
+    Ok(ToolOutput::new(text).with_details(json!({"id": id})))
+}
+
+/// What a command in the background did.
+pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
+    let state = if output.running { "Running." } else { "Ended." };
+    let text = format!("{state}\n\n{}", shown(&output.output, style));
+    let mut details = details(&output.output);
+    details["running"] = output.running.into();
+    ToolOutput::new(text).with_details(details)
+}
+
+fn check(command: &Command) -> Result<(), ToolError> {
+    match command.command.trim().is_empty() {
+        true => Err(ToolError::new("the command is empty")),
+        false => Ok(()),
+    }
+}
+
+fn shown(output: &CommandOutput, style: Style) -> String {
+    let mut text = decoded(&output.stdout, style.max_chars);
+    let stderr = decoded(&output.stderr, style.max_chars);
+    if !stderr.is_empty() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        match style.stderr {
+            Stderr::Merged => text.push_str(&stderr),
+            Stderr::Headed => text.push_str(&format!("STDERR:\n{stderr}")),
+            Stderr::Marked => {
+                let lines = stderr.lines().map(|line| format!("[stderr] {line}"));
+                text.push_str(&lines.collect::<Vec<_>>().join("\n"));
+            }
+        }
+    }
+    let mut text = text.trim_end_matches('\n').to_owned();
+    if text.is_empty() {
+        text.push_str(style.nothing);
+    }
+    match (output.exit_code, output.signal) {
+        (Some(0), _) => {}
+        (Some(code), _) => text.push_str(&format!("\n\nExit code: {code}")),
+        (None, Some(signal)) if !output.timed_out => {
+            text.push_str(&format!("\n\nEnded by signal {signal}"));
+        }
+        _ => {}
+    }
+    text
+}
+
+fn decoded(captured: &Captured, max_chars: usize) -> String {
+    let whole = captured.text();
+    let total = captured.total();
+    let half = max_chars / 2;
+    let cut = text::head_tail(&whole, half, max_chars - half, |omitted| {
+        match captured.omitted {
+            0 => format!("\n\n... ({omitted} characters omitted) ...\n\n"),
+            _ => format!("\n\n... (cut: there were {total} bytes in all) ...\n\n"),
+        }
+    });
+    match captured.is_utf8() {
+        true => cut.into_owned(),
+        false => format!("[not UTF-8: {total} bytes, invalid ones shown as \u{FFFD}]\n{cut}"),
+    }
+}
+
+fn details(output: &CommandOutput) -> Value {
+    json!({
+        "stdout": output.stdout.text(),
+        "stderr": output.stderr.text(),
+        "exit_code": output.exit_code,
+        "signal": output.signal,
+        "timed_out": output.timed_out,
+        "stdout_bytes": output.stdout.total(),
+        "stderr_bytes": output.stderr.total(),
+    })
+}

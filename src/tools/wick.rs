@@ -1,0 +1,220 @@
+//! `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and `execute`.
+//!
+//! A file is named by `path` or `file_path`, whichever the call has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::backend::{Backend, Command, GlobQuery, GrepQuery};
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolOutput};
+
+use super::args::{Args, PATH, edits, over, reads, runs, writes};
+use super::edit::{self, EditPolicy};
+use super::run::{self, Stderr, Style};
+use super::{files, find, read as reading};
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The engine's own limit must not come first: this tool ends commands itself.
+const CALL_TIMEOUT: Duration = Duration::from_secs(135);
+/// At most so many files are found.
+const MAX_FILES: usize = 100;
+/// At most so many lines are found.
+const MAX_MATCHES: usize = 200;
+
+const STYLE: Style = Style {
+    max_chars: 100_000,
+    nothing: "<no output>",
+    stderr: Stderr::Marked,
+};
+
+/// `ls`: a folder as a JSON array of `{name, type, size}`.
+pub fn ls(backend: impl Backend) -> FuncTool {
+    let description = "Lists a folder as a JSON array of name, type (file, dir, symlink) and size.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The folder; the workspace unless given"}
+        }
+    });
+    FuncTool::new("ls", description, parameters, over(backend, call_ls))
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+async fn call_ls(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    files::list_json(&*backend, args.some_text(&PATH).unwrap_or(".")).await
+}
+
+/// `read_file`: a file as it is, what is not UTF-8 as `base64:` and its bytes; or some of its
+/// lines.
+pub fn read_file(backend: impl Backend) -> FuncTool {
+    let description = "Returns the content of a file; content that is not UTF-8 as base64: and \
+        the bytes encoded. With offset or limit, only those lines.";
+    let parameters = file(&json!({
+        "offset": {"type": "integer", "minimum": 0, "description": "The first line, from 1"},
+        "limit": {"type": "integer", "minimum": 1, "description": "How many lines"}
+    }));
+    FuncTool::new(
+        "read_file",
+        description,
+        parameters,
+        over(backend, call_read),
+    )
+    .side_effect(SideEffect::ReadOnly)
+    .idempotent()
+    .accesses(reads)
+}
+
+async fn call_read(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let (offset, limit) = (args.number("offset"), args.count("limit"));
+    reading::raw(&*backend, args.text(&PATH)?, offset, limit).await
+}
+
+/// `write_file`: a whole file, over what was there.
+pub fn write_file(backend: impl Backend) -> FuncTool {
+    let description = "Writes a file, over what was there; missing folders are made.";
+    let parameters = file(&json!({
+        "content": {"type": "string", "description": "The whole content"}
+    }));
+    FuncTool::new(
+        "write_file",
+        description,
+        parameters,
+        over(backend, call_write),
+    )
+    .exclusive()
+    .accesses(writes)
+}
+
+async fn call_write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    files::write(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
+}
+
+/// `edit_file`: replaces a text, of several occurrences those that `policy` says. It takes
+/// `old_text` and `new_text`, or `old_string` and `new_string`.
+pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
+    let which = match policy {
+        EditPolicy::First => "the first occurrence",
+        EditPolicy::Unique => "the only occurrence",
+        EditPolicy::All => "every occurrence",
+    };
+    let description = format!(
+        "Replaces {which} of old_text by new_text in a file and returns the difference. old_text \
+         must be found exactly, white space and line breaks included."
+    );
+    let parameters = file(&json!({
+        "old_text": {"type": "string", "description": "The text to replace"},
+        "new_text": {"type": "string", "description": "What takes its place"}
+    }));
+    let body = over(backend, move |backend, args| {
+        call_edit(backend, args, policy)
+    });
+    FuncTool::new("edit_file", description, parameters, body)
+        .exclusive()
+        .accesses(edits)
+}
+
+async fn call_edit(
+    backend: Arc<dyn Backend>,
+    args: Args,
+    policy: EditPolicy,
+) -> Result<ToolOutput, BoxError> {
+    let path = args.text(&PATH)?;
+    let old = args.text(&["old_text", "old_string"])?;
+    let new = args.text(&["new_text", "new_string"])?;
+    edit::edit(&*backend, path, old, new, policy).await
+}
+
+/// `glob`: at most 100 files by a pattern; one without a slash is matched at any depth.
+pub fn glob(backend: impl Backend) -> FuncTool {
+    let description = "Finds files by a pattern such as src/**/*.rs, or *.rs at any depth, and \
+        returns their paths, sorted.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The pattern"},
+            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
+        },
+        "required": ["pattern"]
+    });
+    FuncTool::new("glob", description, parameters, over(backend, call_glob))
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let mut query = GlobQuery::new(args.text(&["pattern"])?)
+        .any_depth()
+        .with_limit(MAX_FILES);
+    query.path = args.some_text(&PATH).map(str::to_owned);
+    find::glob(&*backend, query).await
+}
+
+/// `grep`: at most 200 lines that match a regular expression.
+pub fn grep(backend: impl Backend) -> FuncTool {
+    let description = "Searches files for a regular expression and returns the lines that match, \
+        each after its path and number.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The regular expression"},
+            "path": {"type": "string", "description": "The file or folder to search; the workspace unless given"}
+        },
+        "required": ["pattern"]
+    });
+    FuncTool::new("grep", description, parameters, over(backend, call_grep))
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let mut query = GrepQuery::new(args.text(&["pattern"])?).with_limit(MAX_MATCHES);
+    query.path = args.some_text(&PATH).map(str::to_owned);
+    find::grep(&*backend, query, true).await
+}
+
+/// `execute`: runs a command, at most 120 seconds. Lines of standard error begin with
+/// `[stderr] `.
+pub fn execute(backend: impl Backend) -> FuncTool {
+    let description = "Runs a shell command in the workspace and returns what it writes, lines of \
+        standard error marked [stderr], and its exit code when that is not 0.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command line"}
+        },
+        "required": ["command"]
+    });
+    FuncTool::new(
+        "execute",
+        description,
+        parameters,
+        over(backend, call_execute),
+    )
+    .exclusive()
+    .timeout(CALL_TIMEOUT)
+    .accesses(runs)
+}
+
+async fn call_execute(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let command = Command::new(args.text(&["command"])?);
+    run::run(&*backend, command, TIMEOUT, STYLE).await
+}
+
+/// The schema of a tool for one file, with further properties. That the path is there is checked
+/// by the call, for it has two names, and some providers take no alternatives in a schema.
+pub(super) fn file(further: &Value) -> Value {
+    let mut properties = json!({
+        "path": {"type": "string", "description": "Absolute, or relative to the workspace"}
+    });
+    if let (Some(all), Some(further)) = (properties.as_object_mut(), further.as_object()) {
+        all.extend(further.clone());
+    }
+    json!({"type": "object", "properties": properties})
+}
