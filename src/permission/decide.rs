@@ -122,14 +122,28 @@ impl Policy<'_> {
                     }
                 }
                 Touch::Command(_, analysis) => {
-                    let at = |word: &Word| PathOf::of_word(word, self.places, &analysis.directories);
-                    let written = analysis.writes.iter().find(|word| guarded(at(word)));
+                    let at = |word: &Word| {
+                        let words = analysis.readings(word);
+                        words
+                            .into_iter()
+                            .map(|word| PathOf::of_word(&word, self.places, &analysis.directories))
+                            .collect::<Vec<_>>()
+                    };
+                    let written = analysis
+                        .writes
+                        .iter()
+                        .find(|word| at(word).into_iter().any(guarded));
                     if let Some(word) = written {
                         return Some(word.to_string());
                     }
                     let named = path_words(analysis)
                         .filter(|(_, only_reads, _)| !only_reads)
-                        .find(|(word, ..)| at(word).is_known() && guarded(at(word)));
+                        .find(|(word, ..)| {
+                            at(word)
+                                .into_iter()
+                                .filter(PathOf::is_known)
+                                .any(guarded)
+                        });
                     if let Some((word, ..)) = named {
                         return Some(word.to_string());
                     }

@@ -97,8 +97,12 @@ fn paths(
 /// Whether the command reads what the pattern names, as far as its words say.
 fn read_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match {
     let at = |word: &Word| {
-        let path = PathOf::of_word(word, places, &analysis.directories);
-        pattern.matches(&path, places, true)
+        let readings = analysis.readings(word);
+        let matches = readings.iter().map(|word| {
+            let path = PathOf::of_word(word, places, &analysis.directories);
+            pattern.matches(&path, places, true)
+        });
+        matches.max().unwrap_or(Match::No)
     };
     let mut found = Match::No;
     for word in analysis.reads.iter().chain(&analysis.directories) {
@@ -123,8 +127,12 @@ fn read_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match
 /// do more than read.
 fn written_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match {
     let at = |word: &Word| {
-        let path = PathOf::of_word(word, places, &analysis.directories);
-        pattern.matches(&path, places, true)
+        let readings = analysis.readings(word);
+        let matches = readings.iter().map(|word| {
+            let path = PathOf::of_word(word, places, &analysis.directories);
+            pattern.matches(&path, places, true)
+        });
+        matches.max().unwrap_or(Match::No)
     };
     let redirected = analysis.writes.iter().map(at).max().unwrap_or(Match::No);
     let named = path_words(analysis)

@@ -114,11 +114,18 @@ impl PathPattern {
     pub(crate) fn matches(&self, path: &PathOf, places: &Places, beneath: bool) -> Match {
         let pattern = self.segments(places);
         let beneath = beneath || self.text.ends_with('/');
-        path.0
+        let found = path
+            .0
             .iter()
             .map(|path| compare(&pattern, path, beneath))
             .max()
-            .unwrap_or(Match::No)
+            .unwrap_or(Match::No);
+        if path.is_known() {
+            found
+        } else {
+            // What is not known may begin with `..`.
+            found.max(Match::Maybe)
+        }
     }
 
     /// Whether something the pattern matches may lie beneath `path`.

@@ -1,8 +1,9 @@
 //! What the analyser says of a command.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use super::word::{Word, printable};
+use super::word::{Part, Word, printable};
 
 /// A shell command, taken apart.
 ///
@@ -24,12 +25,37 @@ pub struct Analysis {
     pub directories: Vec<Word>,
     /// Names of functions it defines.
     pub functions: Vec<String>,
+    /// What variables hold, where the script gives them nothing but known texts.
+    pub(crate) values: BTreeMap<String, Vec<String>>,
 }
 
 impl Analysis {
     /// The heaviest reason, if anything was not understood.
     pub fn weight(&self) -> Option<Weight> {
         self.opaque.iter().map(Reason::weight).max()
+    }
+
+    /// What a word may be once the variables in it that are known are filled in.
+    pub(crate) fn readings(&self, word: &Word) -> Vec<Word> {
+        let mut all = vec![Word::default()];
+        for part in &word.parts {
+            let known = match part {
+                Part::Value {
+                    name: Some(name), ..
+                } => self.values.get(name),
+                _ => None,
+            };
+            match known {
+                Some(values) if all.len() * values.len() <= 16 => {
+                    all = all
+                        .iter()
+                        .flat_map(|head| values.iter().map(|value| head.followed_by(value)))
+                        .collect();
+                }
+                _ => all.iter_mut().for_each(|head| head.parts.push(part.clone())),
+            }
+        }
+        all
     }
 
     /// The first reason of at least that weight.

@@ -102,13 +102,11 @@ impl Parser<'_> {
             return;
         }
         if target.literal_prefix().starts_with("/dev/") && text.is_none() {
+            if target.literal_prefix() == "/dev/fd/" {
+                // `> >(command)`: the command is in the list.
+                return;
+            }
             self.opaque(Reason::Network(shown));
-        }
-        if target.parts.first().is_some_and(|p| matches!(p, Part::Value { name: None, quoted: true }))
-            && target.parts.len() == 1
-        {
-            // `> >(command)`: the command is in the list.
-            return;
         }
         if operator.starts_with('<') {
             self.cx.found.reads.push(target.clone());

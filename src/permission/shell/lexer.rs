@@ -20,6 +20,7 @@ impl Parser<'_> {
                     }
                     self.bump_by(2)?;
                     self.substitution_body()?;
+                    word.push_text("/dev/fd/", true);
                     word.push_value(None, true);
                 }
                 b'\\' => {
@@ -33,10 +34,11 @@ impl Parser<'_> {
                 b'"' => self.double(&mut word)?,
                 b'$' => self.dollar(&mut word, false)?,
                 b'`' => self.backtick(&mut word, false)?,
-                b'*' | b'?' | b'[' => {
+                b'*' | b'?' => {
                     self.bump()?;
                     word.parts.push(Part::Glob(char::from(c)));
                 }
+                b'[' => self.bracket(&mut word)?,
                 b'{' | b'}' | b',' => {
                     self.bump()?;
                     word.parts.push(Part::Brace(char::from(c)));
@@ -46,7 +48,40 @@ impl Parser<'_> {
             }
             seen = true;
         }
+        if word.parts.len() > 1 {
+            // `""$x` is what `$x` is.
+            word.parts
+                .retain(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
+        }
         Ok(seen.then_some(word))
+    }
+
+    /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
+    fn bracket(&mut self, word: &mut Word) -> Parse<()> {
+        let rest = &self.src[self.pos + 1..];
+        let end = rest
+            .iter()
+            .position(|b| b" \t\n;&|()<>/'\"\\$`[{},".contains(b) || *b == b']');
+        match end {
+            Some(end) if rest[end] == b']' && end > 0 => {
+                self.bump_by(end + 2)?;
+                word.parts.push(Part::Glob('['));
+            }
+            _ => {
+                let closes = rest
+                    .iter()
+                    .take_while(|b| !b" \t\n".contains(b))
+                    .any(|b| *b == b']');
+                self.bump()?;
+                if closes {
+                    // What stands between is not worked out.
+                    word.push_value(None, true);
+                } else {
+                    word.push_text("[", false);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The words that the word at the cursor becomes; none if there is none.
@@ -253,7 +288,7 @@ fn at_tilde(word: &Word) -> bool {
         Some(Part::Text {
             text,
             quoted: false,
-        }) => text.ends_with(['=', ':']),
+        }) => text.len() > 1 && text.ends_with(['=', ':']),
         // `{~,x}` becomes a word that begins with it.
         Some(Part::Brace('{' | ',')) => true,
         _ => false,

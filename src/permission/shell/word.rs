@@ -140,6 +140,18 @@ impl Word {
         });
     }
 
+    /// The word with `text` behind it; `*` and `?` in it are patterns.
+    pub(crate) fn followed_by(&self, text: &str) -> Self {
+        let mut word = self.clone();
+        for c in text.chars() {
+            match c {
+                '*' | '?' => word.parts.push(Part::Glob(c)),
+                c => word.push_text(c.encode_utf8(&mut [0; 4]), true),
+            }
+        }
+        word
+    }
+
     pub(crate) fn push_value(&mut self, name: Option<String>, quoted: bool) {
         self.parts.push(Part::Value { name, quoted });
     }
@@ -186,6 +198,7 @@ impl fmt::Display for Word {
                     f.write_str("''")?;
                 }
                 Part::Text { text, .. } => write!(f, "{}", printable(text))?,
+                Part::Glob('[') => f.write_str("[..]")?,
                 Part::Glob(c) | Part::Brace(c) => write!(f, "{c}")?,
                 Part::Home(user) => write!(f, "~{user}")?,
                 Part::Value {
