@@ -50,7 +50,11 @@ fn explain(rules: &str, command: &str) -> agentcore::Result<Explanation> {
     if let Ok(directory) = std::env::current_dir() {
         permissions = permissions.workspace(directory.to_string_lossy());
     }
-    for item in rules.split(";;").map(str::trim).filter(|item| !item.is_empty()) {
+    for item in rules
+        .split(";;")
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+    {
         permissions = match item.strip_prefix("mode:") {
             Some(name) => permissions.mode(mode(name.trim())?),
             None => permissions.rule(item.parse::<Rule>()?),

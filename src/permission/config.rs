@@ -44,9 +44,8 @@ impl PermissionConfig {
     ///
     /// A [`Config`](ErrorKind::Config) error for anything but the block.
     pub fn from_json(json: &str) -> Result<Self> {
-        serde_json::from_str(json).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("permissions: {error}"))
-        })
+        serde_json::from_str(json)
+            .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))
     }
 
     /// The rules, each with `source`.

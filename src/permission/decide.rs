@@ -21,7 +21,9 @@ pub(super) struct Policy<'a> {
 
 impl Policy<'_> {
     fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().filter(move |rule| rule.behavior() == behavior)
+        self.rules
+            .iter()
+            .filter(move |rule| rule.behavior() == behavior)
     }
 
     /// Decides about a call. `granted` says whether this session allows it already.
@@ -107,8 +109,10 @@ impl Policy<'_> {
     fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
         analysis.weight() == Some(Weight::Script)
             && analysis.commands.iter().all(|command| {
-                self.of(Behavior::Allow)
-                    .any(|rule| !matching::allows_commands(rule, facts) && matching::allows_command(rule, facts, command))
+                self.of(Behavior::Allow).any(|rule| {
+                    !matching::allows_commands(rule, facts)
+                        && matching::allows_command(rule, facts, command)
+                })
             })
     }
 
@@ -139,10 +143,7 @@ impl Policy<'_> {
                     let named = path_words(analysis)
                         .filter(|(_, only_reads, _)| !only_reads)
                         .find(|(word, ..)| {
-                            at(word)
-                                .into_iter()
-                                .filter(PathOf::is_known)
-                                .any(guarded)
+                            at(word).into_iter().filter(PathOf::is_known).any(guarded)
                         });
                     if let Some((word, ..)) = named {
                         return Some(word.to_string());
@@ -180,7 +181,11 @@ impl Policy<'_> {
         last.map(allowed).ok_or(None)
     }
 
-    fn allows_command(&self, facts: &Facts<'_>, analysis: &Analysis) -> Result<&Rule, Option<String>> {
+    fn allows_command(
+        &self,
+        facts: &Facts<'_>,
+        analysis: &Analysis,
+    ) -> Result<&Rule, Option<String>> {
         if let Some(rule) = self
             .of(Behavior::Allow)
             .find(|rule| matching::allows_commands(rule, facts))
@@ -192,13 +197,18 @@ impl Policy<'_> {
             let harmless = command.argv.is_empty()
                 && !command.assignments.is_empty()
                 && analysis.opaque.is_empty()
-                && command.assignments.iter().all(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
+                && command
+                    .assignments
+                    .iter()
+                    .all(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
             if harmless {
                 continue;
             }
             let rule = self
                 .of(Behavior::Allow)
-                .find(|rule| !command.argv.is_empty() && matching::allows_command(rule, facts, command))
+                .find(|rule| {
+                    !command.argv.is_empty() && matching::allows_command(rule, facts, command)
+                })
                 .filter(|_| {
                     command
                         .program()
@@ -237,7 +247,10 @@ impl Policy<'_> {
     }
 
     fn by_mode(&self, facts: &Facts<'_>, gap: Option<String>) -> Explanation {
-        let needs = || gap.clone().unwrap_or_else(|| format!("no rule allows {}", facts.tool));
+        let needs = || {
+            gap.clone()
+                .unwrap_or_else(|| format!("no rule allows {}", facts.tool))
+        };
         match self.mode {
             PermissionMode::BypassPermissions => {
                 Explanation::new(Verdict::Allow, "permissions are bypassed")

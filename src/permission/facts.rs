@@ -51,7 +51,10 @@ impl<'a> Facts<'a> {
             tool: "Bash",
             args: NO_ARGUMENTS,
             read_only: false,
-            touches: vec![Touch::Command(command.to_owned(), Box::new(analyse(command)))],
+            touches: vec![Touch::Command(
+                command.to_owned(),
+                Box::new(analyse(command)),
+            )],
         }
     }
 
@@ -91,7 +94,11 @@ fn named(tool: &str, args: &Value, read_only: bool) -> Vec<Touch> {
             Family::Write => false,
             _ => read_only,
         };
-        touches.push(if reads { Touch::Read(path) } else { Touch::Write(path) });
+        touches.push(if reads {
+            Touch::Read(path)
+        } else {
+            Touch::Write(path)
+        });
     }
     if let Some(url) = text(&["url"]) {
         touches.push(Touch::Url(url));

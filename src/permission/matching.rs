@@ -181,9 +181,10 @@ pub(super) fn allows_argument(rule: &Rule, facts: &Facts<'_>) -> bool {
         Kind::Named(pattern) => {
             name_argument(facts.args).is_some_and(|name| pattern.allows(&words_of(name)))
         }
-        Kind::Argument(argument, value) => {
-            facts.args.get(argument).is_some_and(|given| fits(value, given))
-        }
+        Kind::Argument(argument, value) => facts
+            .args
+            .get(argument)
+            .is_some_and(|given| fits(value, given)),
         _ => false,
     }
 }
@@ -238,7 +239,8 @@ fn is_server_of(rule: &str, tool: &str) -> bool {
 fn governs(rule: &Rule, touch: &Touch) -> bool {
     // A pattern such as `*` names tools; a family's own name stands for what its tools do.
     let names = rule.name.names().unwrap_or_default();
-    let has = |wanted: Family, name: &str| family(name) == wanted && names.iter().any(|n| n == name);
+    let has =
+        |wanted: Family, name: &str| family(name) == wanted && names.iter().any(|n| n == name);
     match touch {
         Touch::Command(_, analysis) => {
             has(Family::Command, "Bash")

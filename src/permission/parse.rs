@@ -22,20 +22,48 @@ pub(super) enum Family {
 const FAMILIES: &[(Family, &[&str])] = &[
     (
         Family::Command,
-        &["Bash", "bash", "execute", "exec", "shell", "run_command", "Shell"],
+        &[
+            "Bash",
+            "bash",
+            "execute",
+            "exec",
+            "shell",
+            "run_command",
+            "Shell",
+        ],
     ),
     (
         Family::Read,
         &[
-            "Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "read", "grep", "glob",
-            "ls", "list_dir", "view",
+            "Read",
+            "Glob",
+            "Grep",
+            "LS",
+            "NotebookRead",
+            "read_file",
+            "read",
+            "grep",
+            "glob",
+            "ls",
+            "list_dir",
+            "view",
         ],
     ),
     (
         Family::Write,
         &[
-            "Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit_file",
-            "append_file", "write", "edit", "create_file", "FileWrite", "CreateFile",
+            "Write",
+            "Edit",
+            "MultiEdit",
+            "NotebookEdit",
+            "write_file",
+            "edit_file",
+            "append_file",
+            "write",
+            "edit",
+            "create_file",
+            "FileWrite",
+            "CreateFile",
         ],
     ),
     (
@@ -88,7 +116,10 @@ pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
     }
     let behavior = match (behavior, said) {
         (Some(wanted), Some(said)) if wanted != said => {
-            return Err(error(whole, &format!("a rule to {said} among rules to {wanted}")));
+            return Err(error(
+                whole,
+                &format!("a rule to {said} among rules to {wanted}"),
+            ));
         }
         (wanted, said) => wanted.or(said).unwrap_or(Behavior::Allow),
     };
@@ -107,7 +138,10 @@ pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
         None => (text, None),
     };
     if tool.is_empty() {
-        return Err(error(whole, "it names no tool; write Tool or Tool(specifier)"));
+        return Err(error(
+            whole,
+            "it names no tool; write Tool or Tool(specifier)",
+        ));
     }
     let strange = |c: char| !(c.is_ascii_alphanumeric() || "_-*?{},.".contains(c));
     if tool.contains(strange) {
@@ -128,7 +162,13 @@ pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
         Some(specifier) => kind(tool, &name, specifier).map_err(|why| error(whole, &why))?,
     };
     let specifier = specifier.map(str::to_owned);
-    Ok(Rule::from_parts(behavior, tool.to_owned(), specifier, name, kind))
+    Ok(Rule::from_parts(
+        behavior,
+        tool.to_owned(),
+        specifier,
+        name,
+        kind,
+    ))
 }
 
 fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
@@ -137,7 +177,13 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
     families.dedup();
     let family = match families.as_slice() {
         [one] => *one,
-        [Family::Read | Family::Write, ..] if !families.iter().any(|f| !matches!(f, Family::Read | Family::Write)) => Family::Read,
+        [Family::Read | Family::Write, ..]
+            if !families
+                .iter()
+                .any(|f| !matches!(f, Family::Read | Family::Write)) =>
+        {
+            Family::Read
+        }
         _ => Family::Other,
     };
     if names.iter().any(|name| PLAIN.contains(&name.as_str())) {
@@ -166,7 +212,10 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
                         .bytes()
                         .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)) =>
             {
-                Ok(Kind::Argument(argument.trim().to_owned(), value.trim().to_owned()))
+                Ok(Kind::Argument(
+                    argument.trim().to_owned(),
+                    value.trim().to_owned(),
+                ))
             }
             _ => Err(format!(
                 "nothing is known about a specifier of {tool}; write {tool} for every call or {tool}(argument:value)"

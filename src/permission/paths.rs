@@ -23,6 +23,8 @@ pub(crate) enum Segment {
     Unknown,
 }
 
+/// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
+const MOST_DIRECTORIES: usize = 4;
 /// Where a path that is not absolute begins when that place is not known.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
@@ -173,11 +175,18 @@ impl PathOf {
 
     /// A word of a command that may have changed to one of `directories`.
     pub(crate) fn of_word(word: &Word, places: &Places, directories: &[Word]) -> Self {
-        let mut all = vec![resolve(word, &start(places.workspace.as_deref(), NO_WORKSPACE), places)];
+        let mut all = vec![resolve(
+            word,
+            &start(places.workspace.as_deref(), NO_WORKSPACE),
+            places,
+        )];
         if !is_anchored(word) {
             let mut bases = vec![start(places.workspace.as_deref(), NO_WORKSPACE)];
-            for directory in directories.iter().take(16) {
-                for base in bases.clone().iter().take(16) {
+            if directories.len() > MOST_DIRECTORIES {
+                bases.push(vec![Segment::Unknown]);
+            }
+            for directory in directories.iter().take(MOST_DIRECTORIES) {
+                for base in &bases.clone() {
                     let next = resolve(directory, base, places);
                     if !bases.contains(&next) {
                         bases.push(next);

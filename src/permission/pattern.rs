@@ -32,7 +32,10 @@ impl CommandPattern {
             rest = true;
         }
         if words.is_empty() {
-            return Err("empty specifier: write Bash for every command, Bash(git:*) for a prefix".to_owned());
+            return Err(
+                "empty specifier: write Bash for every command, Bash(git:*) for a prefix"
+                    .to_owned(),
+            );
         }
         if words == [PatternWord::Any] {
             words.clear();
@@ -126,7 +129,11 @@ impl CommandPattern {
                     (Some(PatternWord::Any), Some(_)) => below[j + 1].max(row[j + 1]),
                     (Some(PatternWord::Word(toks)), Some(word)) => {
                         let one = below[j + 1];
-                        if one == Match::No { Match::No } else { one.min(fits(toks, word, j)) }
+                        if one == Match::No {
+                            Match::No
+                        } else {
+                            one.min(fits(toks, word, j))
+                        }
                     }
                 };
                 if splits.get(j) == Some(&true) && best != Match::Yes {
@@ -206,7 +213,9 @@ impl CommandPattern {
         let mut only_words = false;
         for word in &argv[1..] {
             match word.literal() {
-                Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => words.push(text),
+                Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
+                    words.push(text)
+                }
                 Some(text) if text == "--" => only_words = true,
                 Some(text) => flags.push(text),
                 None => {
@@ -220,7 +229,9 @@ impl CommandPattern {
                 .iter()
                 .zip(&wanted_words)
                 .enumerate()
-                .all(|(at, (word, wanted))| word == wanted || (at == 0 && word.eq_ignore_ascii_case(wanted)));
+                .all(|(at, (word, wanted))| {
+                    word == wanted || (at == 0 && word.eq_ignore_ascii_case(wanted))
+                });
         if !fits || (!open && words.len() != wanted_words.len()) {
             return Match::No;
         }
@@ -250,8 +261,14 @@ const SAME: &[(&str, &str)] = &[
     ("cp", "r=R=--recursive f=--force a=--archive"),
     ("chmod", "R=--recursive"),
     ("chown", "R=--recursive"),
-    ("git", "f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=--all m=--message"),
-    ("curl", "o=--output k=--insecure d=--data X=--request T=--upload-file F=--form"),
+    (
+        "git",
+        "f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=--all m=--message",
+    ),
+    (
+        "curl",
+        "o=--output k=--insecure d=--data X=--request T=--upload-file F=--form",
+    ),
     ("grep", "r=R=--recursive"),
     ("docker", "f=--force v=--volume"),
     ("npm", "g=--global f=--force"),
@@ -294,9 +311,9 @@ fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
             if flag.starts_with("--") {
                 let name = flag.split('=').next().unwrap_or_default();
                 group.is_some_and(|group| {
-                    group
-                        .split('=')
-                        .any(|option| option.len() > 1 && name.len() > 3 && option.starts_with(name))
+                    group.split('=').any(|option| {
+                        option.len() > 1 && name.len() > 3 && option.starts_with(name)
+                    })
                 })
             } else {
                 flag[1..].contains(letter)
@@ -314,7 +331,10 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
     if let Some(text) = word.literal() {
         let text = chars(&text);
         if at == 0 {
-            let folded = text.iter().flat_map(|c| c.to_lowercase()).collect::<Vec<_>>();
+            let folded = text
+                .iter()
+                .flat_map(|c| c.to_lowercase())
+                .collect::<Vec<_>>();
             return (matches(toks, &text) || matches(toks, &folded)).into();
         }
         return matches(toks, &text).into();
@@ -338,7 +358,11 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
             return Match::No;
         }
     }
-    if super::glob::intersect(toks, &open) { Match::Maybe } else { Match::No }
+    if super::glob::intersect(toks, &open) {
+        Match::Maybe
+    } else {
+        Match::No
+    }
 }
 
 /// What follows the last slash, as a pattern.
@@ -362,10 +386,22 @@ fn program_glob(word: &Word) -> Vec<Tok> {
 /// Options before the subcommand that take the next word as their value.
 const GLOBAL_VALUES: &[(&str, &str)] = &[
     ("git", GIT_GLOBAL_VALUES),
-    ("docker", "-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey"),
-    ("podman", "--connection -c --url --root --runroot --log-level"),
-    ("kubectl", "-n --namespace --context --cluster --kubeconfig --user -s --server --token --as --as-group --request-timeout --cache-dir"),
-    ("npm", "--prefix -C --registry --userconfig --globalconfig --cache --loglevel -w --workspace"),
+    (
+        "docker",
+        "-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey",
+    ),
+    (
+        "podman",
+        "--connection -c --url --root --runroot --log-level",
+    ),
+    (
+        "kubectl",
+        "-n --namespace --context --cluster --kubeconfig --user -s --server --token --as --as-group --request-timeout --cache-dir",
+    ),
+    (
+        "npm",
+        "--prefix -C --registry --userconfig --globalconfig --cache --loglevel -w --workspace",
+    ),
     ("pnpm", "-C --dir --filter -F"),
     ("yarn", "--cwd"),
     ("cargo", "--config -Z -C --color --manifest-path"),
@@ -373,7 +409,10 @@ const GLOBAL_VALUES: &[(&str, &str)] = &[
     ("systemctl", "-H --host -M --machine --root"),
     ("apt", "-o --option -c --config-file -t"),
     ("apt-get", "-o --option -c --config-file -t"),
-    ("aws", "--profile --region --endpoint-url --output --ca-bundle"),
+    (
+        "aws",
+        "--profile --region --endpoint-url --output --ca-bundle",
+    ),
     ("gcloud", "--project --account --configuration"),
     ("terraform", "-chdir"),
     ("helm", "-n --namespace --kube-context --kubeconfig"),
@@ -436,7 +475,11 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
         match c {
             ' ' | '\t' => {
                 if any {
-                    words.push(word(std::mem::take(&mut toks), &std::mem::take(&mut raw), words.is_empty())?);
+                    words.push(word(
+                        std::mem::take(&mut toks),
+                        &std::mem::take(&mut raw),
+                        words.is_empty(),
+                    )?);
                     any = false;
                 }
                 continue;
@@ -464,8 +507,10 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
 }
 
 fn word(toks: Vec<Tok>, raw: &str, first: bool) -> Result<PatternWord, String> {
-    if matches!(raw, "&&" | "||" | ";" | "|" | "|&" | "&" | ">" | ">>" | "<" | "2>&1")
-        || raw.starts_with("$(")
+    if matches!(
+        raw,
+        "&&" | "||" | ";" | "|" | "|&" | "&" | ">" | ">>" | "<" | "2>&1"
+    ) || raw.starts_with("$(")
         || raw.starts_with('`')
         || (raw.ends_with(';') && raw.len() > 1)
     {

@@ -16,11 +16,62 @@ const PROTECTED: [&str; 6] = [
 
 /// Programs that only read the files their words name.
 const READERS: [&str; 56] = [
-    "cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ls", "stat", "file", "wc",
-    "diff", "cmp", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "od", "xxd", "hexdump",
-    "strings", "echo", "printf", "test", "[", "sort", "uniq", "nl", "tac", "rev", "tr", "column",
-    "fold", "jq", "tree", "du", "df", "find", "fd", "readlink", "realpath", "basename", "dirname", "cd",
-    "pushd", "pwd", "sed", "awk", "cut", "comm", "true", "zcat", "ag",
+    "cat",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "ls",
+    "stat",
+    "file",
+    "wc",
+    "diff",
+    "cmp",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "cksum",
+    "od",
+    "xxd",
+    "hexdump",
+    "strings",
+    "echo",
+    "printf",
+    "test",
+    "[",
+    "sort",
+    "uniq",
+    "nl",
+    "tac",
+    "rev",
+    "tr",
+    "column",
+    "fold",
+    "jq",
+    "tree",
+    "du",
+    "df",
+    "find",
+    "fd",
+    "readlink",
+    "realpath",
+    "basename",
+    "dirname",
+    "cd",
+    "pushd",
+    "pwd",
+    "sed",
+    "awk",
+    "cut",
+    "comm",
+    "true",
+    "zcat",
+    "ag",
 ];
 
 /// Programs that go down into directories by themselves, with the options that make them.
@@ -48,7 +99,10 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, boo
     analysis.commands.iter().flat_map(|command| {
         let program = command.program().unwrap_or_default();
         let reads = READERS.contains(&program.as_str());
-        let speaks = matches!(program.as_str(), "echo" | "printf" | "true" | ":" | "test" | "[");
+        let speaks = matches!(
+            program.as_str(),
+            "echo" | "printf" | "true" | ":" | "test" | "["
+        );
         command
             .argv
             .iter()
@@ -125,14 +179,16 @@ pub(super) fn is_protected(path: PathOf, places: &Places, own: &[String]) -> boo
         workspace: places.workspace.as_ref().map(|p| p.to_lowercase()),
         home: places.home.as_ref().map(|p| p.to_lowercase()),
     };
-    let listed = PROTECTED.iter().flat_map(|text| match text.split_once('{') {
-        None => vec![(*text).to_owned()],
-        Some((head, tail)) => tail
-            .trim_end_matches('}')
-            .split(',')
-            .map(|name| format!("{head}{name}/**"))
-            .collect(),
-    });
+    let listed = PROTECTED
+        .iter()
+        .flat_map(|text| match text.split_once('{') {
+            None => vec![(*text).to_owned()],
+            Some((head, tail)) => tail
+                .trim_end_matches('}')
+                .split(',')
+                .map(|name| format!("{head}{name}/**"))
+                .collect(),
+        });
     listed
         .chain(own.iter().map(|path| path.to_lowercase()))
         .filter_map(|text| PathPattern::new(&text).ok())

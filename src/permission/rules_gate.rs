@@ -47,7 +47,9 @@ pub struct Permissions {
 impl Permissions {
     /// No rules. `~` is the `HOME` of this process.
     pub fn new() -> Self {
-        let home = std::env::var("HOME").ok().filter(|home| home.starts_with('/'));
+        let home = std::env::var("HOME")
+            .ok()
+            .filter(|home| home.starts_with('/'));
         Self {
             rules: Vec::new(),
             places: Places {

@@ -46,7 +46,11 @@ fn path_rule(tool: &str, path: &str) -> Option<Rule> {
         return None;
     }
     // A name alone would match at any depth.
-    let path = if path.contains('/') { path.to_owned() } else { format!("./{path}") };
+    let path = if path.contains('/') {
+        path.to_owned()
+    } else {
+        format!("./{path}")
+    };
     rule(&format!("{tool}({path})"))
 }
 

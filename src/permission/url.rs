@@ -8,7 +8,11 @@ pub(crate) enum UrlPattern {
     /// The host, or any below it.
     Domain(String),
     /// The whole address; `*` stops at slashes, but for a last one.
-    Glob { scheme: String, host: String, rest: String },
+    Glob {
+        scheme: String,
+        host: String,
+        rest: String,
+    },
 }
 
 impl UrlPattern {
@@ -18,11 +22,18 @@ impl UrlPattern {
             None => (!text.contains("://"), text),
         };
         if is_domain {
-            let name = name.strip_prefix("*.").unwrap_or(name).trim_end_matches('.').to_lowercase();
+            let name = name
+                .strip_prefix("*.")
+                .unwrap_or(name)
+                .trim_end_matches('.')
+                .to_lowercase();
             if name.is_empty() {
                 return Err("empty specifier: write WebFetch(domain:example.com)".to_owned());
             }
-            if !name.chars().all(|c| c.is_alphanumeric() || ".-_:[]".contains(c)) {
+            if !name
+                .chars()
+                .all(|c| c.is_alphanumeric() || ".-_:[]".contains(c))
+            {
                 return Err(format!(
                     "`{name}` is no host name; write WebFetch(domain:example.com)"
                 ));
@@ -38,7 +49,11 @@ impl UrlPattern {
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
             host,
-            rest: if end == rest.len() { "/".to_owned() } else { rest[end..].to_owned() },
+            rest: if end == rest.len() {
+                "/".to_owned()
+            } else {
+                rest[end..].to_owned()
+            },
         })
     }
 
@@ -55,7 +70,11 @@ impl UrlPattern {
                 let fits = |pattern: &str, text: &str| {
                     matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
                 };
-                let authority = if host.contains(':') { &url.authority } else { &url.host };
+                let authority = if host.contains(':') {
+                    &url.authority
+                } else {
+                    &url.host
+                };
                 (scheme == "*" || *scheme == url.scheme)
                     && fits(host, authority)
                     && (host.contains(':') || url.default_port)
@@ -80,14 +99,20 @@ impl Url {
     /// `None` for what is not plainly an address: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
+        if text
+            .chars()
+            .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+        {
             return None;
         }
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
             None => ("https".to_owned(), text),
         };
-        let known = !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+');
+        let known = !scheme.is_empty()
+            && scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'+');
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let authority = rest[..end].to_lowercase();
         if !known || authority.contains(['@', '%']) {
@@ -119,7 +144,9 @@ impl Url {
         let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
         let path = match path {
             "" => "/".to_owned(),
-            path if path.ends_with('/') && path.len() > 1 => format!("{}/", super::paths::lexical(path)),
+            path if path.ends_with('/') && path.len() > 1 => {
+                format!("{}/", super::paths::lexical(path))
+            }
             path => super::paths::lexical(path),
         };
         Some(Self {
@@ -134,5 +161,8 @@ impl Url {
 
 /// Whether the host is an address: nothing is below one.
 fn is_address(host: &str) -> bool {
-    host.starts_with('[') || host.split('.').all(|label| label.bytes().all(|b| b.is_ascii_digit()))
+    host.starts_with('[')
+        || host
+            .split('.')
+            .all(|label| label.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -14,6 +14,11 @@ mod messages_validate;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+#[cfg(unix)]
+mod permission_bash_diff;
+mod permission_corpus;
+mod permission_rules;
+mod permission_shell;
 mod pretty;
 mod prices;
 #[cfg(feature = "http")]

@@ -37,6 +37,7 @@ pub fn analyse(command: &str) -> Analysis {
     // A parser that stops has noted why.
     let _noted = Parser::new(text, &mut cx).script();
     inspect(&mut cx);
+    cx.found.steps = cx.work;
     cx.found.values = cx.constants;
     cx.found.values.retain(|name, _| !cx.unknown.contains(name));
     cx.found

@@ -25,6 +25,8 @@ pub struct Analysis {
     pub directories: Vec<Word>,
     /// Names of functions it defines.
     pub functions: Vec<String>,
+    /// Characters looked at, those of nested scripts each time: bounded, whatever the command.
+    pub steps: usize,
     /// What variables hold, where the script gives them nothing but known texts.
     pub(crate) values: BTreeMap<String, Vec<String>>,
 }
@@ -52,7 +54,9 @@ impl Analysis {
                         .flat_map(|head| values.iter().map(|value| head.followed_by(value)))
                         .collect();
                 }
-                _ => all.iter_mut().for_each(|head| head.parts.push(part.clone())),
+                _ => all
+                    .iter_mut()
+                    .for_each(|head| head.parts.push(part.clone())),
             }
         }
         all
@@ -171,11 +175,19 @@ impl fmt::Display for Reason {
                 write!(f, "it holds the character {}", c.escape_unicode())
             }
             Self::DynamicCommand(word) => {
-                write!(f, "the program {} is only known when it runs", printable(word))
+                write!(
+                    f,
+                    "the program {} is only known when it runs",
+                    printable(word)
+                )
             }
             Self::Builtin(name) => write!(f, "`{name}` changes what commands mean or runs text"),
             Self::Variable(name) => {
-                write!(f, "the variable {} may change what programs do", printable(name))
+                write!(
+                    f,
+                    "the variable {} may change what programs do",
+                    printable(name)
+                )
             }
             Self::Expansion(what) => write!(f, "{what} may run text held in variables"),
             Self::ShellInput(name) => write!(f, "{name} reads its commands from its input"),

@@ -7,8 +7,19 @@ const MOST: usize = 64;
 
 /// The words `word` expands to, or `None` if there are too many to look at.
 pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
-    if !word.parts.iter().any(|part| matches!(part, Part::Brace('{'))) {
+    if !word
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Brace('{')))
+    {
         return Some(vec![word]);
+    }
+    let braces = word
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Brace(_)));
+    if braces.count() > MOST * 4 {
+        return None;
     }
     let mut done = Vec::new();
     let mut open = vec![word.parts];
@@ -27,7 +38,11 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
                     return None;
                 }
                 for item in items.into_iter().rev() {
-                    let mut next = parts[..start].iter().cloned().map(settle).collect::<Vec<_>>();
+                    let mut next = parts[..start]
+                        .iter()
+                        .cloned()
+                        .map(settle)
+                        .collect::<Vec<_>>();
                     next.extend(item);
                     next.extend_from_slice(&parts[end + 1..]);
                     open.push(next);
@@ -72,7 +87,12 @@ fn first_group(parts: &[Part]) -> Option<Group> {
             }
             return Some(Group { start, end, items });
         }
-        if let [Part::Text { text, quoted: false }] = &parts[start + 1..end]
+        if let [
+            Part::Text {
+                text,
+                quoted: false,
+            },
+        ] = &parts[start + 1..end]
             && let Some(items) = sequence(text)
         {
             return Some(Group { start, end, items });

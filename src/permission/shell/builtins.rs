@@ -15,7 +15,10 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             run_words(cx, command, name, args);
         }
         "trap" => {
-            if args.iter().all(|word| word.literal().is_some_and(|w| w == "-p" || w == "-l")) {
+            if args
+                .iter()
+                .all(|word| word.literal().is_some_and(|w| w == "-p" || w == "-l"))
+            {
                 return true;
             }
             cx.note(Reason::Builtin(name.to_owned()));
@@ -26,7 +29,8 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "alias" => {
             cx.note(Reason::Builtin(name.to_owned()));
             for word in args {
-                if let Some((_, value)) = word.literal().as_deref().and_then(|w| w.split_once('=')) {
+                if let Some((_, value)) = word.literal().as_deref().and_then(|w| w.split_once('='))
+                {
                     run_word(cx, command, name, &Word::from_text(value));
                 }
             }
@@ -37,15 +41,21 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "jobs" => {
-            if args.first().is_some_and(|w| w.literal_prefix().starts_with("-x")) {
+            if args
+                .first()
+                .is_some_and(|w| w.literal_prefix().starts_with("-x"))
+            {
                 super::peel::inner(cx, "jobs -x", command, args[1..].to_vec());
             }
         }
         "set" => {
             let harmless = args.iter().all(|word| {
                 word.literal().is_some_and(|w| {
-                    matches!(w.as_str(), "pipefail" | "errexit" | "nounset" | "xtrace" | "noglob")
-                        || (w.starts_with(['-', '+']) && w[1..].bytes().all(|b| b"euxofC".contains(&b)))
+                    matches!(
+                        w.as_str(),
+                        "pipefail" | "errexit" | "nounset" | "xtrace" | "noglob"
+                    ) || (w.starts_with(['-', '+'])
+                        && w[1..].bytes().all(|b| b"euxofC".contains(&b)))
                 })
             });
             if !harmless {
@@ -103,7 +113,9 @@ fn declares(cx: &mut Context, name: &str, args: &[Word]) {
         if !is_name(variable) {
             cx.note(Reason::Builtin(name.to_owned()));
         } else if text.contains('=') {
-            let value = text.split_once('=').map(|(_, value)| Word::from_text(value));
+            let value = text
+                .split_once('=')
+                .map(|(_, value)| Word::from_text(value));
             cx.assign(variable, value.as_ref(), true);
         } else if name == "export" {
             // What was set before is exported now.
@@ -167,9 +179,10 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
             cx.note(Reason::Builtin(format!("{name} -v")));
         }
     }
-    let unknown_operator = args
-        .windows(2)
-        .any(|pair| pair.iter().all(|w| w.is_dynamic() && w.literal_prefix().is_empty()));
+    let unknown_operator = args.windows(2).any(|pair| {
+        pair.iter()
+            .all(|w| w.is_dynamic() && w.literal_prefix().is_empty())
+    });
     if unknown_operator {
         cx.note(Reason::Builtin(format!("{name} -v")));
     }

@@ -10,7 +10,11 @@ const INTERPRETERS: &[(&str, &str, &str)] = &[
     ("pypy", "c", ""),
     ("perl", "eEMmI", ""),
     ("ruby", "erI", ""),
-    ("node", "epr", "eval print require import loader experimental-loader"),
+    (
+        "node",
+        "epr",
+        "eval print require import loader experimental-loader",
+    ),
     ("nodejs", "epr", "eval print require import loader"),
     ("bun", "e", "eval preload"),
     ("deno", "", "eval"),

@@ -28,6 +28,8 @@ pub(super) struct Context {
     pub(super) work: usize,
     pub(super) words: usize,
     pub(super) depth: usize,
+    /// No further command is taken.
+    pub(super) full: bool,
     /// What the script being parsed was found behind.
     pub(super) via: Vec<String>,
     /// How many pipes feed what is being parsed.
@@ -77,8 +79,10 @@ impl Context {
 
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, command: SimpleCommand) -> Parse<usize> {
-        self.words += command.argv.len();
+        let length: usize = command.argv.iter().map(Word::len).sum();
+        self.words += command.argv.len() + length / 32;
         if self.found.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {
+            self.full = true;
             return self.limit("number of commands");
         }
         self.found.commands.push(command);
@@ -98,7 +102,10 @@ impl Context {
                 if text.parse::<i64>().is_err() && !text.is_empty() {
                     self.texts.insert(name.to_owned());
                 }
-                self.constants.entry(name.to_owned()).or_default().push(text);
+                self.constants
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(text);
             }
             None => {
                 self.texts.insert(name.to_owned());

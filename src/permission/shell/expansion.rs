@@ -71,7 +71,10 @@ impl Parser<'_> {
 
     fn name(&mut self) -> Parse<String> {
         let mut name = String::new();
-        while let Some(b) = self.peek().filter(|b| b.is_ascii_alphanumeric() || *b == b'_') {
+        while let Some(b) = self
+            .peek()
+            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        {
             name.push(char::from(b));
             self.bump()?;
         }
@@ -174,7 +177,8 @@ impl Parser<'_> {
                 }
                 false
             }
-            (Some(b':'), Some(b'-' | b'=' | b'?' | b'+')) | (Some(b'-' | b'=' | b'?' | b'+'), _) => {
+            (Some(b':'), Some(b'-' | b'=' | b'?' | b'+'))
+            | (Some(b'-' | b'=' | b'?' | b'+'), _) => {
                 let colon = self.peek() == Some(b':');
                 let operator = self.peek_at(usize::from(colon));
                 self.bump_by(1 + usize::from(colon))?;

@@ -25,8 +25,7 @@ h--open-files-in-pager e--edit-description h--extcmd h--tool h--gui h--smtp-serv
 h--to-cmd h--cc-cmd h--header-cmd h--template h--config h--interactive-filter h--receive-pack";
 
 /// Options before the subcommand that take the next word as their value.
-pub(crate) const GLOBAL_VALUES: &str =
-    "-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source --list-cmds";
+pub(crate) const GLOBAL_VALUES: &str = "-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source --list-cmds";
 
 pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
     let argv = &command.argv;
@@ -63,7 +62,10 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
         return;
     };
     let rest = &argv[at + 1..];
-    if !KNOWN.split_ascii_whitespace().any(|known| known == subcommand) {
+    if !KNOWN
+        .split_ascii_whitespace()
+        .any(|known| known == subcommand)
+    {
         cx.note(Reason::Option("git".to_owned(), subcommand));
         return;
     }
@@ -85,14 +87,21 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
     scan(cx, "git", OPTIONS, "", true, command, at + 1);
     scan(cx, "git", short, values, true, command, at + 1);
     let words = rest.iter().map(Word::literal_prefix).collect::<Vec<_>>();
-    let first = words.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
+    let first = words
+        .iter()
+        .find(|word| !word.starts_with('-'))
+        .cloned()
+        .unwrap_or_default();
     let runs = match subcommand.as_str() {
         "config" => return config(cx, command, rest, &words),
         "bisect" => first == "run",
         "submodule" => first == "foreach" || first == "update" || first == "add",
-        "filter-branch" | "difftool" | "mergetool" | "hook" | "for-each-repo" | "citool" | "gui"
-        | "credential" | "send-email" | "fast-import" | "merge-index" | "upload-pack" | "receive-pack" => true,
-        "help" => words.iter().any(|word| word.starts_with("-w") || word.starts_with("--w")),
+        "filter-branch" | "difftool" | "mergetool" | "hook" | "for-each-repo" | "citool"
+        | "gui" | "credential" | "send-email" | "fast-import" | "merge-index" | "upload-pack"
+        | "receive-pack" => true,
+        "help" => words
+            .iter()
+            .any(|word| word.starts_with("-w") || word.starts_with("--w")),
         _ => false,
     };
     if runs {
@@ -102,7 +111,9 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
                 super::shells::run_word(cx, command, "git", word);
             }
         }
-        if let Some(start) = words.iter().position(|word| word == "run" || word == "foreach")
+        if let Some(start) = words
+            .iter()
+            .position(|word| word == "run" || word == "foreach")
             && start + 1 < rest.len()
         {
             super::peel::inner(cx, "git", command, rest[start + 1..].to_vec());
@@ -111,7 +122,11 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
     if words.iter().any(|word| word.contains("ext::")) {
         cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
         for word in rest {
-            if let Some(text) = word.literal().as_deref().and_then(|w| w.strip_prefix("ext::")) {
+            if let Some(text) = word
+                .literal()
+                .as_deref()
+                .and_then(|w| w.strip_prefix("ext::"))
+            {
                 super::shells::run_text(cx, command, "git ext::", &text.replace('%', ""));
             }
         }
@@ -150,7 +165,14 @@ fn config(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[Str
     let reads = words.iter().any(|word| {
         matches!(
             word.as_str(),
-            "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list" | "get" | "list"
+            "--get"
+                | "--get-all"
+                | "--get-regexp"
+                | "--get-urlmatch"
+                | "-l"
+                | "--list"
+                | "get"
+                | "list"
         )
     });
     let plain = rest
@@ -161,9 +183,11 @@ fn config(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[Str
         .collect::<Vec<_>>();
     let asks = plain.len() == 1
         && !words.iter().any(|w| {
-            ["--unset", "--add", "--rep", "--ren", "--rem", "-e", "--edit", "--f", "-f", "edit"]
-                .iter()
-                .any(|option| w.starts_with(option))
+            [
+                "--unset", "--add", "--rep", "--ren", "--rem", "-e", "--edit", "--f", "-f", "edit",
+            ]
+            .iter()
+            .any(|option| w.starts_with(option))
         });
     if reads || asks {
         return;

@@ -34,7 +34,10 @@ impl Parser<'_> {
         if self.peek() == Some(b'{') {
             let mut name = String::new();
             self.bump()?;
-            while let Some(b) = self.peek().filter(|b| b.is_ascii_alphanumeric() || *b == b'_') {
+            while let Some(b) = self
+                .peek()
+                .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+            {
                 name.push(char::from(b));
                 self.bump()?;
             }
@@ -91,7 +94,11 @@ impl Parser<'_> {
         if matches!(operator, "<&" | ">&")
             && let Some(text) = &text
             && !text.is_empty()
-            && text.strip_suffix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit())
+            && text
+                .strip_suffix('-')
+                .unwrap_or(text)
+                .bytes()
+                .all(|b| b.is_ascii_digit())
         {
             return;
         }

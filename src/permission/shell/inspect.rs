@@ -30,7 +30,8 @@ pub(super) fn inspect(cx: &mut Context) {
         };
         one(cx, at, &command);
         at += 1;
-        if cx.found.opaque.iter().any(|r| matches!(r, Reason::Limit(_))) && at > 4096 {
+        if cx.full {
+            // It is noted: no rule allows the command any more.
             break;
         }
     }
@@ -49,7 +50,9 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     };
     if let Some(path) = first.literal()
         && path.contains('/')
-        && !SYSTEM.iter().any(|directory| path.strip_prefix(directory) == Some(&name))
+        && !SYSTEM
+            .iter()
+            .any(|directory| path.strip_prefix(directory) == Some(&name))
     {
         cx.note(Reason::Script(path));
     }
@@ -70,7 +73,11 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if wrappers::is_loose(name, words) {
         peel::every_tail(cx, name, command);
         if matches!(name, "watch" | "parallel" | "script" | "su" | "ssh") {
-            let tail = command.argv.iter().skip(1).filter(|word| !word.starts_with_dash());
+            let tail = command
+                .argv
+                .iter()
+                .skip(1)
+                .filter(|word| !word.starts_with_dash());
             let words = tail.cloned().collect::<Vec<_>>();
             shells::run_words(cx, command, name, &words);
         }
@@ -87,8 +94,17 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
                 word.literal()
                     .is_some_and(|w| matches!(w.as_str(), "config" | "set" | "set-script" | "pkg"))
             };
-            let is_set = command.argv.iter().skip(1).filter(|word| sets(word)).count() > 1
-                || command.argv.get(1).is_some_and(|w| w.literal().is_some_and(|w| w == "set-script"));
+            let is_set = command
+                .argv
+                .iter()
+                .skip(1)
+                .filter(|word| sets(word))
+                .count()
+                > 1
+                || command
+                    .argv
+                    .get(1)
+                    .is_some_and(|w| w.literal().is_some_and(|w| w == "set-script"));
             if is_set {
                 cx.note(Reason::Option(name.to_owned(), "config set".to_owned()));
             }

@@ -5,6 +5,9 @@ use super::context::Parse;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
+/// How far a bracket's end is looked for.
+const LOOK_AHEAD: usize = 256;
+
 impl Parser<'_> {
     /// The word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
@@ -68,12 +71,15 @@ impl Parser<'_> {
                 word.parts.push(Part::Glob('['));
             }
             _ => {
-                let closes = rest
+                let open = rest
                     .iter()
+                    .take(LOOK_AHEAD)
                     .take_while(|b| !b" \t\n".contains(b))
-                    .any(|b| *b == b']');
+                    .collect::<Vec<_>>();
+                let closes = open.iter().any(|b| **b == b']');
+                let unclear = open.len() == LOOK_AHEAD;
                 self.bump()?;
-                if closes {
+                if closes || unclear {
                     // What stands between is not worked out.
                     word.push_value(None, true);
                 } else {

@@ -7,8 +7,8 @@
 //!
 //! It is no sandbox. What a program does when it runs, and what a script file holds, it cannot know.
 
-mod analysis;
 mod analyse;
+mod analysis;
 mod brace;
 mod builtins;
 mod code;

@@ -32,60 +32,185 @@ const fn program(
 }
 
 const PROGRAMS: &[Program] = &[
-    program("rg", "x--pre x--hostname-bin e-z e--search-zip", "egfjmABCtTMEdr", false),
+    program(
+        "rg",
+        "x--pre x--hostname-bin e-z e--search-zip",
+        "egfjmABCtTMEdr",
+        false,
+    ),
     program("fd fdfind", "", "", true),
     program("find", "", "", false),
-    program("sort gsort", "w-o w--output x--compress-program", "kStT", true),
+    program(
+        "sort gsort",
+        "w-o w--output x--compress-program",
+        "kStT",
+        true,
+    ),
     program("uniq", "", "", true),
     program("shuf", "w-o w--output", "ine", true),
-    program("man", "x-H x--html x-P x--pager h-C h--config-file h-p h--preprocessor h-M h--manpath h-l h--local-file", "LmSserREt", true),
-    program("less more most", "w-o w-O w--log-file w--LOG-FILE h-k h--lesskey-file h--lesskey-src h--lesskey-content h--cmd", "bhjpPtTxyz", true),
-    program("vim vi nvim view ex gvim vimdiff", "h-c h--cmd h-S h-s h-u h-U h-i h-e h-E h-w h-W h--remote-send h--remote-expr", "", true),
-    program("emacs", "h-l h--load h--eval h--execute h-f h--funcall h--script h--batch h-Q h--directory h-L", "", true),
-    program("make gmake bmake", "h--eval h-f h--file h--makefile h-E h-I h--include-dir", "jlWo", true),
+    program(
+        "man",
+        "x-H x--html x-P x--pager h-C h--config-file h-p h--preprocessor h-M h--manpath h-l h--local-file",
+        "LmSserREt",
+        true,
+    ),
+    program(
+        "less more most",
+        "w-o w-O w--log-file w--LOG-FILE h-k h--lesskey-file h--lesskey-src h--lesskey-content h--cmd",
+        "bhjpPtTxyz",
+        true,
+    ),
+    program(
+        "vim vi nvim view ex gvim vimdiff",
+        "h-c h--cmd h-S h-s h-u h-U h-i h-e h-E h-w h-W h--remote-send h--remote-expr",
+        "",
+        true,
+    ),
+    program(
+        "emacs",
+        "h-l h--load h--eval h--execute h-f h--funcall h--script h--batch h-Q h--directory h-L",
+        "",
+        true,
+    ),
+    program(
+        "make gmake bmake",
+        "h--eval h-f h--file h--makefile h-E h-I h--include-dir",
+        "jlWo",
+        true,
+    ),
     program("ninja", "h-f h-t", "jkl", false),
     program("cmake", "h-P h-E h-C h--build-tool", "GDBSAT", false),
     program("cargo", "h--config h-Z", "pjF", false),
     program("rustc", "h-C h--codegen w-o w--out-dir h-Z", "", false),
-    program("go", "x-exec x--exec x-toolexec x--toolexec h-overlay h--overlay h-modfile h--modfile w-o", "", false),
-    program("npm pnpm yarn bun npx", "h--script-shell h--node-options h--globalconfig h--userconfig h--prefix h-C h--git h--viewer h--editor h--shell h--init-module h--call h-c h--cwd h--use-yarnrc h--config h--preload", "w", true),
+    program(
+        "go",
+        "x-exec x--exec x-toolexec x--toolexec h-overlay h--overlay h-modfile h--modfile w-o",
+        "",
+        false,
+    ),
+    program(
+        "npm pnpm yarn bun npx",
+        "h--script-shell h--node-options h--globalconfig h--userconfig h--prefix h-C h--git h--viewer h--editor h--shell h--init-module h--call h-c h--cwd h--use-yarnrc h--config h--preload",
+        "w",
+        true,
+    ),
     program("node nodejs", "", "", false),
     program("split", "x--filter", "abCln", true),
-    program("tar gtar bsdtar", "x--to-command x--checkpoint-action x-I x--use-compress-program x--rsh-command x--rmt-command x-F x--info-script x--new-volume-script e--remove-files h--files-from-command", "fCbgKLNTVX", true),
+    program(
+        "tar gtar bsdtar",
+        "x--to-command x--checkpoint-action x-I x--use-compress-program x--rsh-command x--rmt-command x-F x--info-script x--new-volume-script e--remove-files h--files-from-command",
+        "fCbgKLNTVX",
+        true,
+    ),
     program("cpio", "x--rsh-command h-H", "", true),
-    program("zip", "h-T h-TT h--test h--unzip-command w-O w--output-file", "", true),
+    program(
+        "zip",
+        "h-T h-TT h--test h--unzip-command w-O w--output-file",
+        "",
+        true,
+    ),
     program("unzip", "h-o", "dPx", false),
     program("7z 7za 7zz", "h-si", "", false),
-    program("rsync", "x-e x--rsh h--rsync-path e--remove-source-files e--del e--delete w--log-file w--write-batch h--daemon h--config", "BMTf", true),
+    program(
+        "rsync",
+        "x-e x--rsh h--rsync-path e--remove-source-files e--del e--delete w--log-file w--write-batch h--daemon h--config",
+        "BMTf",
+        true,
+    ),
     program("scp sftp", "h-o h-F x-S x-D", "cilPlJ", false),
     program("ssh-keygen ssh-add", "h-D h-w h-P", "", false),
-    program("curl", "w-o w--output e-O e--remote-name e--remote-name-all e-J e--remote-header-name w-D w--dump-header w-c w--cookie-jar w--trace w--trace-ascii w--stderr w--libcurl w--etag-save w--hsts w--alt-svc w--output-dir h-K h--config h--engine h--netrc-file", "XHdAeubmFTCEQrtxyYzUPw", false),
-    program("wget", "w-O w--output-document w-o w--output-file w-a w--append-output w-P w--directory-prefix x--use-askpass h-e h--execute h--config w--save-cookies w--rejected-log w--warc-file h-i h--input-file", "tTQUBADRIXlwY", true),
+    program(
+        "curl",
+        "w-o w--output e-O e--remote-name e--remote-name-all e-J e--remote-header-name w-D w--dump-header w-c w--cookie-jar w--trace w--trace-ascii w--stderr w--libcurl w--etag-save w--hsts w--alt-svc w--output-dir h-K h--config h--engine h--netrc-file",
+        "XHdAeubmFTCEQrtxyYzUPw",
+        false,
+    ),
+    program(
+        "wget",
+        "w-O w--output-document w-o w--output-file w-a w--append-output w-P w--directory-prefix x--use-askpass h-e h--execute h--config w--save-cookies w--rejected-log w--warc-file h-i h--input-file",
+        "tTQUBADRIXlwY",
+        true,
+    ),
     program("base64 base32 basenc", "w-o w--output", "wib", true),
     program("xxd", "h-r", "clsgo", false),
     program("date", "e-s e--set", "dfrI", true),
     program("tree", "w-o h-R", "LPIH", false),
-    program("yq", "e-i e--inplace e--in-place h--split-exp h-s", "", true),
+    program(
+        "yq",
+        "e-i e--inplace e--in-place h--split-exp h-s",
+        "",
+        true,
+    ),
     program("jq gojq", "h-L", "", false),
-    program("gcc g++ cc c++ clang clang++", "w-o h-wrapper h-B h-fplugin h-specs h--specs h-Xlinker h-load", "IDULlxWfmOg", false),
+    program(
+        "gcc g++ cc c++ clang clang++",
+        "w-o h-wrapper h-B h-fplugin h-specs h--specs h-Xlinker h-load",
+        "IDULlxWfmOg",
+        false,
+    ),
     program("ld", "h-plugin w-o", "", false),
-    program("nmap", "h--script h--script-args h--datadir h--servicedb w-oN w-oX w-oG w-oA h--interactive", "", false),
+    program(
+        "nmap",
+        "h--script h--script-args h--datadir h--servicedb w-oN w-oX w-oG w-oA h--interactive",
+        "",
+        false,
+    ),
     program("tcpdump", "x-z w-w w-W", "", false),
-    program("openssl", "h-engine h-provider h-provider-path w-out h-config", "", false),
+    program(
+        "openssl",
+        "h-engine h-provider h-provider-path w-out h-config",
+        "",
+        false,
+    ),
     program("sqlite3", "h-cmd h-init", "", false),
-    program("psql", "w-o w--output w-L w--log-file h-f h--file", "dhpUcvPFRT", true),
+    program(
+        "psql",
+        "w-o w--output w-L w--log-file h-f h--file",
+        "dhpUcvPFRT",
+        true,
+    ),
     program("mysql mariadb", "h--pager h--tee h-e h--execute", "", true),
-    program("apt apt-get aptitude apt-cache dpkg", "h-o h--option h-c h--config-file h--pre-invoke h--post-invoke h--admindir h--root", "t", true),
+    program(
+        "apt apt-get aptitude apt-cache dpkg",
+        "h-o h--option h-c h--config-file h--pre-invoke h--post-invoke h--admindir h--root",
+        "t",
+        true,
+    ),
     program("hg", "h--config h-R h--repository h--cwd", "", true),
-    program("svn", "h--config-option h--config-dir x--editor-cmd x--diff-cmd x--diff3-cmd h--with-all-revprops", "", false),
+    program(
+        "svn",
+        "h--config-option h--config-dir x--editor-cmd x--diff-cmd x--diff3-cmd h--with-all-revprops",
+        "",
+        false,
+    ),
     program("fzf sk", "x--preview h--bind h--become", "", true),
-    program("ack ag bat batcat delta", "x--pager h--pager h--ackrc", "", false),
-    program("pdflatex latex xelatex lualatex tex", "h-shell-escape h--shell-escape h-enable-write18 h--enable-write18 w-output-directory", "", false),
+    program(
+        "ack ag bat batcat delta",
+        "x--pager h--pager h--ackrc",
+        "",
+        false,
+    ),
+    program(
+        "pdflatex latex xelatex lualatex tex",
+        "h-shell-escape h--shell-escape h-enable-write18 h--enable-write18 w-output-directory",
+        "",
+        false,
+    ),
     program("ctags", "h--options h--kinddef", "", false),
     program("install", "h--strip-program h-s", "mogtS", true),
-    program("nc ncat netcat", "x-e x-c x--exec x--sh-exec h--lua-exec w-o w--output", "psw", false),
+    program(
+        "nc ncat netcat",
+        "x-e x-c x--exec x--sh-exec h--lua-exec w-o w--output",
+        "psw",
+        false,
+    ),
     program("xargs", "", "", false),
-    program("pip pip3 uv", "h--index-url h--extra-index-url h-i h--config-settings", "", false),
+    program(
+        "pip pip3 uv",
+        "h--index-url h--extra-index-url h-i h--config-settings",
+        "",
+        false,
+    ),
     program("gh", "h-F", "", false),
     program("column cut head tail wc", "", "", true),
     program("grep egrep fgrep", "", "", true),
@@ -93,13 +218,38 @@ const PROGRAMS: &[Program] = &[
     program("mount", "h-i", "", false),
     program("exiftool", "h-if h-config h-@ h-execute", "", false),
     program("gs", "h-o h-f h-c h-dNOSAFER", "", false),
-    program("pandoc", "h-F h--filter h-L h--lua-filter h--pdf-engine w-o w--output h-d h--defaults", "", true),
-    program("journalctl systemctl loginctl", "h--root h-M h-H", "", false),
-    program("pytest py.test", "h-p h-c h--rootdir h--override-ini h-o h--confcutdir h--import-mode h--pastebin w--junitxml w--junit-xml w--basetemp", "kmnWr", true),
+    program(
+        "pandoc",
+        "h-F h--filter h-L h--lua-filter h--pdf-engine w-o w--output h-d h--defaults",
+        "",
+        true,
+    ),
+    program(
+        "journalctl systemctl loginctl",
+        "h--root h-M h-H",
+        "",
+        false,
+    ),
+    program(
+        "pytest py.test",
+        "h-p h-c h--rootdir h--override-ini h-o h--confcutdir h--import-mode h--pastebin w--junitxml w--junit-xml w--basetemp",
+        "kmnWr",
+        true,
+    ),
     program("terraform tofu", "h-chdir", "", false),
     program("ansible ansible-playbook", "h-e h-m h-a", "", false),
-    program("gradle gradlew mvn", "h-I h--init-script h-D h-f h--file h-s h--settings", "", false),
-    program("docker podman", "h-H h--config h--host h--context h-c", "", false),
+    program(
+        "gradle gradlew mvn",
+        "h-I h--init-script h-D h-f h--file h-s h--settings",
+        "",
+        false,
+    ),
+    program(
+        "docker podman",
+        "h-H h--config h--host h--context h-c",
+        "",
+        false,
+    ),
     program("kubectl", "h--kubeconfig h--context", "", false),
     program("diff", "w--output-to", "", true),
     program("zgrep zcat gzip xz", "", "", true),
@@ -123,9 +273,9 @@ fn is_one_of(names: &str, name: &str) -> bool {
 /// Whether the options of `name` are worth a look, so that an unknown word may be one of them.
 fn matters(name: &str) -> bool {
     name == "git"
-        || PROGRAMS
-            .iter()
-            .any(|known| is_one_of(known.names, name) && !(known.options.is_empty() && known.abbreviates))
+        || PROGRAMS.iter().any(|known| {
+            is_one_of(known.names, name) && !(known.options.is_empty() && known.abbreviates)
+        })
         || matches!(name, "fd" | "fdfind" | "sed" | "awk" | "gawk" | "mawk")
 }
 
@@ -151,7 +301,15 @@ pub(super) fn options(cx: &mut Context, name: &str, command: &SimpleCommand) {
         super::shells::input(cx, name, command, false);
     }
     if let Some(program) = PROGRAMS.iter().find(|known| is_one_of(known.names, name)) {
-        scan(cx, name, program.options, program.values, program.abbreviates, command, 1);
+        scan(
+            cx,
+            name,
+            program.options,
+            program.values,
+            program.abbreviates,
+            command,
+            1,
+        );
     }
     if matters(name) {
         unknown_options(cx, name, command);
@@ -167,12 +325,22 @@ fn unknown_options(cx: &mut Context, name: &str, command: &SimpleCommand) {
         if word.literal_prefix() == "--" {
             return;
         }
-        let safe_start = !word.literal_prefix().is_empty() && !word.literal_prefix().starts_with('-');
+        let safe_start =
+            !word.literal_prefix().is_empty() && !word.literal_prefix().starts_with('-');
         if safe_start && !word.may_split() {
             continue;
         }
-        if let [Part::Value { name: Some(variable), .. }, ..] = word.parts.as_slice()
-            && matches!(variable.as_str(), "HOME" | "PWD" | "OLDPWD" | "TMPDIR" | "USER" | "#" | "?" | "$" | "!" | "{}")
+        if let [
+            Part::Value {
+                name: Some(variable),
+                ..
+            },
+            ..,
+        ] = word.parts.as_slice()
+            && matches!(
+                variable.as_str(),
+                "HOME" | "PWD" | "OLDPWD" | "TMPDIR" | "USER" | "#" | "?" | "$" | "!" | "{}"
+            )
             && !cx.constants.contains_key(variable)
             && !cx.unknown.contains(variable)
         {
@@ -214,7 +382,10 @@ pub(super) fn scan(
             let is_long = option.len() > 2;
             let value = if is_long {
                 let fits = given == option
-                    || (abbreviates && given.len() > 2 && given.starts_with("--") && option.starts_with(given));
+                    || (abbreviates
+                        && given.len() > 2
+                        && given.starts_with("--")
+                        && option.starts_with(given));
                 if !fits {
                     continue;
                 }

@@ -234,7 +234,8 @@ impl<'a> Parser<'a> {
         let mut word = String::new();
         loop {
             match self.peek_at(word.len()) {
-                None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>') => {
+                None
+                | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>') => {
                     return Some(word);
                 }
                 Some(b) if b.is_ascii_graphic() && word.len() < 12 => word.push(char::from(b)),

@@ -111,7 +111,11 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         }
     }
     at += spec.skip;
-    if name == "flock" && argv.get(at).and_then(Word::literal).is_some_and(|w| w == "-c" || w == "--command")
+    if name == "flock"
+        && argv
+            .get(at)
+            .and_then(Word::literal)
+            .is_some_and(|w| w == "-c" || w == "--command")
     {
         if let Some(text) = argv.get(at + 1) {
             super::shells::run_word(cx, command, "flock -c", text);
@@ -145,14 +149,21 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
 
 /// Where the program begins is not known: any word may be it.
 pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let option = command.argv.get(1).map(ToString::to_string).unwrap_or_default();
+    let option = command
+        .argv
+        .get(1)
+        .map(ToString::to_string)
+        .unwrap_or_default();
     cx.note(Reason::Option(name.to_owned(), option));
     for at in 1..command.argv.len().min(40) {
         let word = &command.argv[at];
         if word.starts_with_dash() {
             continue;
         }
-        if word.literal().is_some_and(|text| text.contains(char::is_whitespace)) {
+        if word
+            .literal()
+            .is_some_and(|text| text.contains(char::is_whitespace))
+        {
             super::shells::run_word(cx, command, name, word);
         }
         inner(cx, name, command, command.argv[at..].to_vec());
@@ -210,7 +221,8 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
             matches!(text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")
         } else {
             matches!(text.as_str(), "-x" | "-X")
-                || (text.len() > 3 && ("--exec".starts_with(&text) || "--exec-batch".starts_with(&text)))
+                || (text.len() > 3
+                    && ("--exec".starts_with(&text) || "--exec-batch".starts_with(&text)))
         };
         if runs {
             let end = argv[at + 1..]
@@ -221,7 +233,9 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
                 })
                 .map_or(argv.len(), |end| at + 1 + end);
             let words = argv[at + 1..end].iter().map(filled).collect::<Vec<_>>();
-            let replaces = argv[at + 1..end].iter().any(|w| w.literal().is_some_and(|t| t.contains('{')));
+            let replaces = argv[at + 1..end]
+                .iter()
+                .any(|w| w.literal().is_some_and(|t| t.contains('{')));
             let mut words = words;
             if !is_find && !replaces {
                 words.push(found_file());
@@ -232,7 +246,10 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
             at = end + 1;
             continue;
         }
-        if !is_find && (text.starts_with("--exec") || (text.starts_with('-') && !text.starts_with("--") && text.contains(['x', 'X']))) {
+        if !is_find
+            && (text.starts_with("--exec")
+                || (text.starts_with('-') && !text.starts_with("--") && text.contains(['x', 'X'])))
+        {
             every_tail(cx, name, command);
         }
         if is_find {
@@ -306,19 +323,22 @@ pub(super) fn xargs(cx: &mut Context, command: &SimpleCommand) {
     let Inner::At(at) = skip_options(argv, &spec) else {
         return every_tail(cx, "xargs", command);
     };
-    let marker = argv[1..at.min(argv.len())].iter().enumerate().find_map(|(i, word)| {
-        let text = word.literal()?;
-        if let Some(rest) = text.strip_prefix("-I") {
-            return match rest {
-                "" => argv.get(i + 2)?.literal(),
-                _ => Some(rest.to_owned()),
-            };
-        }
-        if text.starts_with("--r") && !text.starts_with("--no") {
-            return Some(text.split_once('=').map_or("{}", |(_, m)| m).to_owned());
-        }
-        None
-    });
+    let marker = argv[1..at.min(argv.len())]
+        .iter()
+        .enumerate()
+        .find_map(|(i, word)| {
+            let text = word.literal()?;
+            if let Some(rest) = text.strip_prefix("-I") {
+                return match rest {
+                    "" => argv.get(i + 2)?.literal(),
+                    _ => Some(rest.to_owned()),
+                };
+            }
+            if text.starts_with("--r") && !text.starts_with("--no") {
+                return Some(text.split_once('=').map_or("{}", |(_, m)| m).to_owned());
+            }
+            None
+        });
     if at >= argv.len() {
         return;
     }

@@ -86,7 +86,18 @@ pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &Simple
                 return;
             }
             let takes_file = matches!(long, "rcfile" | "init-file");
-            if takes_file || !matches!(long, "norc" | "noprofile" | "posix" | "login" | "verbose" | "restricted" | "noediting") {
+            if takes_file
+                || !matches!(
+                    long,
+                    "norc"
+                        | "noprofile"
+                        | "posix"
+                        | "login"
+                        | "verbose"
+                        | "restricted"
+                        | "noediting"
+                )
+            {
                 cx.note(Reason::Option(name.to_owned(), text.clone()));
             }
             at += 1 + usize::from(takes_file);
@@ -116,7 +127,11 @@ pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &Simple
             // Positional parameters of the script.
             cx.any_text = true;
         }
-        if matches!(name, "sh" | "dash" | "ash") && word.literal().is_none_or(|t| t.contains("[[") || t.contains("((") || t.contains("$'") || t.contains("$\"")) {
+        if matches!(name, "sh" | "dash" | "ash")
+            && word.literal().is_none_or(|t| {
+                t.contains("[[") || t.contains("((") || t.contains("$'") || t.contains("$\"")
+            })
+        {
             // A shell without these words reads them as commands.
             cx.note(Reason::InlineCode(via.clone()));
         }

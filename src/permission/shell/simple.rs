@@ -99,7 +99,10 @@ impl Parser<'_> {
     fn assignment(&mut self) -> Parse<Option<(String, Option<Word>)>> {
         let start = self.pos;
         let mut name = String::new();
-        while let Some(b) = self.peek().filter(|b| b.is_ascii_alphanumeric() || *b == b'_') {
+        while let Some(b) = self
+            .peek()
+            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        {
             name.push(char::from(b));
             self.bump()?;
         }
@@ -144,7 +147,7 @@ impl Parser<'_> {
     fn subscript_assigns(&self) -> bool {
         let mut depth = 0_usize;
         let rest = &self.src[self.pos..];
-        for (at, b) in rest.iter().enumerate().take(4096) {
+        for (at, b) in rest.iter().enumerate().take(512) {
             match b {
                 b'[' => depth += 1,
                 b']' => {

@@ -73,6 +73,17 @@ impl Word {
         all
     }
 
+    /// How many bytes it holds, about.
+    pub(crate) fn len(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Text { text, .. } => text.len(),
+                _ => 1,
+            })
+            .sum()
+    }
+
     /// Whether a variable or a substitution is part of it.
     pub fn is_dynamic(&self) -> bool {
         self.parts

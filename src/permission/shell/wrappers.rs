@@ -77,8 +77,20 @@ pub(super) fn wrapper(name: &str) -> Option<Wrapper> {
         "exec" => plain("cl", "a", 0),
         "nice" => long("0123456789", "n", "", "adjustment", 0),
         "ionice" => long("t", "cn", "ignore", "class classdata", 0),
-        "timeout" => long("v", "ks", "foreground preserve-status verbose", "kill-after signal", 1),
-        "time" => long("paqvV", "of", "portability append quiet verbose", "format output", 0),
+        "timeout" => long(
+            "v",
+            "ks",
+            "foreground preserve-status verbose",
+            "kill-after signal",
+            1,
+        ),
+        "time" => long(
+            "paqvV",
+            "of",
+            "portability append quiet verbose",
+            "format output",
+            0,
+        ),
         "stdbuf" => long("", "ioe", "", "input output error", 0),
         "setsid" => long("cfw", "", "ctty fork wait", "", 0),
         "setpriv" => long(
