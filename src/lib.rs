@@ -1,4 +1,80 @@
-//! An embeddable LLM agent core.
+//! An agent is a model in a loop with tools, and this crate is that loop: one stream, driven by
+//! whoever polls it, wrapped by hooks, inside another program.
+//!
+//! ```
+//! use agentcore::testing::ScriptedModel;
+//! use agentcore::{AgentBuilder, FuncTool};
+//! use futures::StreamExt;
+//! use serde_json::json;
+//!
+//! # async fn example() -> Result<(), agentcore::Error> {
+//! // Or a real model: `agentcore::providers::resolve("anthropic:claude-sonnet-4-5")?`.
+//! let model = ScriptedModel::new().call("clock", json!({})).say("It is noon.");
+//! let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_cx, _args| async {
+//!     "12:00"
+//! });
+//! let agent = AgentBuilder::new(model).system_prompt("Be brief.").tool(clock).build()?;
+//!
+//! let mut run = agent.run("What time is it?");
+//! while let Some(message) = run.next().await {
+//!     if let Some(text) = message.text() {
+//!         println!("{text}");
+//!     }
+//! }
+//! assert_eq!(run.into_output()?.text, "It is noon.");
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! # The loop
+//!
+//! [`Agent::run`] returns a [`Run`]: a stream of [`SdkMessage`]s, and, awaited, a [`RunOutput`].
+//! Both are the same loop. Each turn asks the model ([`Model`]), stores its answer, runs the tool
+//! calls in it ([`Tool`]) and stores their results, until there are no more calls or a limit is
+//! reached. The stream begins with `system/init` and ends with exactly one `result`, whatever
+//! happens in between, and the stored history can always be sent to a provider next.
+//!
+//! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
+//! * [`Session`]: a conversation that lasts longer than one run.
+//! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
+//! * [`testing`]: models that follow a script, for tests and examples without a network.
+//!
+//! # Errors
+//!
+//! There is one [`Error`], with a [`kind`](Error::kind) to act on. A run is an `Err` only when it
+//! ends with [`ExitReason::Error`], and [`Error::partial`] has what it had come to; a limit, an
+//! interrupt or a refusal is an `Ok` whose [`RunOutput::end`] says so. A tool that fails, panics or
+//! hangs is a result that the model reads. No key is ever part of an error or a log line.
+//!
+//! # Cancel safety
+//!
+//! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. What was
+//! stored before stays; calls left open are answered when the session is next loaded. Dropping
+//! only the future of `run.next()` loses nothing. Code in a hook behind `next.run(..).await` does
+//! not run when the run is dropped.
+//!
+//! # Runtime
+//!
+//! A run needs a tokio context with its timer, and providers its I/O driver; a current-thread
+//! runtime is enough. The loop spawns nothing: it shares the task that polls it, so a tool that
+//! computes for long belongs into `tokio::task::spawn_blocking`.
+//!
+//! # Features
+//!
+//! * `http` (default): `providers`, `HttpTool` and the fault server of [`testing`].
+//! * `tls` (default): https with rustls and the system's certificates.
+//! * `schema` (default): typed tools and typed output, with schemas derived by schemars.
+//! * `tokens`: an exact token counter, its vocabularies inside the binary.
+//!
+//! # Stability
+//!
+//! Before 1.0 a minor version may break; `CHANGELOG.md` says what. Enums and structs that follow
+//! a provider or a wire format are `#[non_exhaustive]`. The concrete type behind
+//! [`source`](std::error::Error::source) of an error is not part of the API. The wire form of
+//! [`SdkMessage`] only gains fields and types.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod agent;
 pub mod backend;
@@ -41,3 +117,8 @@ pub use tool::{
 };
 pub use usage::Usage;
 pub use util::{Cancellation, Secret, Values, text};
+
+/// The code in the README, compiled and run.
+#[cfg(all(doctest, feature = "schema"))]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

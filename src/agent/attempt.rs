@@ -53,17 +53,26 @@ impl<'a> Screen<'a> {
     }
 
     /// Begins an attempt: what an earlier one has shown is void from here on.
-    fn begin(&mut self, superseded: Option<Uuid>) {
+    fn begin(&mut self) {
         if self.partials.is_none() {
             return;
         }
         self.number = self.cx.next_attempt();
-        if let Some(first) = superseded {
+        if let Some(first) = self.cx.shown_attempt() {
             self.send(self.cx.system_message(SystemKind::StreamRestart {
                 attempt: self.number,
                 supersedes: vec![first],
             }));
         }
+    }
+
+    /// The model itself begins again: what it has shown so far is void.
+    fn restart(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
+        self.first = None;
+        self.begin();
     }
 
     fn show(&mut self, event: ModelEvent) {
@@ -76,7 +85,7 @@ impl<'a> Screen<'a> {
 
     fn send_partial(&mut self, event: ApiStreamEvent) {
         let envelope = self.cx.shared().envelope();
-        self.first.get_or_insert(envelope.uuid);
+        self.note_shown(envelope.uuid);
         let event = PartialEvent::new(envelope, event).with_attempt(self.number);
         self.send(SdkMessage::StreamEvent(event));
     }
@@ -88,57 +97,51 @@ impl<'a> Screen<'a> {
         }
     }
 
+    /// The first message of an attempt is what a later one makes void.
+    fn note_shown(&mut self, id: Uuid) {
+        if self.first.is_none() {
+            self.first = Some(id);
+            if self.held.is_none() {
+                self.cx.set_shown_attempt(id);
+            }
+        }
+    }
+
     /// Shows what was held back.
     fn release(&mut self) {
-        for message in self.held.take().into_iter().flatten() {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        for message in held {
             self.cx.shared().push(message);
         }
-    }
-
-    /// The first message that a later attempt makes void.
-    fn superseded(&self) -> Option<Uuid> {
-        if self.held.is_some() {
-            None
-        } else {
-            self.first
+        if let Some(first) = self.first {
+            self.cx.set_shown_attempt(first);
         }
     }
-}
-
-/// What an attempt came to. `shown` names the first message of it that the reader has seen.
-pub(super) struct Attempt {
-    pub(super) result: Result<ModelResponse>,
-    pub(super) shown: Option<Uuid>,
 }
 
 /// Streams one answer: events are folded, passed through the hooks' taps and shown.
-///
-/// `superseded` is the first message of an earlier attempt that this one replaces.
 pub(super) async fn attempt(
     cx: &RunContext,
     model: &dyn Model,
-    request: ModelRequest,
+    request: &ModelRequest,
     show: bool,
-    superseded: Option<Uuid>,
-) -> Attempt {
+) -> Result<ModelResponse> {
     let shown = show && request.is_visible();
-    let mut screen = Screen::new(cx, &request, shown);
-    let result = stream(cx, model, request, &mut screen, superseded).await;
+    let mut screen = Screen::new(cx, request, shown);
+    let result = stream(cx, model, request, &mut screen).await;
     if result.is_ok() {
         screen.release();
     }
-    Attempt {
-        result,
-        shown: screen.superseded(),
-    }
+    result
 }
 
 async fn stream(
     cx: &RunContext,
     model: &dyn Model,
-    request: ModelRequest,
+    request: &ModelRequest,
     screen: &mut Screen<'_>,
-    superseded: Option<Uuid>,
 ) -> Result<ModelResponse> {
     // What an earlier attempt left is not what an interrupt of this one should keep.
     drop(cx.take_partial());
@@ -149,15 +152,16 @@ async fn stream(
         done: false,
         visible: request.is_visible(),
     };
-    let prototype = (!taps.is_empty()).then(|| request.clone());
-    let mut events = model.stream(request).await?;
+    let mut events = model.stream(request.clone()).await?;
     let mut begun = false;
     while let Some(event) = events.next().await {
         let event = event?;
         if !begun {
             begun = true;
+            // What an earlier attempt left is void from here on.
+            cx.take_partial();
             note_first_event(cx);
-            screen.begin(superseded);
+            screen.begin();
             if !matches!(event, ModelEvent::Start(_)) {
                 pass(
                     &mut taps,
@@ -167,15 +171,16 @@ async fn stream(
             }
         }
         if matches!(event, ModelEvent::Restart) {
-            let first = screen.superseded();
-            taps = prototype.as_ref().map_or(taps, ModelRequest::start_taps);
-            screen.begin(first);
+            taps = request.start_taps();
+            screen.restart();
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if screen.partials.is_some() || !taps.is_empty() {
-            pass(&mut taps, screen, event.clone());
+            kept.fold.note(&event);
+            pass(&mut taps, screen, event);
+        } else {
+            kept.fold.push(event);
         }
-        kept.fold.push(event);
         if is_last {
             break;
         }

@@ -80,7 +80,7 @@ impl AgentBuilder {
             confirmer: None,
             mode: PermissionMode::Default,
             trace: None,
-            counter: Arc::new(EstimateCounter::default()),
+            counter: Arc::new(EstimateCounter),
             compactor: Arc::new(NoCompaction),
             limits: Limits::default(),
             request: RequestOptions::default(),
@@ -187,6 +187,12 @@ impl AgentBuilder {
     /// What becomes of a question nobody can answer. The call is denied unless set.
     pub fn unanswered(mut self, unanswered: Unanswered) -> Self {
         self.limits.unanswered = unanswered;
+        self
+    }
+
+    /// How long a parked question can still be answered. For ever unless set.
+    pub fn approval_expiry(mut self, expiry: Duration) -> Self {
+        self.limits.approval_expiry = Some(expiry);
         self
     }
 

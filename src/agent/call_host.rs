@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use crate::backend::Backend;
 use crate::message::ToolCall;
-use crate::run::RunContext;
-use crate::sdk::{SdkMessage, ToolProgress};
-use crate::tool::{Answer, StateView, ToolContext, ToolHost};
+use crate::run::{AskParent, RunContext};
+use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
+use crate::tool::{Answer, StateView, TaskScope, ToolContext, ToolHost};
 use crate::util::Values;
 use crate::util::sync::lock;
 
@@ -73,10 +73,39 @@ pub(super) struct CallHost {
     pub(super) clock: Arc<CallClock>,
 }
 
-/// The run and the call that `cx` belongs to; `None` for a detached context.
-pub(super) fn run_of(cx: &ToolContext) -> Option<(RunContext, Arc<str>)> {
-    let host = cx.host().downcast_ref::<CallHost>()?;
-    Some((host.cx.clone(), Arc::from(cx.call_id())))
+/// The call that a child run belongs to.
+#[derive(Clone)]
+pub(super) struct Parent {
+    pub(super) cx: RunContext,
+    pub(super) call_id: Arc<str>,
+    clock: Arc<CallClock>,
+}
+
+impl Parent {
+    /// The run and the call that `cx` belongs to; `None` for a detached context.
+    pub(super) fn of(cx: &ToolContext) -> Option<Self> {
+        let host = cx.host().downcast_ref::<CallHost>()?;
+        Some(Self {
+            cx: host.cx.clone(),
+            call_id: cx.call_id().into(),
+            clock: host.clock.clone(),
+        })
+    }
+
+    /// Passes a child's question on; the call's time stands still meanwhile.
+    pub(super) fn ask(&self) -> AskParent {
+        let parent = self.clone();
+        Arc::new(move |mut request: PermissionRequest| {
+            let parent = parent.clone();
+            async move {
+                let _asking = Asking::begin(&parent.clock);
+                let call = &mut request.envelope.parent_tool_use_id;
+                call.get_or_insert_with(|| parent.call_id.clone());
+                parent.cx.answer(request).await
+            }
+            .boxed()
+        })
+    }
 }
 
 pub(super) fn progress(cx: &RunContext, call: &ToolCall, clock: &CallClock) -> ToolProgress {
@@ -134,6 +163,10 @@ impl ToolHost for CallHost {
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.cx.backend().cloned()
+    }
+
+    fn tasks(&self) -> TaskScope {
+        self.cx.tasks().clone()
     }
 
     fn touch(&self, _call: &ToolCall) {

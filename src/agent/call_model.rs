@@ -1,13 +1,13 @@
 //! The centre of the model onion: budget, retries, one answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, Result};
 use crate::hook::Core;
-use crate::message::TokenCounter;
+use crate::message::{Message, Messages, TokenCounter};
 use crate::model::{Model, ModelRequest, ModelResponse};
 use crate::run::{Estimate, Reservation, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
@@ -19,36 +19,63 @@ use super::attempt::attempt;
 /// The centre of the model onion of an agent's runs.
 pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
     let agent = agent.clone();
-    Arc::new(move |cx, request| {
-        let agent = agent.clone();
-        async move { call_model(&agent, &cx, request).await }.boxed()
-    })
+    let counted = Arc::<Mutex<Counted>>::default();
+    Arc::new(move |cx, request| call_model(agent.clone(), cx, counted.clone(), request).boxed())
+}
+
+/// The tokens of a history that grows: what was counted before is known by its address.
+#[derive(Default)]
+struct Counted {
+    /// Each message, and the tokens up to its end.
+    seen: Vec<(Arc<Message>, u64)>,
+}
+
+impl Counted {
+    fn count(&mut self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
+        let all = messages.as_slice();
+        let same = self
+            .seen
+            .iter()
+            .zip(all)
+            .take_while(|((old, _), new)| Arc::ptr_eq(old, new))
+            .count();
+        self.seen.truncate(same);
+        let mut tokens = self.seen.last().map_or(0, |(_, tokens)| *tokens);
+        for message in &all[same..] {
+            tokens += counter.count_message(message);
+            self.seen.push((message.clone(), tokens));
+        }
+        tokens
+    }
 }
 
 async fn call_model(
-    agent: &Agent,
-    cx: &RunContext,
+    agent: Agent,
+    cx: RunContext,
+    counted: Arc<Mutex<Counted>>,
     mut request: ModelRequest,
 ) -> Result<ModelResponse> {
     let config = agent.config();
     let model = cx.model();
-    let estimate = estimate(&*config.counter, &*model, &request);
-    let reservation = cx.budget().reserve(estimate).await?;
+    let reservation = if cx.budget().is_limited() {
+        let estimate = estimate(&*config.counter, &*model, &counted, &request);
+        cx.budget().reserve(estimate).await?
+    } else {
+        cx.budget().unlimited()
+    };
     if let Some(cap) = reservation.max_output_tokens {
         request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
     }
     let _permit = cx.permits().acquire().await;
     let mut retry = 0;
-    let mut superseded = None;
     loop {
         let started = Instant::now();
         let show = config.request.partial_messages;
-        let attempt = attempt(cx, &*model, request.clone(), show, superseded).await;
+        let attempt = attempt(&cx, &*model, &request, show).await;
         lock(&cx.shared().stats).api_time += started.elapsed();
-        superseded = attempt.shown.or(superseded);
-        let error = match attempt.result {
+        let error = match attempt {
             Ok(response) => {
-                book(cx, &*model, &response, &reservation);
+                book(&cx, &*model, &response, &reservation);
                 return Ok(response);
             }
             Err(error) => error,
@@ -70,14 +97,23 @@ async fn call_model(
     }
 }
 
-fn estimate(counter: &dyn TokenCounter, model: &dyn Model, request: &ModelRequest) -> Estimate {
+fn estimate(
+    counter: &dyn TokenCounter,
+    model: &dyn Model,
+    counted: &Mutex<Counted>,
+    request: &ModelRequest,
+) -> Estimate {
     let profile = model.profile();
+    let messages = lock(counted).count(counter, &request.messages);
+    let sections = request.system.sections();
+    let system: u64 = sections
+        .map(|section| counter.count_text(&section.text))
+        .sum();
+    let tools = request.tools.iter().map(|tool| {
+        counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
+    });
     Estimate {
-        input_tokens: request
-            .messages
-            .iter()
-            .map(|message| counter.count_message(message))
-            .sum(),
+        input_tokens: messages + system + tools.sum::<u64>(),
         max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
         prices: profile.prices,
     }

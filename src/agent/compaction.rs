@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -65,7 +66,7 @@ impl Driver {
             } else {
                 CompactionTrigger::Auto
             };
-            self.compact(trigger).await;
+            self.compact(trigger).boxed().await;
         }
     }
 

@@ -61,6 +61,8 @@ pub(super) struct Limits {
     pub(super) hook_timeout: Option<Duration>,
     pub(super) ask_timeout: Option<Duration>,
     pub(super) unanswered: Unanswered,
+    /// How long a parked question can be answered; `None` is for ever.
+    pub(super) approval_expiry: Option<Duration>,
     pub(super) max_depth: u32,
     pub(super) heartbeat: Duration,
     pub(super) output_retries: u32,
@@ -79,6 +81,7 @@ impl Default for Limits {
             hook_timeout: Some(Duration::from_secs(60)),
             ask_timeout: None,
             unanswered: Unanswered::Deny,
+            approval_expiry: None,
             max_depth: 2,
             heartbeat: Duration::from_secs(5),
             output_retries: 2,

@@ -1,19 +1,23 @@
 //! Whether a call may run: hooks, schema, gate, questions.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Verdict, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::state::PendingCall;
 use crate::tool::{Answer, GateDecision, GateRequest, Tool, parse_arguments};
+use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::config::{Config, Unanswered};
+use super::resume::now_ms;
 
 /// What was decided about a call.
 pub(super) enum Permit {
@@ -81,19 +85,15 @@ pub(super) async fn permit(
         Verdict::Deny(reason) => return Permit::Refuse(deny(cx, &call, "hook", reason)),
         _ => {}
     }
-    let request = GateRequest::new(
-        call.clone(),
-        tool.clone(),
-        cx.permission_mode(),
-        cx.session_id().clone(),
-    );
-    let question = match config.gate.check(&request).await {
+    let mut request = gate_request(cx, tool, &call);
+    let question = match check_gate(config, &request).await {
         Ok(GateDecision::Allow { args }) => {
             if let Some(args) = args {
                 call = match replace_args(&call, tool, args) {
                     Ok(call) => call,
                     Err(refused) => return Permit::Refuse(refused),
                 };
+                request.call = call.clone();
             }
             match verdict {
                 Verdict::Ask(question) => question,
@@ -119,6 +119,51 @@ pub(super) async fn permit(
     ask(config, cx, &request, call, question).await
 }
 
+fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
+    // A mode that was set since the turn began counts from the next call on.
+    if let Some(mode) = lock(&cx.shared().control).mode.take() {
+        cx.set_mode(mode);
+    }
+    GateRequest::new(
+        call.clone(),
+        tool.clone(),
+        cx.permission_mode(),
+        cx.session_id().clone(),
+    )
+}
+
+/// Asks the gate. One that panics has failed, which denies the call.
+async fn check_gate(config: &Config, request: &GateRequest) -> Result<GateDecision> {
+    let check = AssertUnwindSafe(config.gate.check(request)).catch_unwind();
+    check.await.unwrap_or_else(|payload| {
+        let text = format!("the gate panicked: {}", panic::message(&*payload));
+        Err(Error::new(ErrorKind::Other, text))
+    })
+}
+
+/// Why a call that somebody approved earlier may not run after all: its arguments no longer fit
+/// the tool, or the gate denies it. A question of the gate is what was answered.
+pub(super) async fn refuse_approved(
+    config: &Config,
+    cx: &RunContext,
+    tool: &Arc<dyn Tool>,
+    call: &ToolCall,
+) -> Option<ToolResult> {
+    if let Err(text) = parse_arguments(call, tool.parameters()) {
+        return Some(ToolResult::failed(call, text));
+    }
+    match check_gate(config, &gate_request(cx, tool, call)).await {
+        Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => None,
+        Ok(GateDecision::Deny { message } | GateDecision::Interrupt { message }) => {
+            Some(deny(cx, call, "rule", &message))
+        }
+        Err(error) => {
+            let text = format!("the permission check failed: {error}");
+            Some(deny(cx, call, "other", &text))
+        }
+    }
+}
+
 async fn ask(
     config: &Config,
     cx: &RunContext,
@@ -137,7 +182,12 @@ async fn ask(
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),
         Answer::Unanswered if config.limits.unanswered == Unanswered::Park => {
             let id = format!("pending_{}_{}", cx.run_id(), call.id).into();
-            Permit::Park(PendingCall::new(id, call, question))
+            let mut pending = PendingCall::new(id, cx.session_id().clone(), call, question);
+            let expiry = config.limits.approval_expiry;
+            pending.expires_at_ms = expiry
+                .and_then(|expiry| u64::try_from(expiry.as_millis()).ok())
+                .map(|expiry| now_ms().saturating_add(expiry));
+            Permit::Park(pending)
         }
         Answer::Unanswered => {
             let why = format!(

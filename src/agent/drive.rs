@@ -13,15 +13,18 @@ use crate::message::{Message, Messages};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, Options, OutputFormat, ParentCall, RunContext,
-    RunOutput, Shared, TaskScope,
+    RunOutput, Shared,
 };
 use crate::state::{AgentState, Lease, Record, SessionStore};
+use crate::tool::TaskScope;
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
-use super::agent::Agent;
+use super::agent::{Agent, Registration};
+use super::call_host::Parent;
 use super::call_model;
 use super::compaction::Context;
+use super::ids::CallIds;
 use super::repeats::Repeats;
 use super::request::Requests;
 use super::resume::Decisions;
@@ -39,7 +42,7 @@ pub(super) struct Start {
     pub(super) values: Values,
     pub(super) decisions: Option<Decisions>,
     pub(super) parent_call: Option<ParentCall>,
-    pub(super) parent: Option<RunContext>,
+    pub(super) parent: Option<Parent>,
 }
 
 /// The session's place in the store, held for the run.
@@ -68,9 +71,12 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
+    /// Makes the run's handle found by its session, once the session is this run's.
+    pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
     pub(super) requests: Requests,
     pub(super) repeats: Repeats,
+    pub(super) ids: CallIds,
     pub(super) context: Context,
     pub(super) model_core: Core<ModelRequest>,
     pub(super) output: Option<OutputFormat>,
@@ -89,14 +95,13 @@ pub(super) struct Driver {
 /// Drives a run to its end. Exactly one result message is sent, whatever happens.
 pub(super) async fn drive(start: Start) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
-    let _registered = start.agent.register(&start.shared);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
     let end = body.unwrap_or_else(|payload| {
         let text = format!("the run panicked: {}", panic::message(&*payload));
         Err(Error::new(ErrorKind::Other, text))
     });
-    driver.end(end).await
+    driver.end(end).boxed().await
 }
 
 /// Tells work on the side that the run is over.
@@ -111,7 +116,7 @@ impl Drop for OnDrop {
 impl Driver {
     fn new(start: &Start) -> Self {
         let config = start.agent.config();
-        let parent = start.parent.as_ref();
+        let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
             run_id: Uuid::now_v7().to_string().into(),
@@ -122,6 +127,7 @@ impl Driver {
             backend: config.backend.clone(),
             trace: config.trace.clone(),
             confirmer: config.confirmer.clone(),
+            ask_parent: start.parent.as_ref().map(Parent::ask),
             ask_timeout: config.limits.ask_timeout,
             cancellation: Cancellation::default(),
             permits: parent.map_or_else(
@@ -137,9 +143,11 @@ impl Driver {
             agent: start.agent.clone(),
             cx,
             keeper: None,
+            registered: None,
             tools: RunTools::default(),
             requests: Requests::default(),
             repeats: Repeats::default(),
+            ids: CallIds::default(),
             context: Context::default(),
             output: None,
             structured: None,
@@ -156,16 +164,21 @@ impl Driver {
         self.output = lock(&start.options).output.clone();
         let shared = start.shared.clone();
         let decisions = start.decisions.clone();
-        match shared.unless_stopped(self.open(start)).await {
+        match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
             None => return Ok(self.stopped()),
         }
         self.cx.open();
         self.looped = true;
+        // Only an input that was sent before has an answer by now.
+        let known_and_answered = self.last.is_some();
         if let Some(decisions) = decisions
-            && let Some(exit) = self.resume(&decisions).await?
+            && let Some(exit) = self.resume(&decisions).boxed().await?
         {
             return Ok(exit);
+        }
+        if known_and_answered {
+            return Ok(ExitReason::EndTurn);
         }
         self.turns().await
     }

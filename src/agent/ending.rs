@@ -9,7 +9,7 @@ use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::Messages;
+use crate::message::{Messages, Role};
 use crate::run::{ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
@@ -22,6 +22,7 @@ impl Driver {
     /// Ends the run: `after_agent`, save, the one result message.
     pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
         self.cx.open();
+        self.cx.shared().end_steering();
         let (exit, error) = match end {
             Ok(exit) => (exit, None),
             Err(error) => (ExitReason::Error, Some(error)),
@@ -41,6 +42,7 @@ impl Driver {
         self.cx.shared().finish(exit, output.state.clone());
         // The lease goes before the reader can see the stream's end.
         self.keeper = None;
+        self.registered = None;
         match error {
             None => Ok(output),
             Some(error) => Err(error.attach(Arc::new(output))),
@@ -85,9 +87,13 @@ impl Driver {
             .collect();
         for hook in &config.hooks.after_agent {
             let timeout = config.limits.hook_timeout;
+            self.cx.state(|slot| *slot = state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
             match guard(hook.name(), "after_agent", timeout, None, future).await {
-                Ok(changed) => state = changed,
+                Ok(mut changed) => {
+                    self.cx.state(|slot| changed.adopt(&state, slot));
+                    state = changed;
+                }
                 Err(error) => self.cx.warn(error.to_string()),
             }
         }
@@ -156,6 +162,15 @@ impl Driver {
         } else {
             self.notes.clone()
         }
+    }
+
+    /// Whether this run has added an answer to the history.
+    pub(super) fn has_answered(&self) -> bool {
+        self.cx.state(|state| {
+            let new = state.messages.iter().skip(self.first_new);
+            new.into_iter()
+                .any(|message| message.role() == Role::Assistant)
+        })
     }
 
     /// Takes this run's input back out of the history: a refused request would be refused again.

@@ -1,6 +1,7 @@
 //! Running one tool: its panics, its time, its signs of life.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,13 +71,13 @@ async fn watch(
     let args = (*call.args).clone();
     // The call itself is inside the future, so that a panic before its first await is caught.
     let execution = AssertUnwindSafe(async move { tool.execute(context, args).await });
-    let mut execution = std::pin::pin!(execution.catch_unwind());
+    let mut execution = Contained::new(execution.catch_unwind());
     let mut beat = Instant::now() + pace.heartbeat;
     loop {
         let deadline = clock.moved() + pace.timeout;
         tokio::select! {
             biased;
-            end = &mut execution => {
+            end = execution.future() => {
                 return match end {
                     Ok(returned) => End::Returned(returned),
                     Err(payload) => End::Panicked(panic::message(&*payload).to_owned()),
@@ -93,6 +94,32 @@ async fn watch(
             let mut alive = progress(cx, call, clock);
             alive.heartbeat = true;
             cx.shared().push(alive.into());
+        }
+    }
+}
+
+/// A tool's future whose panics stay inside, also when it is dropped half-way.
+struct Contained<F>(Option<Pin<Box<F>>>);
+
+impl<F: Future> Contained<F> {
+    fn new(future: F) -> Self {
+        Self(Some(Box::pin(future)))
+    }
+
+    async fn future(&mut self) -> F::Output {
+        match &mut self.0 {
+            Some(future) => future.as_mut().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl<F> Drop for Contained<F> {
+    fn drop(&mut self) {
+        let future = self.0.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
+            let text = panic::message(&*payload);
+            tracing::warn!("a tool panicked while it was cancelled: {text}");
         }
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
-use crate::model::{PromptContext, Stability, SystemPrompt};
-use crate::state::{AgentState, StoredSession};
+use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
+use crate::state::{AgentState, PendingCall, StoredSession};
 
 use super::drive::{Driver, Keeper, Start};
+use super::ids::CallIds;
 use super::tools::RunTools;
 
 /// The result of a call that had not begun when its run ended.
@@ -27,12 +28,13 @@ impl Driver {
         let id = start.shared.session_id().clone();
         let lease = config_store.lease(&id).await?;
         self.keeper = Some(Keeper::new(config_store.clone(), lease));
+        self.registered = Some(self.agent.register(&start.shared));
         let stored = config_store.load(&id).await?.unwrap_or_default();
         let known = start
             .input_id
             .as_ref()
             .is_some_and(|id| stored.input_ids.contains(id));
-        let mut state = self.restore(stored, start.decisions.is_some());
+        let (mut state, restored) = self.restore(stored, &id, start.decisions.is_some());
         state.thread_id = id;
         state.user_id = start.user_id.or(state.user_id);
         state.values = start.values;
@@ -46,7 +48,7 @@ impl Driver {
         self.before_agent(state).await?;
 
         let (system, rest) = split_system(&start.input);
-        self.set_input_system(system);
+        self.set_input_system(&system);
         let is_empty = self.cx.state(|state| state.messages.is_empty());
         if rest.is_empty() && is_empty {
             return Err(Error::new(
@@ -55,20 +57,41 @@ impl Driver {
             ));
         }
         self.first_new = self.cx.state(|state| state.messages.len());
+        if restored {
+            // What was decided about open calls is decided for good: a later load must not find
+            // a question open that this run has told the model was closed.
+            let state = self.cx.state(|state| state.clone());
+            self.keeper()?.save(&state).await?;
+        }
+        if known {
+            self.last = self.cx.state(|state| match state.messages.last() {
+                Some(Message::Assistant(answer)) => {
+                    Some(Arc::new(ModelResponse::new(answer.content.clone())))
+                }
+                _ => None,
+            });
+        }
         if !known && !rest.is_empty() {
             self.append(rest, start.input_id).await?;
             self.repair_input();
+            self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
         Ok(())
     }
 
-    /// The stored state with its history made whole.
-    fn restore(&mut self, stored: StoredSession, resuming: bool) -> AgentState {
+    /// The stored state with its history made whole, and whether anything had to be done.
+    fn restore(&mut self, stored: StoredSession, id: &str, resuming: bool) -> (AgentState, bool) {
         let mut state = stored.state;
-        if !resuming {
-            for pending in std::mem::take(&mut state.pending) {
-                answer(&mut state.messages, &pending.call, NOT_APPROVED);
-            }
+        let mut changed = false;
+        // A fork's copy of a question is not its own: answered in both, the call would run twice.
+        let is_kept = |call: &PendingCall| resuming && *call.session_id == *id;
+        let (kept, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut state.pending)
+            .into_iter()
+            .partition(is_kept);
+        state.pending = kept;
+        for pending in closed {
+            answer(&mut state.messages, &pending.call, NOT_APPROVED);
+            changed = true;
         }
         let waiting: Vec<_> = state
             .pending
@@ -82,13 +105,15 @@ impl Driver {
             let started = stored.started.contains(&call.id);
             let text = if started { MAY_HAVE_RUN } else { NOT_RUN };
             answer(&mut state.messages, &call, text);
+            changed = true;
         }
         let repairs = state.messages.repair_keeping(&waiting);
         if !repairs.is_empty() {
+            changed = true;
             self.cx
                 .warn(format!("the stored history was repaired: {repairs}"));
         }
-        state
+        (state, changed)
     }
 
     async fn prompt(&self) -> Result<SystemPrompt> {
@@ -124,11 +149,14 @@ impl Driver {
         let config = agent.config();
         for hook in &config.hooks.before_agent {
             let timeout = config.limits.hook_timeout;
+            let given = state.clone();
+            self.cx.state(|slot| *slot = given.clone());
             let future = hook.before_agent(&self.cx, state);
             state = guard(hook.name(), "before_agent", timeout, None, future).await?;
-            // A hook may as well have used the context: what it returns goes first.
-            state.values.complete(self.cx.values());
-            self.cx.state(|slot| *slot = state.clone());
+            self.cx.state(|slot| {
+                state.adopt(&given, slot);
+                *slot = state.clone();
+            });
         }
         let repairs = state.messages.repair_keeping(
             &state
@@ -148,12 +176,13 @@ impl Driver {
         }
         self.tools = RunTools::new(std::mem::take(&mut state.tools));
         self.context.restart(&*config.counter, &state.messages);
+        self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
         self.tools.refresh(config, &self.cx).await
     }
 
     /// Leading system messages of the input join the system prompt.
-    fn set_input_system(&self, system: Vec<String>) {
+    fn set_input_system(&self, system: &[String]) {
         if !system.is_empty() {
             let text = system.join("\n\n");
             self.cx.system().section("input", text, Stability::Stable);

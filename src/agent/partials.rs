@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::message::{AssistantMessage, Message, Part};
+use crate::message::{AssistantMessage, Message, Part, ToolCall};
 use crate::model::{ModelEvent, ResponseHead};
 use crate::sdk::{ApiMessage, ApiStreamEvent, BlockDelta, BlockStart};
 use crate::usage::Usage;
@@ -23,6 +23,9 @@ pub(super) struct Partials {
     open: Open,
     next_index: u32,
     usage: Usage,
+    /// Calls that have begun and are not whole yet: the model's number and the id. Some models
+    /// make no call whole before all have begun.
+    begun: Vec<(u32, Arc<str>)>,
 }
 
 impl Partials {
@@ -31,6 +34,7 @@ impl Partials {
             open: Open::None,
             next_index: 0,
             usage: Usage::default(),
+            begun: Vec::new(),
         }
     }
 
@@ -47,6 +51,7 @@ impl Partials {
                 self.delta(BlockDelta::Thinking(text), out);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
+                self.begun.push((index, id.clone()));
                 self.open(Open::Call(index), || BlockStart::ToolUse { id, name }, out);
             }
             ModelEvent::ToolCallDelta { index, json } if self.open == Open::Call(index) => {
@@ -54,21 +59,15 @@ impl Partials {
             }
             // A delta of a call that is not the open one cannot be shown in its block any more.
             ModelEvent::ToolCallDelta { .. } => {}
-            ModelEvent::ToolCall(call) => match self.open {
-                Open::Call(_) => self.close(out),
-                _ => {
-                    // It came whole: show it as a block with one delta.
-                    let json = call.raw_args.as_deref().map(str::to_owned);
-                    let json = json.unwrap_or_else(|| call.args.to_string());
-                    let block = BlockStart::ToolUse {
-                        id: call.id,
-                        name: call.name,
-                    };
-                    self.open(Open::Call(u32::MAX), || block, out);
-                    self.delta(BlockDelta::InputJson(json), out);
-                    self.close(out);
+            ModelEvent::ToolCall(call) => {
+                let begun = self.begun.iter().position(|(_, id)| *id == call.id);
+                match begun.map(|at| self.begun.remove(at)) {
+                    Some((index, _)) if self.open == Open::Call(index) => self.close(out),
+                    // Its block was closed when the next one began.
+                    Some(_) => {}
+                    None => self.whole_call(call, out),
                 }
-            },
+            }
             ModelEvent::Part(part) => self.part(&part, out),
             ModelEvent::PartEnd => self.close(out),
             ModelEvent::Usage(usage) => self.usage = usage,
@@ -83,6 +82,20 @@ impl Partials {
             }
             ModelEvent::Restart => *self = Self::new(),
         }
+    }
+
+    /// A call that came whole, as a block with one delta.
+    fn whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
+        let json = call.raw_args.as_deref().map(str::to_owned);
+        let json = json.unwrap_or_else(|| call.args.to_string());
+        let block = BlockStart::ToolUse {
+            id: call.id,
+            name: call.name,
+        };
+        self.close(out);
+        self.open(Open::Call(u32::MAX), || block, out);
+        self.delta(BlockDelta::InputJson(json), out);
+        self.close(out);
     }
 
     /// A whole part: thinking that has been shown closes its block; anything else is a block of

@@ -10,9 +10,17 @@ const WARN: u32 = 3;
 /// At this many the run ends.
 const STOP: u32 = 5;
 
-/// Counts calls that come back with the same result. A different result starts over.
+/// Counts calls that come back with the same result. A different result starts over; equal calls
+/// of one turn count once, for the model saw no result between them.
 #[derive(Debug, Default)]
-pub(super) struct Repeats(HashMap<u64, (u64, u32)>);
+pub(super) struct Repeats(HashMap<u64, Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    outcome: u64,
+    count: u32,
+    turn: u32,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
@@ -22,15 +30,24 @@ pub(super) enum Repeated {
 }
 
 impl Repeats {
-    pub(super) fn note(&mut self, call: &ToolCall, result: &ToolResult) -> Repeated {
+    pub(super) fn note(&mut self, turn: u32, call: &ToolCall, result: &ToolResult) -> Repeated {
         let outcome = hash(&(result.is_error, result.content.text()));
         let key = hash(&(&call.name, call.args.to_string()));
-        let (last, count) = self.0.entry(key).or_insert((outcome, 0));
-        if *last != outcome {
-            (*last, *count) = (outcome, 0);
+        let fresh = Seen {
+            outcome,
+            count: 0,
+            turn: 0,
+        };
+        let seen = self.0.entry(key).or_insert(fresh);
+        if seen.turn == turn {
+            return Repeated::No;
         }
-        *count += 1;
-        match *count {
+        seen.turn = turn;
+        if seen.outcome != outcome {
+            (seen.outcome, seen.count) = (outcome, 0);
+        }
+        seen.count += 1;
+        match seen.count {
             STOP.. => Repeated::Stop,
             WARN => Repeated::Warn,
             _ => Repeated::No,
@@ -59,7 +76,9 @@ mod tests {
         let mut repeats = Repeats::default();
         let call = ToolCall::new("1", "look", json!({"a": 1}));
         let result = ToolResult::ok(&call, "nothing");
-        let seen: Vec<_> = (0..5).map(|_| repeats.note(&call, &result)).collect();
+        let seen: Vec<_> = (1..=5)
+            .map(|turn| repeats.note(turn, &call, &result))
+            .collect();
         use Repeated::*;
         assert_eq!(seen, [No, No, Warn, No, Stop]);
     }
@@ -68,9 +87,19 @@ mod tests {
     fn another_result_starts_over() {
         let mut repeats = Repeats::default();
         let call = ToolCall::new("1", "poll", json!({}));
-        for n in 0..20 {
+        for n in 1..20 {
             let result = ToolResult::ok(&call, format!("{n} %"));
-            assert_eq!(repeats.note(&call, &result), Repeated::No);
+            assert_eq!(repeats.note(n, &call, &result), Repeated::No);
+        }
+    }
+
+    #[test]
+    fn equal_calls_of_one_turn_count_once() {
+        let mut repeats = Repeats::default();
+        let call = ToolCall::new("1", "look", json!({}));
+        let result = ToolResult::ok(&call, "nothing");
+        for _ in 0..20 {
+            assert_eq!(repeats.note(1, &call, &result), Repeated::No);
         }
     }
 }

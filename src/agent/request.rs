@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::{Message, Messages, ModelCheck, Repairs};
+use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
 use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
 use crate::run::{OutputFormat, RunContext};
 
@@ -50,6 +50,16 @@ impl Requests {
         Ok(request)
     }
 
+    /// Repairs the history in the middle of a run. Nothing of the loop's own leaves it broken,
+    /// but a session must not die of what did.
+    fn heal(&mut self, cx: &RunContext, problem: &ValidationError) -> Result<Messages> {
+        let repairs = cx.state(|state| state.messages.repair());
+        cx.warn(format!("the history was repaired ({problem}): {repairs}"));
+        let messages = self.view(cx);
+        self.checks[0].check(&messages)?;
+        Ok(messages)
+    }
+
     /// Makes the history whole at a run's end. What was checked before is not looked at again.
     pub(super) fn repair(&mut self, messages: &mut Messages, waiting: &[Arc<str>]) -> Repairs {
         match self.checks.first_mut() {
@@ -83,7 +93,14 @@ impl Requests {
     }
 
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
-        let through = compaction.through_message.min(messages.len());
+        let mut through = compaction.through_message.min(messages.len());
+        // The history may have been repaired since: results stay with their call.
+        while messages
+            .get(through)
+            .is_some_and(|next| next.as_tool_result().is_some())
+        {
+            through -= 1;
+        }
         let summary = match &self.summary {
             Some((known, message)) if *known == compaction => message.clone(),
             _ => {
@@ -109,9 +126,13 @@ impl Requests {
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
         self.checks
+            .reserve_exact((hooks.len() + 1).saturating_sub(self.checks.len()));
+        self.checks
             .resize_with(hooks.len() + 1, ModelCheck::default);
         let mut messages = messages;
-        self.checks[0].check(&messages)?;
+        if let Err(problem) = self.checks[0].check(&messages) {
+            messages = self.heal(cx, &problem)?;
+        }
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let timeout = config.limits.hook_timeout;
             let future = hook.modify_request(cx, messages);

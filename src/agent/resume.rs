@@ -125,3 +125,9 @@ impl FromIterator<Decision> for Decisions {
         Self(decisions.into_iter().collect())
     }
 }
+
+/// Milliseconds since the Unix epoch.
+pub(super) fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+}

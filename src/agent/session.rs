@@ -2,19 +2,25 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
 
 use crate::error::Result;
 use crate::message::Messages;
-use crate::run::{Options, ParentCall, Run, RunContext, RunOutput, Shared, TaskScope};
+use crate::run::{Options, ParentCall, Run, RunOutput, Shared};
 use crate::state::AgentState;
+use crate::tool::TaskScope;
 use crate::tool::ToolContext;
 use crate::util::Values;
 
 use super::agent::Agent;
+use super::call_host::Parent;
 use super::drive::{Start, drive};
 use super::resume::Decisions;
+
+/// How often a child that says nothing keeps its parent's call from timing out.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
@@ -39,7 +45,7 @@ pub struct Session {
     values: Values,
     input_id: Option<Arc<str>>,
     user_id: Option<Arc<str>>,
-    parent: Option<(RunContext, Arc<str>)>,
+    parent: Option<Parent>,
 }
 
 impl Session {
@@ -81,7 +87,7 @@ impl Session {
     /// id as `parent_tool_use_id`, it spends the parent's budget, counts in its limits, and ends
     /// with it. Outside a run (a detached context) it changes nothing.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
-        self.parent = super::call_host::run_of(cx);
+        self.parent = Parent::of(cx);
         self
     }
 
@@ -104,16 +110,21 @@ impl Session {
 
     /// Runs as a child of `cx`'s run to the end, passing every message on.
     ///
+    /// The call's timeout does not count while the child runs: the child has limits of its own.
+    ///
     /// # Errors
     ///
     /// As awaiting a [`Run`].
     pub async fn run_in(self, cx: &ToolContext, input: impl Into<Messages>) -> Result<RunOutput> {
         use futures::StreamExt as _;
         let mut run = self.child_of(cx).run(input);
-        while let Some(message) = run.next().await {
-            cx.forward(message).await;
+        loop {
+            match tokio::time::timeout(KEEP_ALIVE, run.next()).await {
+                Ok(Some(message)) => cx.forward(message).await,
+                Ok(None) => return run.into_output(),
+                Err(_) => cx.keep_alive(),
+            }
         }
-        run.into_output()
     }
 
     /// The state, or `None` when the session does not exist.
@@ -149,7 +160,7 @@ impl Session {
 
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
         let parent = self.parent.as_ref();
-        let call = parent.map(|(cx, id)| ParentCall::new(cx, id.clone()));
+        let call = parent.map(|parent| ParentCall::new(&parent.cx, parent.call_id.clone()));
         let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
         let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
         let options = Arc::<Mutex<Options>>::default();
@@ -165,7 +176,7 @@ impl Session {
             values: self.values,
             decisions,
             parent_call: call,
-            parent: self.parent.map(|(cx, _)| cx),
+            parent: self.parent,
         };
         Run::new(shared, tasks, options, drive(start).boxed())
     }

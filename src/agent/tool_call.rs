@@ -10,11 +10,11 @@ use crate::hook::{Core, Onion, Verdict, guard};
 use crate::message::{Part, ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::state::{PendingCall, Record};
-use crate::tool::Tool;
+use crate::tool::{Tool, parse_arguments};
 
 use super::agent::Agent;
 use super::call_host::{CallClock, progress};
-use super::decide::{HookSay, Permit, ask_hooks, permit};
+use super::decide::{Permit, ask_hooks, permit};
 use super::drive::Keeper;
 use super::execute::{Pace, execute};
 
@@ -31,46 +31,48 @@ pub(super) struct Calls<'a> {
     pub(super) agent: &'a Agent,
     pub(super) cx: &'a RunContext,
     pub(super) keeper: &'a Keeper,
+    /// Set when one of the calls ends the run: those that have not begun do not begin.
+    pub(super) halt: &'a AtomicBool,
 }
 
 impl Calls<'_> {
-    /// Decides about a call and runs it. `started` is set just before the tool may run.
-    pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Outcome {
+    /// Decides about a call and runs it. `started` is set just before the tool may run; `None`
+    /// when the run is to end before that.
+    pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Option<Outcome> {
+        if self.halt.load(Ordering::Acquire) {
+            return None;
+        }
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
-            Err(text) => return Outcome::Done(ToolResult::failed(&call, text)),
+            Err(text) => return Some(Outcome::Done(ToolResult::failed(&call, text))),
         };
-        if !call.args.is_object() {
+        if let Err(text) = parse_arguments(&call, tool.parameters())
+            && !call.args.is_object()
+        {
             // Not even hooks get to see arguments that could not be parsed.
-            return match permit(self.agent.config(), self.cx, &tool, call, Verdict::Continue).await
-            {
-                Permit::Refuse(result) => Outcome::Done(result),
-                _ => unreachable!("arguments that are no object never match an object schema"),
-            };
+            return Some(Outcome::Done(ToolResult::failed(&call, text)));
         }
-        let said = match ask_hooks(self.agent.config(), self.cx, call.clone()).await {
+        let config = self.agent.config();
+        let said = match ask_hooks(config, self.cx, call.clone()).await {
             Ok(said) => said,
-            Err(error) => return Outcome::Done(ToolResult::failed(&call, error.to_string())),
+            Err(error) => return Some(Outcome::Done(ToolResult::failed(&call, error.to_string()))),
         };
-        let HookSay {
-            call,
-            verdict,
-            context,
-        } = said;
-        let outcome = match permit(self.agent.config(), self.cx, &tool, call, verdict).await {
-            Permit::Run(call) => self.run_permitted(&tool, call, started).await,
-            Permit::Refuse(result) => Outcome::Done(result),
-            Permit::Park(pending) => return Outcome::Parked(pending),
-            Permit::Interrupt(result) => return Outcome::Interrupt(result),
-        };
-        match outcome {
-            Outcome::Done(mut result) => {
-                let parts = context.into_iter().map(Part::Text);
-                result.content.parts_mut().extend(parts);
-                Outcome::Done(result)
-            }
-            other => other,
+        if matches!(said.verdict, Verdict::Stop(_)) {
+            self.halt.store(true, Ordering::Release);
         }
+        let mut result = match permit(config, self.cx, &tool, said.call, said.verdict).await {
+            Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
+            Permit::Run(call) => self.run_permitted(&tool, call, started).await,
+            Permit::Refuse(result) => result,
+            Permit::Park(pending) => return Some(Outcome::Parked(pending)),
+            Permit::Interrupt(result) => {
+                self.halt.store(true, Ordering::Release);
+                return Some(Outcome::Interrupt(result));
+            }
+        };
+        let parts = said.context.into_iter().map(Part::Text);
+        result.content.parts_mut().extend(parts);
+        Some(Outcome::Done(result))
     }
 
     /// Runs a call that may run: what a later approval comes to, too.
@@ -79,15 +81,15 @@ impl Calls<'_> {
         tool: &Arc<dyn Tool>,
         call: ToolCall,
         started: &AtomicBool,
-    ) -> Outcome {
-        if !tool.side_effect().is_read_only() && !tool.is_idempotent() {
+    ) -> ToolResult {
+        if !tool.side_effect().is_read_only() {
             let record = Record::ToolStarted {
                 call_id: call.id.clone(),
             };
             if let Err(error) = self.keeper.append(vec![record]).await {
                 let text =
                     format!("the call was not run, for its start could not be stored: {error}");
-                return Outcome::Done(ToolResult::failed(&call, text));
+                return ToolResult::failed(&call, text);
             }
         }
         started.store(true, Ordering::Release);
@@ -103,7 +105,7 @@ impl Calls<'_> {
             "output": result.content.text(),
         }));
         self.cx.shared().push(done.into());
-        Outcome::Done(result)
+        result
     }
 
     async fn wrap(

@@ -12,10 +12,12 @@ use crate::run::ExitReason;
 use crate::sdk::{SdkMessage, UserEvent};
 use crate::tool::Concurrency;
 
+use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
 use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
-use super::resume::{Decision, Decisions};
+use super::resume::{Decision, Decisions, now_ms};
+use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
 /// One call of a turn and what it has come to.
@@ -30,6 +32,8 @@ impl Driver {
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
         let mut slots: Vec<_> = calls.into_iter().map(Slot::new).collect();
         let shared = self.cx.clone();
+        // Nothing is run before the reader had a chance to see what will be.
+        shared.shared().drained().await;
         let finished = shared
             .shared()
             .unless_stopped(self.run_slots(&mut slots))
@@ -73,10 +77,12 @@ impl Driver {
 
     /// Runs the slots in order: neighbours that may run side by side do.
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
+        let halt = AtomicBool::new(false);
         let calls = Calls {
             agent: &self.agent,
             cx: &self.cx,
             keeper: self.keeper()?,
+            halt: &halt,
         };
         let limit = self.agent.config().limits.parallel_tools;
         let mut rest = slots;
@@ -94,7 +100,7 @@ impl Driver {
                         started,
                         outcome,
                     } = slot;
-                    *outcome = Some(calls.run(call.clone(), started).await);
+                    *outcome = calls.run(call.clone(), started).await;
                 })
                 .await;
         }
@@ -111,7 +117,7 @@ impl Driver {
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
         for (call, result) in results {
-            match self.repeats.note(call, result) {
+            match self.repeats.note(self.cx.turn(), call, result) {
                 Repeated::No => {}
                 Repeated::Warn => {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));
@@ -134,22 +140,27 @@ impl Driver {
         if results.is_empty() {
             return Ok(());
         }
-        let for_programs = for_programs(&results);
+        let for_programs = for_programs(results.iter().map(|(_, result)| result));
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
-                if result.content.is_empty() {
-                    // Providers refuse a result without content.
-                    result.content = "(no output)".into();
-                }
+                tidy::result(&mut result);
                 Arc::new(Message::Tool(result))
             })
             .collect();
-        self.append(messages.clone(), None).await?;
+        if let Err(error) = self.append(messages.clone(), None).await {
+            // The tools have run: what is saved at the run's end must not say otherwise.
+            self.cx.state(|state| state.messages.extend(messages));
+            return Err(error);
+        }
+        self.show_results(messages, for_programs);
+        Ok(())
+    }
+
+    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) {
         let mut event = UserEvent::new(self.cx.shared().envelope(), messages);
         event.tool_use_result = for_programs;
         self.cx.shared().push(SdkMessage::User(Box::new(event)));
-        Ok(())
     }
 
     /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
@@ -159,37 +170,38 @@ impl Driver {
         let mut results = Vec::new();
         let mut undecided = Vec::new();
         for call in pending {
-            match decisions.about(&call) {
-                None => undecided.push(call),
-                Some(Decision::Deny { message, .. }) => {
-                    let denied = super::decide::deny(&self.cx, &call.call, "user", message);
-                    results.push((call.call, denied));
+            let mut result = match decisions.about(&call) {
+                None => {
+                    undecided.push(call);
+                    continue;
                 }
+                Some(Decision::Deny { message, .. }) => deny(&self.cx, &call.call, "user", message),
                 Some(Decision::Allow { .. }) => {
                     // Decided once: a resume that dies in between must not run the call again.
                     self.forget_pending(&call.id).await?;
-                    let result = self.run_approved(&call.call).await?;
-                    results.push((call.call, result));
+                    self.run_approved(&call.call).await?
                 }
-            }
+            };
+            tidy::result(&mut result);
+            // The next save forgets that this call had started, so it must have its result.
+            self.cx
+                .state(|state| insert_result(&mut state.messages, result.clone()));
+            results.push(result);
         }
         let waiting = !undecided.is_empty();
         let state = self.cx.state(|state| {
             state.pending = undecided;
-            for (_, result) in &results {
-                insert_result(&mut state.messages, result.clone());
-            }
             state.clone()
         });
         self.keeper()?.save(&state).await?;
+        let for_programs = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, result)| Arc::new(Message::Tool(result)))
+            .map(|result| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
         if !messages.is_empty() {
-            let event = UserEvent::new(self.cx.shared().envelope(), messages);
-            self.cx.shared().push(SdkMessage::User(Box::new(event)));
+            self.show_results(messages, for_programs);
         }
         Ok(waiting.then_some(ExitReason::AwaitingApproval))
     }
@@ -207,18 +219,21 @@ impl Driver {
             Ok(tool) => tool,
             Err(text) => return Ok(ToolResult::failed(call, text)),
         };
+        let config = self.agent.config();
+        if let Some(refused) = refuse_approved(config, &self.cx, &tool, call).await {
+            return Ok(refused);
+        }
+        let halt = AtomicBool::new(false);
         let calls = Calls {
             agent: &self.agent,
             cx: &self.cx,
             keeper: self.keeper()?,
+            halt: &halt,
         };
         let started = AtomicBool::new(false);
         let running = calls.run_permitted(&tool, call.clone(), &started);
-        let outcome = self.cx.shared().unless_stopped(running).await;
-        Ok(match outcome {
-            Some(Outcome::Done(result) | Outcome::Interrupt(result)) => result,
-            Some(Outcome::Parked(_)) | None => cancelled(call, started.load(Ordering::Acquire)),
-        })
+        let result = self.cx.shared().unless_stopped(running).await;
+        Ok(result.unwrap_or_else(|| cancelled(call, started.load(Ordering::Acquire))))
     }
 }
 
@@ -242,10 +257,10 @@ fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
 }
 
 /// What results have for programs, by call; `None` when there is nothing.
-fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
+fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
+    let count = results.len();
     let entries: Vec<Value> = results
-        .iter()
-        .filter_map(|(_, result)| {
+        .filter_map(|result| {
             let mut entry = Map::new();
             let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
             if let Some(details) = &result.details {
@@ -269,12 +284,7 @@ fn for_programs(results: &[(ToolCall, ToolResult)]) -> Option<Value> {
         .collect();
     match entries.len() {
         0 => None,
-        1 if results.len() == 1 => entries.into_iter().next(),
+        1 if count == 1 => entries.into_iter().next(),
         _ => Some(Value::Array(entries)),
     }
-}
-
-fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
 use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, Stop};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
 use crate::util::sync::lock;
 
@@ -14,6 +16,7 @@ use super::answer;
 use super::attempt::{empty_response, is_empty};
 use super::drive::Driver;
 use super::ending::exit_of;
+use super::tidy;
 
 /// How often hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
@@ -38,6 +41,8 @@ impl Driver {
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
         let mut tried = Tried::default();
         loop {
+            // The reader sees all that was said before the loop goes on: it may want to stop it.
+            self.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
@@ -46,6 +51,10 @@ impl Driver {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().await),
                 Err(error) if self.can_compact(&error, &mut tried).await => continue,
+                Err(error) if self.cx.shared().stop() != Stop::None => {
+                    self.notes.push(error.to_string());
+                    return Ok(self.stopped());
+                }
                 Err(error) => return exit_of(error, &mut self.notes),
             };
             let next = self.take(response, &mut tried).await?;
@@ -74,6 +83,14 @@ impl Driver {
     /// Says something to the model as the user, and shows it.
     async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
+            if !tidy::is_said_to_model(&message) {
+                let role = message.role();
+                self.cx.warn(format!(
+                    "a message of the role {role} was not said to the model: only messages of the \
+                     user and the system that say something can be"
+                ));
+                continue;
+            }
             let message = Arc::new(message);
             self.append(vec![message.clone()], None).await?;
             let event = UserEvent::new(self.cx.shared().envelope(), [message]).synthetic();
@@ -84,7 +101,7 @@ impl Driver {
 
     /// Why no further model call may be made, if so.
     fn limit(&mut self) -> Option<ExitReason> {
-        if self.cx.shared().stop() != crate::run::Stop::None {
+        if self.cx.shared().stop() != Stop::None {
             return Some(self.stopped());
         }
         if let Some(reason) = self.cx.stop_reason() {
@@ -128,7 +145,9 @@ impl Driver {
             timeout: config.limits.hook_timeout,
             repeatable: true,
         };
-        let response = onion.run(request).await?;
+        let mut response = onion.run(request).await?;
+        tidy::answer(&mut response);
+        self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_empty(&response) && tried.empty && !has_reason(&response) {
             return Err(empty_response(self.cx.model().id()));
@@ -159,7 +178,14 @@ impl Driver {
     async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
         error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+            && self.compacted().await
+    }
+
+    /// Compacts unless the run is stopped first; whether that made the history shorter.
+    async fn compacted(&mut self) -> bool {
+        let cx = self.cx.clone();
+        let compacting = self.compact(CompactionTrigger::Auto).boxed();
+        cx.shared().unless_stopped(compacting).await == Some(true)
     }
 
     /// Keeps an answer and does what it asks for.
@@ -176,9 +202,15 @@ impl Driver {
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
             return Ok(Next::GoOn);
         }
-        if is_empty(&response) && reason != Some(StopReason::PauseTurn) {
+        // A paused answer may hold nothing but the provider's own blocks.
+        let paused = reason == Some(StopReason::PauseTurn);
+        if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
             if out_of_room {
                 return Ok(Next::End(ExitReason::MaxTokens));
+            }
+            if reason == Some(StopReason::StopSequence) {
+                self.last = Some(response);
+                return Ok(Next::End(ExitReason::StopSequence));
             }
             tried.empty = true;
             self.cx
@@ -189,14 +221,18 @@ impl Driver {
         self.last = Some(response.clone());
         self.keep(&response).await?;
         if !calls.is_empty() {
-            return Ok(self.run_calls(calls).await?.map_or(Next::GoOn, Next::End));
+            return Ok(self
+                .run_calls(calls)
+                .boxed()
+                .await?
+                .map_or(Next::GoOn, Next::End));
         }
         match reason {
             Some(StopReason::PauseTurn) => Ok(Next::GoOn),
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
                 Ok(Next::End(ExitReason::MaxTokens))
             }
-            _ => self.before_end(&response, tried).await,
+            _ => self.before_end(&response, tried).boxed().await,
         }
     }
 
@@ -207,9 +243,7 @@ impl Driver {
         let messages = self.cx.state(|state| state.messages.clone());
         let helps = compactor.should_compact(&messages, self.context.tokens(), &profile);
         drop(messages);
-        helps
-            && !std::mem::replace(&mut tried.compaction, true)
-            && self.compact(CompactionTrigger::Auto).await
+        helps && !std::mem::replace(&mut tried.compaction, true) && self.compacted().await
     }
 
     /// A refused turn is not kept: sent again, it would be refused again.
@@ -217,10 +251,10 @@ impl Driver {
         self.notes
             .push(format!("the model refused: {}", response.text()));
         if self.agent.config().request.keep_refused {
-            if !is_empty(&response) {
+            if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
-        } else if self.cx.turn() == 1 {
+        } else if !self.has_answered() {
             self.forget_input();
         }
         self.last = Some(response);
@@ -331,12 +365,28 @@ impl Driver {
                 }
             }
         }
-        if let Some(message) = self.hooks_go_on(response, tried).await {
-            self.say(vec![message]).await?;
+        let cx = self.cx.clone();
+        let asking = self.hooks_go_on(response, tried);
+        match cx.shared().unless_stopped(asking).await {
+            None => return Ok(Next::End(self.stopped())),
+            Some(None) => {}
+            Some(Some(message)) => {
+                self.say(vec![message]).await?;
+                return Ok(Next::GoOn);
+            }
+        }
+        if !self.cx.shared().close_steering() {
             return Ok(Next::GoOn);
         }
-        Ok(Next::End(match response.stop_reason {
+        Ok(Next::End(match &response.stop_reason {
             Some(StopReason::StopSequence) => ExitReason::StopSequence,
+            Some(StopReason::Other(label)) => {
+                self.cx.warn(format!(
+                    "the model stopped for a reason this version does not know ({label}); it is \
+                     taken for the end of its answer"
+                ));
+                ExitReason::EndTurn
+            }
             _ => ExitReason::EndTurn,
         }))
     }
@@ -352,6 +402,13 @@ impl Driver {
             let future = hook.before_stop(&self.cx, response);
             match guard(hook.name(), "before_stop", timeout, None, future).await {
                 Ok(StopDecision::Stop) => {}
+                Ok(StopDecision::GoOn(message)) if !tidy::is_said_to_model(&message) => {
+                    self.cx.warn(format!(
+                        "hook `{}` would go on with a message that is not one of the user or that \
+                         says nothing; it was not heard",
+                        hook.name()
+                    ));
+                }
                 Ok(StopDecision::GoOn(message)) => {
                     tried.go_ons += 1;
                     let bounded = config.limits.max_turns > 0;
@@ -374,6 +431,11 @@ impl Driver {
 fn has_reason(response: &ModelResponse) -> bool {
     !matches!(
         response.stop_reason,
-        None | Some(StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_))
+        None | Some(
+            StopReason::EndTurn
+                | StopReason::ToolUse
+                | StopReason::PauseTurn
+                | StopReason::Other(_)
+        )
     )
 }

@@ -67,17 +67,17 @@ pub(crate) struct Onion<T: Step> {
 }
 
 impl<T: Step> Onion<T> {
-    /// Runs the whole onion once.
-    pub(crate) async fn run(self, step: T) -> Result<T::Output> {
+    /// Runs the whole onion once. Without hooks it is nothing but its centre.
+    pub(crate) fn run(self, step: T) -> BoxFuture<'static, Result<T::Output>> {
         if self.hooks.is_empty() {
-            return (self.core)(self.context, step).await;
+            return (self.core)(self.context, step);
         }
         let next = Next {
             onion: Arc::new(self),
             level: Arc::default(),
             depth: 0,
         };
-        next.run(step).await
+        Box::pin(async move { next.run(step).await })
     }
 }
 

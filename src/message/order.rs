@@ -9,8 +9,8 @@ use super::role::Role;
 /// What the user says before an assistant that speaks first.
 const OPENING: &str = "(conversation continues)";
 
-/// Makes the user begin and the assistant not speak twice in a row. Each message comes with its index
-/// in the broken history.
+/// Makes the user begin and the assistant not speak twice in a row. Each message comes with its
+/// index in the broken history.
 pub(super) fn order(
     messages: Vec<(usize, Arc<Message>)>,
     changes: &mut Vec<Repair>,

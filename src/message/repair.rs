@@ -193,7 +193,7 @@ impl Messages {
     /// unreadable arguments and no result); so are results without a call and second results;
     /// results that stand elsewhere are moved behind their call; an error result is added for
     /// each call without one; an id used a second time is changed (`_2`), in its result too;
-    /// messages that say nothing are dropped; neighbours of one role are merged. An assistant
+    /// messages that say nothing are dropped; neighbouring assistant messages are merged. An assistant
     /// that speaks first is given a user message to answer, because dropping it could take its
     /// calls and results along.
     ///

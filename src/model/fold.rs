@@ -56,6 +56,21 @@ impl ResponseFold {
         }
     }
 
+    /// Takes in an event that goes on to somebody else. Pieces are not copied twice.
+    pub(crate) fn note(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Text(text) if self.text_open => {
+                if let Some(Part::Text(last)) = self.response.content.parts_mut().last_mut() {
+                    last.push_str(text);
+                }
+            }
+            ModelEvent::Thinking(_)
+            | ModelEvent::ToolCallStart { .. }
+            | ModelEvent::ToolCallDelta { .. } => {}
+            event => self.push(event.clone()),
+        }
+    }
+
     /// What has been folded so far: the partial answer of a stream that broke.
     pub fn partial(&self) -> &ModelResponse {
         &self.response

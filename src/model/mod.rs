@@ -24,6 +24,7 @@ mod compactor;
 mod event;
 mod fold;
 mod memo;
+#[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod model;
 mod profile;
 mod prompter;

@@ -108,7 +108,7 @@ impl Policy<'_> {
     /// Whether nothing but scripts is unknown, and rules that name each command allow them.
     fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
         analysis.weight() == Some(Weight::Script)
-            && analysis.commands.iter().all(|command| {
+            && analysis.commands.iter().filter(|c| !c.guessed).all(|command| {
                 self.of(Behavior::Allow).any(|rule| {
                     !matching::allows_commands(rule, facts)
                         && matching::allows_command(rule, facts, command)
@@ -193,7 +193,7 @@ impl Policy<'_> {
             return Ok(rule);
         }
         let mut last = None;
-        for command in &analysis.commands {
+        for command in analysis.commands.iter().filter(|c| !c.guessed) {
             let harmless = command.argv.is_empty()
                 && !command.assignments.is_empty()
                 && analysis.opaque.is_empty()
@@ -229,7 +229,7 @@ impl Policy<'_> {
         for word in &analysis.writes {
             let path = PathOf::of_word(word, self.places, &analysis.directories);
             let free = word.literal().is_some_and(|text| {
-                matches!(text.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
+                matches!(text.as_str(), "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr")
             });
             let edits = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places);
             let covered = free

@@ -7,24 +7,29 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Messages, ToolCall};
+use crate::message::ToolCall;
 use crate::model::ModelEvent;
 
 use super::decode::Events;
+use super::encode::History;
+
+/// How much of a response's id is part of a made-up call id, which stays below the 40 characters
+/// that OpenAI allows.
+const RESPONSE_LEN: usize = 24;
 
 /// Gives every call of one response an id that is used nowhere else in the history.
 ///
 /// Some servers send no ids, some the same in every response. What is made up depends on the
 /// request and the response alone, so a replayed stream gives the same ids.
 pub(super) struct CallIds {
-    history: Messages,
+    history: History,
     /// The provider's id of the response; may be empty.
     response: String,
     used: HashSet<Arc<str>>,
 }
 
 impl CallIds {
-    pub(super) fn new(history: Messages) -> Self {
+    pub(super) fn new(history: History) -> Self {
         Self {
             history,
             response: String::new(),
@@ -35,7 +40,7 @@ impl CallIds {
     /// Names the response, once it is known.
     pub(super) fn set_response(&mut self, id: &str) {
         let legal = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-        self.response = id.chars().filter(legal).take(40).collect();
+        self.response = id.chars().filter(legal).take(RESPONSE_LEN).collect();
     }
 
     /// The id for a call: the provider's `own`, or `call_{response}_{index}`, with `_2`, `_3`, ...
@@ -64,11 +69,7 @@ impl CallIds {
     }
 
     fn is_used(&self, id: &str) -> bool {
-        self.used.contains(id)
-            || self
-                .history
-                .iter()
-                .any(|message| message.tool_calls().any(|call| *call.id == *id))
+        self.used.contains(id) || self.history.has_call(id)
     }
 }
 
@@ -191,9 +192,8 @@ impl Calls {
         out: &mut Events,
     ) -> Result<()> {
         for (at, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
-            let incomplete =
-                slot.name.is_empty() || serde_json::from_str::<IgnoredAny>(&slot.args).is_err();
-            if cut_off && incomplete {
+            let is_complete = || serde_json::from_str::<IgnoredAny>(&slot.args).is_ok();
+            if cut_off && (slot.name.is_empty() || !is_complete()) {
                 continue;
             }
             if slot.name.is_empty() {

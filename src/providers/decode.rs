@@ -216,24 +216,20 @@ impl<D: Decoder> Decoding<D> {
     fn chunk(&mut self, chunk: Bytes) -> Result<()> {
         match &mut self.frames {
             Frames::Unknown(held) => {
-                let first = held.iter().chain(&chunk).find(|b| !b.is_ascii_whitespace());
-                let document = match first {
-                    Some(first) => *first == b'{',
-                    None => {
-                        check_document(held.len() + chunk.len())?;
-                        held.extend_from_slice(&chunk);
-                        return Ok(());
-                    }
+                // Only white space is ever held.
+                let Some(first) = chunk.iter().find(|b| !b.is_ascii_whitespace()) else {
+                    check_document(held.len() + chunk.len())?;
+                    held.extend_from_slice(&chunk);
+                    return Ok(());
                 };
-                let held = std::mem::take(held);
-                let opening = held.iter().chain(&chunk).take(OPENING);
-                self.opening = opening.copied().collect();
-                if document {
+                if *first == b'{' {
                     self.frames = Frames::Document(Vec::new());
                     return self.chunk(chunk);
                 }
+                self.opening
+                    .extend_from_slice(&chunk[..chunk.len().min(OPENING)]);
                 let mut sse = SseDecoder::new();
-                sse.feed(held);
+                sse.feed(std::mem::take(held));
                 self.frames = Frames::Sse(sse);
                 self.pump()?;
                 self.chunk(chunk)
@@ -262,7 +258,7 @@ impl<D: Decoder> Decoding<D> {
                 while !decoder.is_done()
                     && let Some(event) = sse.next_event()?
                 {
-                    self.opening.clear();
+                    self.opening = Vec::new();
                     decoder.event(event.name, event.data, events)?;
                 }
             }

@@ -6,13 +6,14 @@
 //! old bytes are copied once. That also makes the prefix stable to the byte, which providers'
 //! prompt caches need.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Role};
+use crate::message::{Message, Role, ToolCall};
 use crate::model::{ModelRequest, SystemPrompt, ToolDefinition};
 
 /// How a provider writes what is kept. A value with different options is a different wire: what
@@ -73,6 +74,32 @@ impl Sections<'_> {
     }
 }
 
+/// The calls of the history that was encoded. Their ids are gathered meanwhile, so that telling
+/// whether one is taken costs the same however long the history is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    len: usize,
+    ids: Arc<HashSet<Arc<str>>>,
+    /// The last group, whose calls are not among `ids`.
+    last: Vec<Arc<Message>>,
+}
+
+impl History {
+    /// How many messages it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether one of its calls has this id.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.ids.contains(id) || calls(&self.last).any(|call| *call.id == *id)
+    }
+}
+
+fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
+    messages.iter().flat_map(|message| message.tool_calls())
+}
+
 /// Encodes `request`; `assemble` puts the sections together with the provider's other fields.
 ///
 /// # Errors
@@ -82,7 +109,7 @@ pub(crate) fn encode<W: Wire>(
     wire: &W,
     request: &ModelRequest,
     assemble: impl FnOnce(&Sections<'_>) -> Result<Vec<u8>>,
-) -> Result<Bytes> {
+) -> Result<(Bytes, History)> {
     let kept = request.memo().take::<Cache<W>>();
     let mut cache = match kept {
         Some(cache) if cache.wire == *wire => cache,
@@ -92,8 +119,13 @@ pub(crate) fn encode<W: Wire>(
     let body = cache
         .update(request, &mut last)
         .and_then(|sections| assemble(&sections))?;
+    let history = History {
+        len: request.messages.len(),
+        ids: cache.ids.clone(),
+        last: request.messages.as_slice()[cache.lifted() + cache.messages.len()..].to_vec(),
+    };
     request.memo().put(cache);
-    Ok(body.into())
+    Ok((body.into(), history))
 }
 
 struct Cache<W> {
@@ -107,6 +139,8 @@ struct Cache<W> {
     bytes: Vec<u8>,
     /// Where each of those groups ends.
     ends: Vec<End>,
+    /// The ids of the calls in `messages`.
+    ids: Arc<HashSet<Arc<str>>>,
 }
 
 struct SystemBytes {
@@ -130,7 +164,13 @@ impl<W: Wire> Cache<W> {
             messages: Vec::new(),
             bytes: Vec::new(),
             ends: Vec::new(),
+            ids: Arc::default(),
         }
+    }
+
+    /// How many messages went into the system prompt.
+    fn lifted(&self) -> usize {
+        self.system.as_ref().map_or(0, |kept| kept.lifted.len())
     }
 
     fn update<'a>(
@@ -214,6 +254,8 @@ impl<W: Wire> Cache<W> {
             }
             self.wire
                 .message(&messages[group.clone()], place, &mut self.bytes)?;
+            let ids = Arc::make_mut(&mut self.ids);
+            ids.extend(calls(&messages[group.clone()]).map(|call| call.id.clone()));
             self.messages.extend_from_slice(&messages[group]);
             self.ends.push(End {
                 message: start,
@@ -236,6 +278,12 @@ impl<W: Wire> Cache<W> {
             self.ends.pop();
         }
         let end = self.ends.last().copied().unwrap_or_default();
+        if end.message < self.messages.len() {
+            let ids = Arc::make_mut(&mut self.ids);
+            for call in calls(&self.messages[end.message..]) {
+                ids.remove(&call.id);
+            }
+        }
         self.messages.truncate(end.message);
         self.bytes.truncate(end.byte);
     }

@@ -51,7 +51,7 @@ impl FallbackModel {
         let models: Vec<_> = models.into_iter().map(erase).collect();
         let profile = models
             .first()
-            .map(|model| model.profile().clone())
+            .map(|model| *model.profile())
             .unwrap_or_default();
         Self { models, profile }
     }
@@ -60,7 +60,7 @@ impl FallbackModel {
     #[must_use]
     pub fn then(mut self, model: impl Model) -> Self {
         if self.models.is_empty() {
-            self.profile = model.profile().clone();
+            self.profile = *model.profile();
         }
         self.models.push(erase(model));
         self

@@ -83,7 +83,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A count: any number that is not negative; anything else reads as nothing.
+/// A count: a number that is not negative, or its digits; anything else reads as nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -93,11 +93,53 @@ impl Count {
     }
 }
 
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Count;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a count")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Count, E> {
+        Ok(Count(Some(number)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Count, E> {
+        Ok(Count(u64::try_from(number).ok()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Count, E> {
+        Ok(Count((number >= 0.0).then_some(number as u64)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Count, E> {
+        Ok(Count(text.trim().parse().ok()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Count, E> {
+        Ok(Count(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<Count, E> {
+        Ok(Count(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Count, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Count(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Count, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Count(None))
+    }
+}
+
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Text::deserialize(deserializer)?;
-        // Whole floats (`12.0`) are printed without their fraction.
-        Ok(Self(text.0.trim().parse().ok()))
+        deserializer.deserialize_any(CountVisitor)
     }
 }
 
@@ -144,6 +186,80 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// A list that nearly always has one item, which is kept in place: streams have one in every
+/// chunk.
+#[derive(Debug)]
+pub(super) struct Few<T> {
+    first: Option<T>,
+    rest: Vec<T>,
+}
+
+impl<T> Few<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self {
+            first: None,
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.rest)
+    }
+}
+
+struct FewVisitor<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
+    type Value = Few<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut few = Few {
+            first: items.next_element()?.flatten(),
+            rest: Vec::new(),
+        };
+        while let Some(item) = items.next_element::<Option<T>>()? {
+            match few.first {
+                None => few.first = item,
+                Some(_) => few.rest.extend(item),
+            }
+        }
+        Ok(few)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let one = T::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        Ok(Few {
+            first: Some(one),
+            rest: Vec::new(),
+        })
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FewVisitor(std::marker::PhantomData))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +287,9 @@ mod tests {
         assert_eq!(count("12.0"), Some(12));
         assert_eq!(count("null"), None);
         assert_eq!(count("-1"), None);
+        assert_eq!(count("\"3\""), Some(3));
+        assert_eq!(count("[{}]"), None);
+        assert_eq!(count(r#"{"a":1}"#), None);
         let list = |json: &str| {
             serde_json::from_str::<List<Vec<u8>>>(json)
                 .map(|l| l.0)
@@ -178,5 +297,16 @@ mod tests {
         };
         assert_eq!(list("null"), Some(vec![]));
         assert_eq!(list("[null,[1]]"), Some(vec![vec![1]]));
+        let few = |json: &str| {
+            serde_json::from_str::<Few<u8>>(json).map(|few| few.into_iter().collect::<Vec<_>>())
+        };
+        for (json, expected) in [
+            ("null", vec![]),
+            ("[]", vec![]),
+            ("[1]", vec![1]),
+            ("[null,1,null,2]", vec![1, 2]),
+        ] {
+            assert_eq!(few(json).ok(), Some(expected), "{json}");
+        }
     }
 }

@@ -51,3 +51,41 @@ impl LineDecoder {
         Ok(Some(line).filter(|line| !line.is_empty()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(chunks: &[&[u8]]) -> Result<Vec<String>> {
+        let mut decoder = LineDecoder::default();
+        let mut lines = Vec::new();
+        for chunk in chunks {
+            decoder.feed(chunk.to_vec().into());
+            while let Some(line) = decoder.next_line()? {
+                lines.push(line.to_owned());
+            }
+        }
+        lines.extend(decoder.finish()?.map(str::to_owned));
+        Ok(lines)
+    }
+
+    #[test]
+    fn a_cut_at_any_byte_changes_nothing() -> Result<()> {
+        let stream = "{\"a\":\"\u{E9}\"}\n\r\n \n{\"b\":1}\r\n\n{\"last\":1}".as_bytes();
+        let whole = lines(&[stream])?;
+        assert_eq!(whole, ["{\"a\":\"\u{E9}\"}", "{\"b\":1}", "{\"last\":1}"]);
+        for at in 0..=stream.len() {
+            let (a, b) = stream.split_at(at);
+            assert_eq!(lines(&[a, b])?, whole, "cut at {at}");
+        }
+        assert_eq!(lines(&stream.chunks(1).collect::<Vec<_>>())?, whole);
+        Ok(())
+    }
+
+    #[test]
+    fn endless_lines_and_bad_text_are_errors() {
+        assert!(lines(&[b"\xFF\n"]).is_err());
+        let chunk = vec![b'x'; 1024 * 1024];
+        assert!(lines(&[&*chunk; 20]).is_err());
+    }
+}

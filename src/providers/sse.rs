@@ -153,7 +153,7 @@ impl SseDecoder {
         while let Some(end) = memchr2(b'\n', b'\r', self.buffer.ahead()) {
             let ahead = self.buffer.ahead();
             let next = line_end(ahead, end);
-            self.after_cr = ahead[end] == b'\r' && next == ahead.len();
+            self.after_cr = ahead[next - 1] == b'\r' && next == ahead.len();
             let blank = end == 0 && self.line_start == self.buffer.rest().len();
             self.buffer.stash(next)?;
             self.line_start = self.buffer.rest().len();

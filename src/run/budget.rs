@@ -143,9 +143,6 @@ impl Budget {
     /// When it does not fit although something is left, it waits for other calls of the tree to
     /// settle; when there are none, the answer's length is cut to what fits.
     pub(crate) async fn reserve(&self, estimate: Estimate) -> Result<Reservation> {
-        if !self.is_limited() {
-            return Ok(self.reservation(0.0, 0, None));
-        }
         loop {
             let mut settled = std::pin::pin!(self.0.settled.notified());
             settled.as_mut().enable();
@@ -198,7 +195,13 @@ impl Budget {
         }
     }
 
-    fn is_limited(&self) -> bool {
+    /// A reservation of nothing, for a tree without limits: what is used is booked all the same.
+    pub(crate) fn unlimited(&self) -> Reservation {
+        self.reservation(0.0, 0, None)
+    }
+
+    /// Whether money or tokens are limited, here or above.
+    pub(crate) fn is_limited(&self) -> bool {
         self.chain()
             .any(|node| node.limits.usd.is_some() || node.limits.tokens.is_some())
     }
@@ -208,7 +211,7 @@ impl Budget {
             let mut amounts = lock(&node.amounts);
             amounts.usd += cost.unwrap_or_default();
             amounts.tokens = amounts.tokens.saturating_add(usage.total_tokens());
-            amounts.unpriced |= cost.is_none() && !usage.is_zero();
+            amounts.unpriced |= cost.is_none();
         }
     }
 

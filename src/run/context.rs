@@ -1,9 +1,12 @@
 //! The run as hooks see it.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -12,9 +15,10 @@ use crate::message::ToolCall;
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
-use crate::tool::{Answer, Confirmer, PermissionMode, StateView, Tool, ToolMap};
+use crate::tool::{Answer, Confirmer, PermissionMode, StateView, TaskScope, Tool, ToolMap};
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
+use crate::util::panic;
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values};
 
@@ -22,7 +26,6 @@ use super::budget::Budget;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
-use super::tasks::TaskScope;
 
 /// How deep child runs may ever nest, whatever an agent allows.
 pub(crate) const MAX_DEPTH: u32 = 8;
@@ -52,6 +55,10 @@ impl ParentCall {
     }
 }
 
+/// How a child run asks whoever answers its parent's questions.
+pub(crate) type AskParent =
+    Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
+
 /// What a context is made of when a run begins.
 pub(crate) struct ContextParts {
     pub(crate) shared: Arc<Shared>,
@@ -63,6 +70,7 @@ pub(crate) struct ContextParts {
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
     pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
+    pub(crate) ask_parent: Option<AskParent>,
     pub(crate) ask_timeout: Option<std::time::Duration>,
     pub(crate) cancellation: Cancellation,
     pub(crate) permits: Arc<tokio::sync::Semaphore>,
@@ -79,6 +87,7 @@ struct Inner {
     turn: AtomicU32,
     asks: AtomicU32,
     attempts: AtomicU32,
+    shown: Mutex<Option<uuid::Uuid>>,
     model: Mutex<Arc<dyn Model>>,
     mode: Mutex<PermissionMode>,
     tools: Mutex<ToolMap>,
@@ -104,6 +113,7 @@ impl RunContext {
             turn: AtomicU32::new(0),
             asks: AtomicU32::new(0),
             attempts: AtomicU32::new(0),
+            shown: Mutex::default(),
             model: Mutex::new(model),
             mode: Mutex::new(mode),
             tools: Mutex::default(),
@@ -157,7 +167,7 @@ impl RunContext {
 
     /// Limits, prices and abilities of the model in use.
     pub fn profile(&self) -> ModelProfile {
-        lock(&self.0.model).profile().clone()
+        *lock(&self.0.model).profile()
     }
 
     /// The model in use.
@@ -303,6 +313,16 @@ impl RunContext {
 
     pub(crate) fn reset_attempts(&self) {
         self.0.attempts.store(0, Ordering::Relaxed);
+        *lock(&self.0.shown) = None;
+    }
+
+    /// The first message of the attempt of this turn that the reader saw last.
+    pub(crate) fn shown_attempt(&self) -> Option<uuid::Uuid> {
+        *lock(&self.0.shown)
+    }
+
+    pub(crate) fn set_shown_attempt(&self, first: uuid::Uuid) {
+        *lock(&self.0.shown) = Some(first);
     }
 
     pub(crate) fn set_tools(&self, tools: ToolMap) {
@@ -380,7 +400,7 @@ impl RunContext {
             args,
             question,
         );
-        let answer = self.answer(id, request);
+        let answer = self.answer(request);
         match self.0.parts.ask_timeout {
             None => answer.await,
             Some(limit) => tokio::time::timeout(limit, answer)
@@ -389,24 +409,36 @@ impl RunContext {
         }
     }
 
-    async fn answer(&self, id: Arc<str>, request: PermissionRequest) -> Answer {
+    /// The answer to a question of this run or of one below it.
+    pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
         if let Some(confirmer) = &self.0.parts.confirmer {
-            match confirmer.confirm(&request).await {
+            match confirm(&**confirmer, &request).await {
                 Answer::Unanswered => {}
                 answer => return answer,
             }
         }
-        let receiver = {
-            // The desk is not kept: only responders may keep it open.
-            let Some(desk) = lock(&self.shared().desk).upgrade() else {
-                return Answer::Unanswered;
-            };
-            desk.open(id)
-        };
-        self.shared()
-            .push(SdkMessage::PermissionRequest(Box::new(request)));
-        receiver.await.unwrap_or(Answer::Unanswered)
+        // The desk is not kept: only responders may keep it open.
+        let desk = lock(&self.shared().desk).upgrade();
+        let receiver = desk.map(|desk| desk.open(request.id.clone()));
+        match (receiver, &self.0.parts.ask_parent) {
+            (Some(receiver), _) => {
+                self.shared()
+                    .push(SdkMessage::PermissionRequest(Box::new(request)));
+                receiver.await.unwrap_or(Answer::Unanswered)
+            }
+            (None, Some(ask_parent)) => ask_parent(request).await,
+            (None, None) => Answer::Unanswered,
+        }
     }
+}
+
+/// Asks a confirmer. One that panics has not said yes.
+async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
+    let confirm = AssertUnwindSafe(confirmer.confirm(request)).catch_unwind();
+    confirm.await.unwrap_or_else(|payload| {
+        let text = panic::message(&*payload);
+        Answer::Deny(format!("the one who was asked panicked: {text}"))
+    })
 }
 
 impl fmt::Debug for RunContext {

@@ -40,11 +40,7 @@ impl RunHandle {
     /// Says something to the model while it works: taken up after the tool calls that are going
     /// on, before the next model call. False when the run has ended and nobody will read it.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
-        if self.0.is_ended() {
-            return false;
-        }
-        lock(&self.0.control).steering.push(message.into());
-        true
+        self.0.steer(message.into())
     }
 
     /// Asks for a compaction before the next model call.

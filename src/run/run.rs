@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
+use crate::tool::{FinishedTask, TaskOutcome, TaskScope};
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
 use super::responder::Responder;
 use super::shared::Shared;
-use super::tasks::{FinishedTask, TaskOutcome, TaskScope};
 
 /// The form an answer must have.
 #[derive(Clone, Debug)]
@@ -143,10 +143,6 @@ impl Run {
     }
 
     /// As `.await`; inherent, so that it wins over `StreamExt::into_future`.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the trait is implemented too; this settles the clash of names"
-    )]
     pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
         Box::pin(self.finish())
     }
@@ -187,7 +183,7 @@ impl Stream for Run {
             self.poll_tasks(cx);
             match future.as_mut().poll(cx) {
                 Poll::Ready(output) => {
-                    self.tasks.clear();
+                    self.tasks.close();
                     self.output = Some(output);
                 }
                 Poll::Pending => self.future = Some(future),
@@ -214,7 +210,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         // The loop goes first: its guards release the session before anybody is told.
         self.future = None;
-        self.tasks.clear();
+        self.tasks.close();
         self.shared.mark_ended();
     }
 }

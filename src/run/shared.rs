@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use futures::task::AtomicWaker;
+use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 
 use crate::message::Message;
@@ -36,6 +38,8 @@ pub(crate) enum Stop {
 #[derive(Default)]
 pub(crate) struct Control {
     pub(crate) steering: Vec<Message>,
+    /// Set when nobody will read what is steered from here on.
+    closed: bool,
     pub(crate) compact: bool,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) mode: Option<PermissionMode>,
@@ -44,7 +48,6 @@ pub(crate) struct Control {
 pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
-    seq: AtomicU64,
     queue: Mutex<Queue>,
     stop: AtomicU8,
     stop_waker: AtomicWaker,
@@ -56,11 +59,35 @@ pub(crate) struct Shared {
     end_notify: Notify,
 }
 
+pin_project! {
+    /// See [`Shared::unless_stopped`]. Not an `async fn`, which would keep its future twice.
+    pub(crate) struct UnlessStopped<'a, F> {
+        shared: &'a Shared,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for UnlessStopped<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        this.shared.stop_waker.register(cx.waker());
+        if this.shared.stop() != Stop::None {
+            return Poll::Ready(None);
+        }
+        this.future.poll(cx).map(Some)
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     messages: VecDeque<SdkMessage>,
     /// Set until `init` has been put in front: what is emitted before waits behind it.
     held: bool,
+    /// Messages are numbered as they are queued, so that the numbers are the reader's order.
+    next_seq: u64,
     reader: Option<Waker>,
     writers: Vec<Waker>,
 }
@@ -70,10 +97,10 @@ impl Shared {
         Self {
             session_id,
             parent_tool_use_id,
-            // 0 is kept for `init`, which is always the first message.
-            seq: AtomicU64::new(1),
             queue: Mutex::new(Queue {
                 held: true,
+                // 0 is kept for `init`, which is always the first message.
+                next_seq: 1,
                 ..Queue::default()
             }),
             stop: AtomicU8::new(Stop::None as u8),
@@ -91,13 +118,9 @@ impl Shared {
         &self.session_id
     }
 
-    /// The envelope of the next message.
+    /// The envelope of a message of this run; its number is given when it is pushed.
     pub(crate) fn envelope(&self) -> Envelope {
-        self.numbered(self.seq.fetch_add(1, Ordering::Relaxed))
-    }
-
-    fn numbered(&self, seq: u64) -> Envelope {
-        let mut envelope = Envelope::new(self.session_id.clone(), seq);
+        let mut envelope = Envelope::new(self.session_id.clone(), 0);
         envelope.parent_tool_use_id = self.parent_tool_use_id.clone();
         envelope
     }
@@ -107,7 +130,7 @@ impl Shared {
         if !lock(&self.queue).held {
             return;
         }
-        let message = init(self.numbered(0));
+        let message = init(self.envelope());
         let reader = {
             let mut queue = lock(&self.queue);
             if !std::mem::take(&mut queue.held) {
@@ -119,9 +142,11 @@ impl Shared {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn push(&self, message: SdkMessage) {
+    pub(crate) fn push(&self, mut message: SdkMessage) {
         let reader = {
             let mut queue = lock(&self.queue);
+            message.envelope_mut().seq = queue.next_seq;
+            queue.next_seq += 1;
             queue.messages.push_back(message);
             if queue.held {
                 None
@@ -150,6 +175,10 @@ impl Shared {
                 None => reader.cloned(),
                 Some(_) => None,
             };
+            if queue.reader.is_some() && !queue.held {
+                // A run may wait for long, and many may wait at once.
+                queue.messages = VecDeque::new();
+            }
             (message, writers)
         };
         writers.into_iter().for_each(Waker::wake);
@@ -181,6 +210,27 @@ impl Shared {
         !queue.held && queue.messages.len() >= BACKLOG
     }
 
+    /// Says something to the model before its next turn; false when there will be none.
+    pub(crate) fn steer(&self, message: Message) -> bool {
+        let mut control = lock(&self.control);
+        if !control.closed {
+            control.steering.push(message);
+        }
+        !control.closed
+    }
+
+    /// Takes no more steering; false, and nothing changes, when there is some left to read.
+    pub(crate) fn close_steering(&self) -> bool {
+        let mut control = lock(&self.control);
+        control.closed = control.steering.is_empty();
+        control.closed
+    }
+
+    /// Takes no more steering, whatever is left.
+    pub(crate) fn end_steering(&self) {
+        lock(&self.control).closed = true;
+    }
+
     pub(crate) fn request_stop(&self, stop: Stop) {
         self.stop.fetch_max(stop as u8, Ordering::AcqRel);
         self.stop_waker.wake();
@@ -196,16 +246,11 @@ impl Shared {
 
     /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop
     /// awaits in one place at a time, so one waker is enough.
-    pub(crate) async fn unless_stopped<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        let mut future = std::pin::pin!(future);
-        poll_fn(|cx| {
-            self.stop_waker.register(cx.waker());
-            if self.stop() != Stop::None {
-                return Poll::Ready(None);
-            }
-            future.as_mut().poll(cx).map(Some)
-        })
-        .await
+    pub(crate) fn unless_stopped<F: Future>(&self, future: F) -> UnlessStopped<'_, F> {
+        UnlessStopped {
+            shared: self,
+            future,
+        }
     }
 
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
@@ -215,6 +260,7 @@ impl Shared {
 
     /// Also called when a run is dropped before its end.
     pub(crate) fn mark_ended(&self) {
+        self.end_steering();
         self.ended.store(true, Ordering::Release);
         self.end_notify.notify_waiters();
     }

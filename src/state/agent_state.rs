@@ -87,6 +87,18 @@ impl AgentState {
         self.tools.push(Arc::new(tool));
     }
 
+    /// Takes from `live` what was changed there through a context while a hook had `given` in
+    /// hand. What the hook itself changed in the state it returned, this one, goes first.
+    pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
+        if Arc::ptr_eq(&self.todos, &given.todos) {
+            self.todos = live.todos.clone();
+        }
+        if Arc::ptr_eq(&self.files, &given.files) {
+            self.files = live.files.clone();
+        }
+        self.values.adopt(&given.values, &live.values);
+    }
+
     pub(crate) fn view(&mut self) -> StateView<'_> {
         StateView::new(
             &self.messages,
@@ -123,6 +135,8 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
 pub struct PendingCall {
     /// What a decision names. Used once.
     pub id: Arc<str>,
+    /// The session it waits in. In a fork of it nobody is asked: the call must not run twice.
+    pub session_id: Arc<str>,
     /// The call with its final arguments.
     pub call: ToolCall,
     /// What is asked.
@@ -135,10 +149,16 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    pub(crate) fn new(id: Arc<str>, call: ToolCall, question: String) -> Self {
+    pub(crate) fn new(
+        id: Arc<str>,
+        session_id: Arc<str>,
+        call: ToolCall,
+        question: String,
+    ) -> Self {
         let args_hash = args_hash(&call).into();
         Self {
             id,
+            session_id,
             call,
             question,
             args_hash,

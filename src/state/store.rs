@@ -22,7 +22,7 @@ pub enum Record {
         /// The caller's id of an input: the same id is stored once.
         input_id: Option<Arc<str>>,
     },
-    /// A tool call is about to run that may change the world and must not run twice.
+    /// A tool call is about to run that may change the world.
     ToolStarted {
         /// Which call.
         call_id: Arc<str>,

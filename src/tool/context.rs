@@ -15,6 +15,7 @@ use crate::util::{Cancellation, Values};
 
 use super::detached::Detached;
 use super::gate::Answer;
+use super::tasks::TaskScope;
 use super::view::StateView;
 
 /// The run as seen from a tool call; the engine implements it.
@@ -31,6 +32,7 @@ pub(crate) trait ToolHost: Send + Sync {
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn backend(&self) -> Option<Arc<dyn Backend>>;
+    fn tasks(&self) -> TaskScope;
     /// Something of this call is still moving: resets its timeout.
     fn touch(&self, call: &ToolCall);
 }
@@ -166,6 +168,18 @@ impl ToolContext {
     /// Where files live and commands run, if the agent has such a place.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.host.backend()
+    }
+
+    /// Work that outlives the call and its turn, and ends with the run.
+    pub fn tasks(&self) -> TaskScope {
+        self.host.tasks()
+    }
+
+    /// The call is still moving although it has nothing to say: its timeout starts over.
+    pub fn keep_alive(&self) {
+        if self.is_live() {
+            self.host.touch(&self.call);
+        }
     }
 
     /// Tells work on the side when this call is over.

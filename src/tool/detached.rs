@@ -15,6 +15,7 @@ use crate::util::sync::lock;
 
 use super::context::ToolHost;
 use super::gate::Answer;
+use super::tasks::TaskScope;
 use super::view::StateView;
 
 static NO_SESSION: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
@@ -73,6 +74,10 @@ impl ToolHost for Detached {
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {
         None
+    }
+
+    fn tasks(&self) -> TaskScope {
+        TaskScope::default()
     }
 
     fn touch(&self, _call: &ToolCall) {}

@@ -58,6 +58,8 @@ mod registry;
 mod schema;
 mod source;
 mod suggest;
+mod tasks;
+#[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod tool;
 #[cfg(feature = "schema")]
 mod typed;
@@ -79,6 +81,8 @@ pub(crate) use registry::check_tool;
 pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub use source::ToolSource;
+pub(crate) use tasks::FinishedTask;
+pub use tasks::{TaskOutcome, TaskScope};
 pub use tool::Tool;
 #[cfg(feature = "schema")]
 pub use typed::schema_of;

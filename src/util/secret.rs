@@ -27,6 +27,7 @@ impl Secret {
 
     /// Replaces every occurrence of the secret in `text`, so that a peer that echoes a key
     /// does not put it into an error. Secrets shorter than four bytes are not searched for.
+    #[cfg(feature = "http")]
     pub(crate) fn scrub(&self, text: &str) -> String {
         if self.0.len() < 4 || !text.contains(&*self.0) {
             return text.to_owned();

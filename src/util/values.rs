@@ -35,10 +35,19 @@ impl Values {
         self.0.remove(&TypeId::of::<T>())?.downcast().ok()
     }
 
-    /// Takes over the values of types this one has none of.
-    pub(crate) fn complete(&mut self, other: Self) {
-        for (kind, value) in other.0 {
-            self.0.entry(kind).or_insert(value);
+    /// Takes over the values that `live` has and `given` had not, unless they were changed here.
+    pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
+        for (kind, value) in &live.0 {
+            let same =
+                |other: Option<&Arc<_>>| other.is_some_and(|other| Arc::ptr_eq(other, value));
+            let own = self.0.get(kind);
+            let untouched = match (own, given.0.get(kind)) {
+                (Some(own), Some(given)) => Arc::ptr_eq(own, given),
+                (own, given) => own.is_none() && given.is_none(),
+            };
+            if untouched && !same(own) {
+                self.0.insert(*kind, value.clone());
+            }
         }
     }
 

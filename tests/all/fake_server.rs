@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What the server does once it has read a request.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Sends bytes.
     Send(Vec<u8>),
     /// Says nothing more until the client goes away.
@@ -20,26 +20,26 @@ pub enum Step {
 }
 
 /// One answer. A script that does not close leaves the connection open for the next request.
-pub type Script = Vec<Step>;
+pub(crate) type Script = Vec<Step>;
 
 /// A request as it was received.
 #[derive(Clone, Debug)]
-pub struct Received {
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Received {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Received {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a JSON body")
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body in UTF-8")
     }
 }
 
-pub struct FakeServer {
+pub(crate) struct FakeServer {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Received>>>,
     connections: Arc<AtomicUsize>,
@@ -47,7 +47,7 @@ pub struct FakeServer {
 
 impl FakeServer {
     /// Plays the scripts in order, the last one for ever. Needs a tokio runtime.
-    pub async fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
+    pub(crate) async fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let server = Self {
             address: listener.local_addr().expect("an address"),
@@ -65,20 +65,20 @@ impl FakeServer {
         server
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn requests(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<Received> {
         self.requests.lock().expect("no panic").clone()
     }
 
-    pub fn last_request(&self) -> Received {
+    pub(crate) fn last_request(&self) -> Received {
         self.requests().pop().expect("a request")
     }
 
     /// How many connections were made.
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
@@ -134,12 +134,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<Received> {
 }
 
 /// A successful event stream, in chunked encoding, whole.
-pub fn events(body: &str) -> Script {
+pub(crate) fn events(body: &str) -> Script {
     vec![Step::Send(chunked(body, true))]
 }
 
 /// The head and the body as one chunk, with the chunk that ends the body or without it.
-pub fn chunked(body: &str, ended: bool) -> Vec<u8> {
+pub(crate) fn chunked(body: &str, ended: bool) -> Vec<u8> {
     let end = if ended { "0\r\n\r\n" } else { "" };
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_1\r\n\
@@ -150,7 +150,7 @@ pub fn chunked(body: &str, ended: bool) -> Vec<u8> {
 }
 
 /// An answer of this status with these header lines, each ended by CRLF, and this body.
-pub fn status(status: u16, headers: &str, body: &str) -> Script {
+pub(crate) fn status(status: u16, headers: &str, body: &str) -> Script {
     let head = format!(
         "HTTP/1.1 {status} Whatever\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()

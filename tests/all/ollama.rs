@@ -112,6 +112,27 @@ async fn a_history_becomes_messages() {
 }
 
 #[tokio::test]
+async fn what_the_user_says_in_a_row_is_one_message() {
+    let history = Messages::from("one")
+        .human("two")
+        .ai_calling("", [ToolCall::new("c", "t", json!({}))])
+        .tool("c", "t", "seen")
+        .human("three")
+        .human("four");
+    let body = sent(local, ModelRequest::new(history)).await;
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": "one\n\ntwo"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"function": {"name": "t", "arguments": {}}}]},
+            {"role": "tool", "content": "seen", "tool_name": "t"},
+            {"role": "user", "content": "three\n\nfour"},
+        ])
+    );
+}
+
+#[tokio::test]
 async fn settings_become_options_and_extra_is_merged() {
     let tool = || ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")

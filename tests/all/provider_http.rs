@@ -342,3 +342,18 @@ async fn text_nobody_watches_is_joined() {
     let watched = ModelRequest::new("x").map_events(Some);
     assert_eq!(texts(watched).await, 3);
 }
+
+#[tokio::test]
+async fn a_key_in_a_header_of_ones_own_is_a_secret_too() {
+    let body = api_error("authentication_error", "unknown token tkn-canary-9");
+    let server = FakeServer::start([status(401, "", &body)]).await;
+    let model = model(&server).header("Authorization", "Bearer tkn-canary-9");
+    let error = model
+        .call(ModelRequest::new("x"))
+        .await
+        .expect_err("no key");
+    assert_no_key(&error);
+    assert!(!format!("{model:?}").contains("canary"));
+    let head = server.last_request().head;
+    assert!(head.contains("\r\nauthorization: bearer tkn-canary-9\r\n"));
+}

@@ -3,6 +3,7 @@
 use agentcore::ErrorKind;
 use agentcore::providers::sse::SseDecoder;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 type Owned = Vec<(String, String)>;
 
@@ -61,6 +62,15 @@ fn all_line_ends_are_equal() {
         decode_all_ways(b"data: 1\r\n\ndata: 2\n\r\ndata: 3\r\r\n"),
         messages(&["1", "2", "3"])
     );
+}
+
+#[test]
+fn a_line_end_at_the_end_of_a_chunk_is_no_half_of_the_next() {
+    let expected = messages(&["1", "2"]);
+    let chunks = [&b"dat"[..], b"a: 1\r\n", b"\ndata: 2\n\n"];
+    assert_eq!(decode(chunks).expect("a decodable stream"), expected);
+    let chunks = [&b"dat"[..], b"a: 1\r", b"\n\ndata: 2\n\n"];
+    assert_eq!(decode(chunks).expect("a decodable stream"), expected);
 }
 
 #[test]
@@ -130,6 +140,13 @@ fn an_endless_line_is_an_error_and_not_a_full_memory() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn cuts_never_change_events(
         stream in proptest::collection::vec(

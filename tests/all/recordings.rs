@@ -140,7 +140,8 @@ fn ollamas_calls_and_thinking_are_read() {
     let calls: Vec<_> = response.tool_calls().collect();
     assert_eq!(calls[0].args["city"], "Zürich");
     assert_eq!(calls[0].raw_args.as_deref(), Some("{\"city\":\"Zürich\"}"));
-    assert_eq!((&*calls[0].id, &*calls[1].id), ("call_0_0", "call_0_1"));
+    assert_eq!(&*calls[0].id, "call_2026-01-01T0000001Z_0");
+    assert_eq!(&*calls[1].id, "call_2026-01-01T0000001Z_1");
     assert_eq!(calls[1].args.as_object().unwrap().len(), 0);
     assert_eq!(response.usage, Usage::new(26, 42));
     let Part::Thinking(block) = &response.content.parts()[0] else {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use agentcore::tool::{Access, Concurrency, SideEffect};
 use agentcore::{
-    Answer, BoxError, Content, FuncTool, Json, Tool, ToolContext, ToolError, ToolOutput,
-    ToolRegistry,
+    Answer, Content, FuncTool, Json, Tool, ToolContext, ToolError, ToolOutput, ToolRegistry,
 };
 use serde_json::{Value, json};
 
@@ -310,7 +309,7 @@ mod typed {
         children: Vec<Tree>,
     }
 
-    async fn run(tool: &FuncTool, args: Value) -> Result<String, BoxError> {
+    async fn run(tool: &FuncTool, args: Value) -> Result<String, agentcore::BoxError> {
         let output = tool.execute(ToolContext::detached(), args).await?;
         Ok(output.content.text().into_owned())
     }

@@ -82,6 +82,8 @@ pub struct SimpleCommand {
     pub script: Option<usize>,
     /// Whether its input comes from a pipe; with the command before it, if that is a simple one.
     pub(crate) piped: Option<Option<usize>>,
+    /// It only may run: deny and ask rules look at it, allow rules need not cover it.
+    pub(crate) guessed: bool,
     /// Text of here-documents and here-strings.
     pub(crate) input: Option<Word>,
 }

@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub(super) depth: usize,
     /// No further command is taken.
     pub(super) full: bool,
+    /// What is found now only may run, and what is not understood of it does not matter.
+    pub(super) guessing: bool,
     /// What the script being parsed was found behind.
     pub(super) via: Vec<String>,
     /// How many pipes feed what is being parsed.
@@ -50,6 +52,9 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn note(&mut self, reason: Reason) {
+        if self.guessing && !matches!(reason, Reason::Limit(_)) {
+            return;
+        }
         if self.found.opaque.len() < 64 && !self.found.opaque.contains(&reason) {
             self.found.opaque.push(reason);
         }
@@ -78,7 +83,8 @@ impl Context {
     }
 
     /// Adds a command; its place in the list.
-    pub(super) fn add(&mut self, command: SimpleCommand) -> Parse<usize> {
+    pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
+        command.guessed |= self.guessing;
         let length: usize = command.argv.iter().map(Word::len).sum();
         self.words += command.argv.len() + length / 32;
         if self.found.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {

@@ -28,7 +28,9 @@ pub(super) fn inspect(cx: &mut Context) {
         let Some(command) = cx.found.commands.get(at).cloned() else {
             break;
         };
+        cx.guessing = command.guessed;
         one(cx, at, &command);
+        cx.guessing = false;
         at += 1;
         if cx.full {
             // It is noted: no rule allows the command any more.
@@ -72,7 +74,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     let words = command.argv.iter().skip(1).filter_map(Word::literal);
     if wrappers::is_loose(name, words) {
         peel::every_tail(cx, name, command);
-        if matches!(name, "watch" | "parallel" | "script" | "su" | "ssh") {
+        if matches!(name, "watch" | "parallel" | "script" | "su") {
             let tail = command
                 .argv
                 .iter()
@@ -82,6 +84,11 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
             shells::run_words(cx, command, name, &words);
         }
         return;
+    }
+    let words = command.argv.iter().skip(1).filter_map(Word::literal);
+    if wrappers::runs_elsewhere(name, words) {
+        cx.note(Reason::Script(name.to_owned()));
+        peel::guess_tails(cx, name, command);
     }
     match name {
         "xargs" | "gxargs" => peel::xargs(cx, command),

@@ -117,7 +117,7 @@ const PROGRAMS: &[Program] = &[
         "BMTf",
         true,
     ),
-    program("scp sftp", "h-o h-F x-S x-D", "cilPlJ", false),
+    program("ssh scp sftp", "h-o h-F x-S x-D", "cilPlJ", false),
     program("ssh-keygen ssh-add", "h-D h-w h-P", "", false),
     program(
         "curl",
@@ -211,7 +211,6 @@ const PROGRAMS: &[Program] = &[
         "",
         false,
     ),
-    program("gh", "h-F", "", false),
     program("column cut head tail wc", "", "", true),
     program("grep egrep fgrep", "", "", true),
     program("ip tc", "h-b h-batch h--batch h-force", "", false),
@@ -240,7 +239,7 @@ const PROGRAMS: &[Program] = &[
     program("ansible ansible-playbook", "h-e h-m h-a", "", false),
     program(
         "gradle gradlew mvn",
-        "h-I h--init-script h-D h-f h--file h-s h--settings",
+        "h-I h--init-script",
         "",
         false,
     ),
@@ -253,6 +252,11 @@ const PROGRAMS: &[Program] = &[
     program("kubectl", "h--kubeconfig h--context", "", false),
     program("diff", "w--output-to", "", true),
     program("zgrep zcat gzip xz", "", "", true),
+];
+
+/// Programs whose long options begin with one dash.
+const ONE_DASH: [&str; 9] = [
+    "go", "nmap", "openssl", "terraform", "tofu", "exiftool", "pdflatex", "xelatex", "lualatex",
 ];
 
 /// Words that run something wherever they stand: program and the word's beginning.
@@ -395,6 +399,10 @@ pub(super) fn scan(
                 }
             } else {
                 if prefix.starts_with("--") {
+                    continue;
+                }
+                if ONE_DASH.contains(&name) && given != option {
+                    // `-count` is one option here, not five.
                     continue;
                 }
                 let letter = option.as_bytes()[1];

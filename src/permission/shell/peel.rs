@@ -141,6 +141,7 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
         via,
         piped: command.piped,
         input: command.input.clone(),
+        guessed: command.guessed,
         ..SimpleCommand::default()
     };
     // Too many commands is noted where they are counted.
@@ -155,6 +156,12 @@ pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) 
         .map(ToString::to_string)
         .unwrap_or_default();
     cx.note(Reason::Option(name.to_owned(), option));
+    guess_tails(cx, name, command);
+}
+
+/// Adds what begins at any word, for deny and ask rules.
+pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let outer = std::mem::replace(&mut cx.guessing, true);
     for at in 1..command.argv.len().min(40) {
         let word = &command.argv[at];
         if word.starts_with_dash() {
@@ -168,6 +175,7 @@ pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) 
         }
         inner(cx, name, command, command.argv[at..].to_vec());
     }
+    cx.guessing = outer;
 }
 
 fn has_short(argv: &[Word], letters: &str) -> bool {
@@ -254,7 +262,11 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
         }
         if is_find {
             match text.as_str() {
-                "-delete" => cx.note(Reason::Effect("find".to_owned(), text)),
+                "-delete" => {
+                    cx.note(Reason::Effect("find".to_owned(), text));
+                    let words = vec![Word::from_text("rm"), found_file()];
+                    inner(cx, "find -delete", command, words);
+                }
                 "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                     cx.found.writes.extend(argv.get(at + 1).cloned());
                 }

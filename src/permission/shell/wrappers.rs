@@ -152,11 +152,6 @@ pub(super) fn wrapper(name: &str) -> Option<Wrapper> {
 /// Programs that run what stands somewhere in their arguments: each with the subcommands that
 /// do, or none if it always does. Where the program begins is not worked out.
 const LOOSE: &[(&str, &str)] = &[
-    ("docker", "run exec create compose"),
-    ("podman", "run exec create compose"),
-    ("kubectl", "run exec debug"),
-    ("oc", "run exec rsh debug"),
-    ("ssh", ""),
     ("su", ""),
     ("runcon", ""),
     ("capsh", ""),
@@ -189,24 +184,6 @@ const LOOSE: &[(&str, &str)] = &[
     ("direnv", "exec"),
     ("aws-vault", "exec"),
     ("op", "run"),
-    ("npx", ""),
-    ("uvx", ""),
-    ("pipx", "run"),
-    ("uv", "run tool"),
-    ("poetry", "run"),
-    ("pipenv", "run"),
-    ("hatch", "run"),
-    ("conda", "run"),
-    ("bundle", "exec"),
-    ("npm", "exec x explore"),
-    ("pnpm", "exec dlx"),
-    ("yarn", "exec dlx"),
-    ("bunx", ""),
-    ("mise", "exec x"),
-    ("asdf", "exec"),
-    ("rustup", "run"),
-    ("nix", "run shell develop"),
-    ("nix-shell", ""),
     ("ssh-agent", ""),
     ("dbus-launch", ""),
     ("rsh", ""),
@@ -226,12 +203,50 @@ const LOOSE: &[(&str, &str)] = &[
     ("ld.so", ""),
 ];
 
-/// Whether `name` with these first words runs what stands in its arguments, at an unknown place.
-pub(super) fn is_loose(name: &str, mut words: impl Iterator<Item = String>) -> bool {
-    if name.starts_with("ld-linux") || name.starts_with("ld-musl") {
-        return true;
-    }
-    let Some((_, subcommands)) = LOOSE.iter().find(|(known, _)| *known == name) else {
+/// Programs that run it elsewhere, in a container, or from a package: a rule that names them
+/// allows that.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("docker", "run exec create compose"),
+    ("podman", "run exec create compose"),
+    ("kubectl", "run exec debug"),
+    ("oc", "run exec rsh debug"),
+    ("ssh", ""),
+    ("npx", ""),
+    ("uvx", ""),
+    ("pipx", "run"),
+    ("uv", "run tool"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("hatch", "run"),
+    ("conda", "run"),
+    ("bundle", "exec"),
+    ("npm", "exec x explore"),
+    ("pnpm", "exec dlx"),
+    ("yarn", "exec dlx"),
+    ("bunx", ""),
+    ("mise", "exec x"),
+    ("asdf", "exec"),
+    ("rustup", "run"),
+    ("nix", "run shell develop"),
+    ("nix-shell", ""),
+];
+
+/// Whether `name` with these words runs what stands in its arguments, at an unknown place.
+pub(super) fn is_loose(name: &str, words: impl Iterator<Item = String>) -> bool {
+    name.starts_with("ld-linux") || name.starts_with("ld-musl") || is_listed(LOOSE, name, words)
+}
+
+/// Whether it does so elsewhere, in a container, or from a package.
+pub(super) fn runs_elsewhere(name: &str, words: impl Iterator<Item = String>) -> bool {
+    is_listed(ELSEWHERE, name, words)
+}
+
+fn is_listed(
+    list: &[(&str, &str)],
+    name: &str,
+    mut words: impl Iterator<Item = String>,
+) -> bool {
+    let Some((_, subcommands)) = list.iter().find(|(known, _)| *known == name) else {
         return false;
     };
     subcommands.is_empty()

@@ -13,15 +13,16 @@ use super::wire::MessagesWire;
 /// The least the API takes as a thinking budget.
 const LEAST_BUDGET: u32 = 1_024;
 
-/// The body for `request`, for `model` unless the request names another one.
+/// The body for `request` to `model`.
 pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Result<Bytes> {
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
     };
     let fields = fields(request, model, profile);
-    encode(&wire, request, |sections| {
+    let (body, _) = encode(&wire, request, |sections| {
         assemble(sections, &fields, request)
-    })
+    })?;
+    Ok(body)
 }
 
 /// Tools, system prompt and messages stand first and in the order the prompt cache sees them; what
@@ -90,7 +91,7 @@ fn fields(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Map<St
         Some(ThinkingMode::Disabled) => set("thinking", json!({"type": "disabled"})),
         Some(ThinkingMode::Effort(_)) | None => {}
     }
-    set("model", request.model.as_deref().unwrap_or(model).into());
+    set("model", model.into());
     set("max_tokens", max_tokens.into());
     set("stream", true.into());
     // While the model thinks the API takes neither, and `top_p` only near 1.

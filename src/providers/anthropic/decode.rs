@@ -13,16 +13,16 @@ use crate::usage::Usage;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::http::Secrets;
 use super::super::json::Str;
+use super::super::repeated::Repeated;
 use super::super::status;
 use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
-use super::events::{Block, Delta, Event, Message, WireUsage};
+use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 
 /// Decodes one answer.
 ///
 /// The rules of the stream are checked: a message begins once and before its blocks, a block begins
 /// once and before its deltas, and nothing comes for a block that has ended. Kinds of events, blocks
 /// and deltas that are not known are ignored, or kept when they are part of the answer.
-#[derive(Default)]
 pub(super) struct MessagesDecoder {
     secrets: Secrets,
     request_id: Option<Arc<str>>,
@@ -38,6 +38,9 @@ pub(super) struct MessagesDecoder {
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
     done: bool,
+    /// What stands around a delta of the block `repeated_index`.
+    repeated: Repeated,
+    repeated_index: u32,
 }
 
 impl MessagesDecoder {
@@ -45,7 +48,17 @@ impl MessagesDecoder {
         Self {
             secrets,
             request_id,
-            ..Self::default()
+            message_id: None,
+            open: Vec::new(),
+            next_index: 0,
+            doubtful: Vec::new(),
+            call_ids: Vec::new(),
+            usage: Usage::default(),
+            stop_reason: None,
+            stop_sequence: None,
+            done: false,
+            repeated: Repeated::new("\"delta\":"),
+            repeated_index: 0,
         }
     }
 
@@ -106,7 +119,8 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    fn delta(&mut self, index: u32, delta: Delta<'_>, data: &str, out: &mut Events) -> Result<()> {
+    fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
+        let BlockDelta { index, delta } = event;
         let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
             return Err(out_of_order(format!(
                 "a delta for block {index}, which is not open"
@@ -183,7 +197,7 @@ impl MessagesDecoder {
         &mut self,
         reason: Option<&str>,
         sequence: Option<&str>,
-        usage: Option<WireUsage>,
+        usage: Option<&WireUsage>,
         out: &mut Events,
     ) {
         if let Some(reason) = reason {
@@ -230,18 +244,30 @@ impl MessagesDecoder {
 }
 
 impl Decoder for MessagesDecoder {
-    fn event(&mut self, _name: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
+        if let Some(delta) = self.repeated.value(data) {
+            let index = self.repeated_index;
+            return self.delta(BlockDelta { index, delta }, data, out);
+        }
+        if name == BLOCK_DELTA
+            && let Ok(event) = serde_json::from_str::<BlockDelta<'_>>(data)
+        {
+            self.repeated_index = event.index;
+            self.repeated.learn(data, is_empty_delta);
+            return self.delta(event, data, out);
+        }
         let Some(event) = self.parse(data)? else {
             return Ok(());
         };
         let missing = |what: &str| unreadable(what, data, &self.secrets);
         match event.kind.as_str() {
-            "content_block_delta" => {
-                let index = event
-                    .index
-                    .ok_or_else(|| missing("a delta without index"))?;
-                let delta = event.delta.ok_or_else(|| missing("an empty delta"))?;
-                self.delta(index, delta, data, out)
+            BLOCK_DELTA => {
+                let event = serde_json::from_str(data);
+                self.delta(
+                    event.map_err(|_| missing("an unreadable delta"))?,
+                    data,
+                    out,
+                )
             }
             "content_block_start" => {
                 let index = event
@@ -265,7 +291,7 @@ impl Decoder for MessagesDecoder {
                 self.message_delta(
                     delta.and_then(|delta| delta.stop_reason.as_deref()),
                     delta.and_then(|delta| delta.stop_sequence.as_deref()),
-                    event.usage,
+                    event.usage.as_ref(),
                     out,
                 );
                 Ok(())
@@ -324,7 +350,7 @@ fn is_unknown_event(data: &str) -> bool {
     serde_json::from_str::<Kind>(data).is_ok_and(|event| {
         !matches!(
             &*event.kind,
-            "content_block_delta"
+            BLOCK_DELTA
                 | "content_block_start"
                 | "content_block_stop"
                 | "message_start"
@@ -333,6 +359,20 @@ fn is_unknown_event(data: &str) -> bool {
                 | "error"
         )
     })
+}
+
+/// Whether an event is a delta with an index and a place for the delta that is empty.
+fn is_empty_delta(event: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Empty<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Str<'a>,
+        #[serde(rename = "index")]
+        _index: u32,
+        #[serde(rename = "delta")]
+        _delta: (),
+    }
+    serde_json::from_str::<Empty<'_>>(event).is_ok_and(|event| event.kind.as_str() == BLOCK_DELTA)
 }
 
 fn raw_delta(data: &str) -> Result<&RawValue> {

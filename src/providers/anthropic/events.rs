@@ -1,7 +1,7 @@
 //! The stream's events, as JSON.
 //!
-//! One struct for all of them: a delta is then parsed in one pass, and what an event does not have
-//! stays `None`. Strings are borrowed unless they hold escapes.
+//! Deltas, of which there are many, have a small struct of their own; all other events share one.
+//! What an event does not have stays `None`, and strings are borrowed unless they hold escapes.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,18 +10,14 @@ use crate::usage::Usage;
 
 use super::super::json::Str;
 
+/// The SSE event and the JSON type of deltas.
+pub(super) const BLOCK_DELTA: &str = "content_block_delta";
+
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Str<'a>,
-    pub(super) index: Option<u32>,
+pub(super) struct BlockDelta<'a> {
+    pub(super) index: u32,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    pub(super) content_block: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) message: Option<Message<'a>>,
-    pub(super) usage: Option<WireUsage>,
+    pub(super) delta: Delta<'a>,
 }
 
 #[derive(Deserialize)]
@@ -29,11 +25,31 @@ pub(super) struct Delta<'a> {
     #[serde(borrow)]
     pub(super) text: Option<Str<'a>>,
     #[serde(borrow)]
+    pub(super) partial_json: Option<Str<'a>>,
+    #[serde(borrow)]
     pub(super) thinking: Option<Str<'a>>,
     #[serde(borrow)]
     pub(super) signature: Option<Str<'a>>,
+}
+
+/// Any event but a delta.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Str<'a>,
+    pub(super) index: Option<u32>,
     #[serde(borrow)]
-    pub(super) partial_json: Option<Str<'a>>,
+    pub(super) delta: Option<Ending<'a>>,
+    #[serde(borrow)]
+    pub(super) content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message: Option<Message<'a>>,
+    pub(super) usage: Option<WireUsage>,
+}
+
+/// What `message_delta` adds.
+#[derive(Deserialize)]
+pub(super) struct Ending<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Option<Str<'a>>,
     #[serde(borrow)]

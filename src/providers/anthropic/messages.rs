@@ -140,7 +140,14 @@ impl Model for Anthropic {
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
-        let body = body(&request, &self.model, &self.profile)?;
+        let other = request
+            .model
+            .as_deref()
+            .filter(|name| *name != &*self.model);
+        let body = match other {
+            Some(name) => body(&request, name, &profile(name)),
+            None => body(&request, &self.model, &self.profile),
+        }?;
         let reply = self.endpoint.post_stream("/v1/messages", body).await?;
         let secrets = self.endpoint.secrets().clone();
         Ok(decode_frames(

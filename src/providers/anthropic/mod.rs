@@ -21,6 +21,4 @@ mod profile;
 mod wire;
 
 pub use messages::{Anthropic, decode};
-
-/// The name of the wire format: what blocks that are kept verbatim are marked with.
-const PROVIDER: &str = "anthropic";
+use wire::PROVIDER;

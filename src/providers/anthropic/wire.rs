@@ -18,7 +18,9 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
-use super::PROVIDER;
+
+/// The name of the wire format: what blocks that are kept verbatim are marked with.
+pub(super) const PROVIDER: &str = "anthropic";
 
 /// What a tool result without content says; the API refuses empty ones.
 const NO_OUTPUT: &str = "(no output)";

@@ -1,9 +1,10 @@
 //! A server, and how it is asked.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use reqwest::{Response, Url};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
+use crate::util::sync::lock;
 
 use super::super::status;
 use super::body::{Body, ByteStream, idle_error};
@@ -23,6 +25,16 @@ use super::secrets::Secrets;
 /// How long nothing may arrive, unless the endpoint says otherwise. Some models think for minutes
 /// without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Headers that hold keys.
+const SECRET_HEADERS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+];
 
 /// How much of a failed request's body is read.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
@@ -43,9 +55,12 @@ pub(crate) struct Endpoint {
     connect_timeout: Duration,
     idle_timeout: Duration,
     mistake: Option<Arc<str>>,
-    answered: Arc<AtomicBool>,
     client: Arc<OnceLock<Built>>,
 }
+
+/// Addresses that have answered since their last broken connection: only to those can there be a
+/// pooled connection. One set for the process, as the pool is.
+static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 
 /// An answer whose status was a success.
 pub(crate) struct Reply {
@@ -66,7 +81,6 @@ impl Endpoint {
             connect_timeout: CONNECT_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
             mistake: None,
-            answered: Arc::default(),
             client: Arc::default(),
         }
         .base_url(base_url)
@@ -79,9 +93,20 @@ impl Endpoint {
         self
     }
 
-    /// The same endpoint with a header, in place of one with the same name.
+    /// The same endpoint with a header, in place of one with the same name. The value of a header
+    /// that usually holds a key is treated as a secret.
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        self.put(name, value, false)
+        if !SECRET_HEADERS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+        {
+            return self.put(name, value, false);
+        }
+        let (prefix, secret) = match value.trim().rsplit_once(' ') {
+            Some((scheme, secret)) => (format!("{scheme} "), secret),
+            None => (String::new(), value),
+        };
+        self.secret_header(name, &prefix, &Secret::from(secret))
     }
 
     /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.
@@ -153,14 +178,15 @@ impl Endpoint {
         let response = match first {
             // A pooled connection the server had closed meanwhile: worth one fresh try at once.
             Err(error)
-                if error.kind() == ErrorKind::Connect && self.answered.load(Ordering::Relaxed) =>
+                if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&self.base) =>
             {
-                self.answered.store(false, Ordering::Relaxed);
                 self.attempt(client, url, body).await?
             }
             first => first?,
         };
-        self.answered.store(true, Ordering::Relaxed);
+        if !lock(&ANSWERED).contains(&self.base) {
+            lock(&ANSWERED).insert(self.base.clone());
+        }
         self.judge(response).await
     }
 

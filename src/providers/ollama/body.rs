@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::encode::encode;
+use super::super::encode::{History, encode};
 use super::super::fields::Fields;
 use super::messages::ChatWire;
 
@@ -18,7 +18,7 @@ pub(super) struct Options<'a> {
     pub(super) max_tokens: Option<u32>,
 }
 
-pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Bytes> {
+pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(Bytes, History)> {
     let mut extra = request.extra.clone();
     let options = options(request, defaults, &mut extra);
     encode(&ChatWire, request, |sections| {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::message::{Messages, Part, ProviderBlock, ToolCall};
+use crate::message::{Part, ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::CallIds;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::encode::History;
 use super::super::http::Secrets;
 use super::super::json::write;
 use super::super::status;
@@ -31,7 +32,7 @@ pub(super) struct ChatDecoder {
 
 impl ChatDecoder {
     /// `history` is what was asked: the ids of its calls are taken.
-    pub(super) fn new(request_id: Option<Arc<str>>, history: Messages, secrets: Secrets) -> Self {
+    pub(super) fn new(request_id: Option<Arc<str>>, history: History, secrets: Secrets) -> Self {
         Self {
             request_id,
             secrets,
@@ -49,6 +50,7 @@ impl ChatDecoder {
         }
         if !self.started {
             self.started = true;
+            self.ids.set_response(&line.created_at.0);
             let mut head = ResponseHead::new("", &*line.model.0);
             head.request_id = self.request_id.take();
             out.push(ModelEvent::Start(Box::new(head)));

@@ -7,6 +7,4 @@ mod model;
 mod wire;
 
 pub use model::{Ollama, decode};
-
-/// The name of the wire format, which also marks its blocks.
-const PROVIDER: &str = "ollama";
+use wire::PROVIDER;

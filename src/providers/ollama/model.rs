@@ -8,11 +8,11 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 
 use crate::error::Result;
-use crate::message::Messages;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::decode::{Framing, decode as decode_frames};
+use super::super::encode::History;
 use super::super::env;
 use super::super::http::{Endpoint, Secrets};
 use super::PROVIDER;
@@ -176,7 +176,7 @@ impl Model for Ollama {
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
-        let body = body(
+        let (body, history) = body(
             &request,
             &Options {
                 model: &self.model,
@@ -191,7 +191,7 @@ impl Model for Ollama {
             PROVIDER,
             reply.body,
             Framing::Lines,
-            ChatDecoder::new(reply.request_id, request.messages, secrets.clone()),
+            ChatDecoder::new(reply.request_id, history, secrets.clone()),
             join,
             secrets,
         ))
@@ -222,7 +222,7 @@ pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Model
         PROVIDER,
         body.boxed(),
         Framing::Lines,
-        ChatDecoder::new(None, Messages::new(), secrets.clone()),
+        ChatDecoder::new(None, History::default(), secrets.clone()),
         false,
         secrets,
     )

@@ -7,11 +7,17 @@ use serde_json::value::RawValue;
 
 use super::super::lenient::{Count, List, Text};
 
+/// The name of the wire format, which also marks its blocks.
+pub(super) const PROVIDER: &str = "ollama";
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
+    /// When the line was made; the first one's names the response, which has no id.
+    #[serde(borrow)]
+    pub(super) created_at: Text<'a>,
     #[serde(borrow)]
     pub(super) message: Option<Answer<'a>>,
     pub(super) done: bool,

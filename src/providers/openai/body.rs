@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::encode::encode;
+use super::super::encode::{History, encode};
 use super::super::fields::Fields;
 use super::messages::ChatWire;
 
@@ -21,7 +21,7 @@ pub(super) struct Options<'a> {
     pub(super) wire: &'a ChatWire,
 }
 
-pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<Bytes> {
+pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Bytes, History)> {
     encode(options.wire, request, |sections| {
         let mut fields = Fields::new(&request.extra, sections.len() + 512);
         fields.put("model", request.model.as_deref().unwrap_or(options.model))?;

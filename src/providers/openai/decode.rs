@@ -6,17 +6,20 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Messages, Part, ProviderBlock};
+use crate::message::{Part, ProviderBlock};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::{CallIds, Calls, Piece};
 use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::encode::History;
 use super::super::http::Secrets;
 use super::super::json::write;
+use super::super::lenient::Few;
+use super::super::repeated::Repeated;
 use super::super::status;
 use super::PROVIDER;
-use super::wire::{CallDelta, Chunk, Delta};
+use super::wire::{CallDelta, Choice, Chunk, Delta, Head};
 
 /// Decodes one answer.
 ///
@@ -34,6 +37,8 @@ pub(super) struct ChatDecoder {
     finish: Option<StopReason>,
     usage: Usage,
     done: bool,
+    /// What stands around the choices.
+    repeated: Repeated,
 }
 
 /// Reasoning that is still coming, under the name its server gives it.
@@ -44,7 +49,7 @@ struct Reasoning {
 
 impl ChatDecoder {
     /// `history` is what was asked: the ids of its calls are taken.
-    pub(super) fn new(request_id: Option<Arc<str>>, history: Messages, secrets: Secrets) -> Self {
+    pub(super) fn new(request_id: Option<Arc<str>>, history: History, secrets: Secrets) -> Self {
         Self {
             request_id,
             secrets,
@@ -56,35 +61,48 @@ impl ChatDecoder {
             finish: None,
             usage: Usage::default(),
             done: false,
+            repeated: Repeated::new("\"choices\":"),
         }
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
-        let failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
-        if failed || chunk.object.0 == "error" {
+        let mut failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
+        if !self.started || chunk.choices.is_empty() {
+            let head: Head<'_> =
+                serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
+            failed |= head.object.0 == "error";
+            // A first chunk may hold nothing but a filter's verdict.
+            let says_something = !head.id.is_empty() || !chunk.choices.is_empty();
+            if !failed && !self.started && says_something {
+                self.start(&head.id.0, &head.model.0, out);
+            }
+        }
+        if failed {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
-        }
-        // A first chunk may hold nothing but a filter's verdict.
-        let says_something = !chunk.id.is_empty() || !chunk.choices.0.is_empty();
-        if !self.started && says_something {
-            self.start(&chunk.id.0, &chunk.model.0, out);
         }
         if let Some(usage) = chunk.usage.map(Usage::from) {
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;
             }
-            if chunk.choices.0.is_empty() && self.finish.is_some() {
+            if chunk.choices.is_empty() && self.finish.is_some() {
                 return self.complete(out);
             }
         }
-        for choice in chunk.choices.0 {
+        self.choices(chunk.choices, out)
+    }
+
+    fn choices(&mut self, choices: Few<Choice<'_>>, out: &mut Events) -> Result<()> {
+        for choice in choices {
             if choice.index.get() != 0 {
                 continue;
             }
-            for delta in [choice.delta, choice.message].into_iter().flatten() {
+            if let Some(delta) = choice.delta {
                 self.delta(delta, out)?;
+            }
+            if let Some(message) = choice.message {
+                self.delta(*message, out)?;
             }
             match &*choice.finish_reason.0 {
                 "" => {}
@@ -114,13 +132,13 @@ impl ChatDecoder {
         if delta.reasoning_content.is_empty() {
             self.reason("reasoning", &delta.reasoning.0, out);
         }
-        for text in [delta.content.0, delta.refusal.0.clone()] {
+        self.refused |= !delta.refusal.is_empty();
+        for text in [delta.content.0, delta.refusal.0] {
             if !text.is_empty() {
                 self.end_reasoning(out)?;
                 out.text(text);
             }
         }
-        self.refused |= !delta.refusal.is_empty();
         for call in delta.tool_calls.0 {
             self.end_reasoning(out)?;
             self.call(&call, out)?;
@@ -208,6 +226,13 @@ impl ChatDecoder {
     }
 }
 
+/// Whether a chunk has neither choices nor anything else to read.
+fn says_nothing(chunk: &str) -> bool {
+    serde_json::from_str::<Chunk<'_>>(chunk).is_ok_and(|chunk| {
+        chunk.choices.is_empty() && chunk.usage.is_none() && chunk.error.is_none()
+    })
+}
+
 impl Decoder for ChatDecoder {
     fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
         let data = data.trim();
@@ -221,8 +246,18 @@ impl Decoder for ChatDecoder {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }
+        if self.started
+            && let Some(choices) = self.repeated.value(data)
+        {
+            return self.choices(choices, out);
+        }
         match serde_json::from_str(data) {
-            Ok(chunk) => self.chunk(chunk, data, out),
+            Ok(chunk) => {
+                if self.started {
+                    self.repeated.learn(data, says_nothing);
+                }
+                self.chunk(chunk, data, out)
+            }
             // Behind the finish reason only usage is missing, and the report may be torn.
             Err(_) if self.finish.is_some() => self.complete(out),
             Err(error) => Err(self.unreadable(data, error)),

@@ -13,11 +13,14 @@ use crate::message::{Media, MediaSource, Message, Part, Role};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
-use super::super::json::{call_args, write, write_text};
+use super::super::json::{call_args, write, write_identifier, write_text};
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all, which servers refuse.
 const EMPTY: &str = "(empty)";
+
+/// The longest call id OpenAI's server takes, in characters.
+const MAX_ID: usize = 40;
 
 /// Between texts that become one.
 const GAP: &str = "\n\n";
@@ -56,7 +59,7 @@ impl Wire for ChatWire {
             match &**message {
                 Message::Tool(result) => {
                     out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
-                    write(out, &*result.tool_call_id)?;
+                    write(out, call_id(&result.tool_call_id))?;
                     out.extend_from_slice(b",\"content\":");
                     write_text(out, non_empty(&message.text()))?;
                     out.push(b'}');
@@ -153,9 +156,9 @@ impl ChatWire {
                     out.push(b',');
                 }
                 out.extend_from_slice(b"{\"id\":");
-                write(out, &*call.id)?;
+                write(out, call_id(&call.id))?;
                 out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-                write(out, &*call.name)?;
+                write_identifier(out, &call.name)?;
                 out.extend_from_slice(b",\"arguments\":");
                 write(out, &*call_args(call)?)?;
                 out.extend_from_slice(b"}}");
@@ -188,6 +191,14 @@ fn own_reasoning(part: &Part, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(fields.as_bytes());
     }
     Ok(())
+}
+
+/// The end of an id that another provider made longer than this API takes: ids differ at their
+/// ends.
+fn call_id(id: &str) -> &str {
+    let cut = id.len().saturating_sub(MAX_ID);
+    let start = (cut..=id.len()).find(|at| id.is_char_boundary(*at));
+    &id[start.unwrap_or(0)..]
 }
 
 fn non_empty(text: &str) -> &str {

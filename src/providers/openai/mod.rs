@@ -8,6 +8,4 @@ mod wire;
 
 pub(super) use messages::write_tools;
 pub use model::{OpenAi, decode};
-
-/// The name of the wire format, which also marks its blocks.
-const PROVIDER: &str = "openai";
+use wire::PROVIDER;

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 
 use crate::error::Result;
-use crate::message::Messages;
-use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::decode::{Framing, decode as decode_frames};
+use super::super::encode::History;
 use super::super::env;
 use super::super::http::{Endpoint, Secrets};
 use super::PROVIDER;
@@ -86,8 +86,8 @@ impl OpenAi {
         let official = is_official(base_url);
         Self {
             id: format!("{PROVIDER}:{model}").into(),
+            profile: Catalog::builtin().lookup(&model).unwrap_or_default(),
             model,
-            profile: ModelProfile::default(),
             limits_output: official,
             endpoint: Endpoint::new(PROVIDER, base_url),
             max_tokens_field: None,
@@ -202,7 +202,7 @@ impl Model for OpenAi {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
-        let body = body(
+        let (body, history) = body(
             &request,
             &Options {
                 model: &self.model,
@@ -221,7 +221,7 @@ impl Model for OpenAi {
             PROVIDER,
             reply.body,
             Framing::Sse,
-            ChatDecoder::new(reply.request_id, request.messages, secrets.clone()),
+            ChatDecoder::new(reply.request_id, history, secrets.clone()),
             join,
             secrets,
         ))
@@ -253,7 +253,7 @@ pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Model
         PROVIDER,
         body.boxed(),
         Framing::Sse,
-        ChatDecoder::new(None, Messages::new(), secrets.clone()),
+        ChatDecoder::new(None, History::default(), secrets.clone()),
         false,
         secrets,
     )

@@ -6,22 +6,32 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::lenient::{Count, List, Text};
+use super::super::lenient::{Count, Few, List, Text};
 
+/// The name of the wire format, which also marks its blocks.
+pub(super) const PROVIDER: &str = "openai";
+
+/// What a chunk says that the others do not repeat.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) choices: Few<Choice<'a>>,
+    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// What every chunk repeats; read only where it matters.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Head<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     #[serde(borrow)]
     pub(super) object: Text<'a>,
-    #[serde(borrow)]
-    pub(super) choices: List<Choice<'a>>,
-    pub(super) usage: Option<Usage>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -32,7 +42,7 @@ pub(super) struct Choice<'a> {
     pub(super) delta: Option<Delta<'a>>,
     /// The whole answer, in place of a delta.
     #[serde(borrow)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
 }

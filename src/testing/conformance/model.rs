@@ -10,8 +10,8 @@ use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, 
 /// stream may be dropped in the middle; two streams at once do not mix; a usage report is not
 /// taken back.
 ///
-/// `make` returns a fresh model for each check. It should answer repeatably (temperature 0, or no
-/// sampling at all), and answer each prompt with a text that does not quote another's.
+/// `make` returns a fresh model for each check. It should answer repeatably (it is asked with
+/// temperature 0), and no prompt with a word of another.
 ///
 /// # Errors
 ///
@@ -45,7 +45,9 @@ pub async fn model<M: Model>(make: impl Fn() -> M) -> Result<()> {
 }
 
 fn ask(text: &str) -> ModelRequest {
-    ModelRequest::new(format!("Say only: {text}")).with_max_tokens(64)
+    let mut request = ModelRequest::new(format!("Say only: {text}")).with_max_tokens(64);
+    request.temperature = Some(0.0);
+    request
 }
 
 fn wrong(text: impl Into<String>) -> Error {

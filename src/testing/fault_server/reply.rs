@@ -200,6 +200,11 @@ impl Reply {
         self.send_some(body.slice(..end))
     }
 
+    /// What happens, in order.
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
     /// How many bytes of the body are scripted.
     pub fn body_len(&self) -> usize {
         let sizes = self.actions.iter().map(|action| match action {

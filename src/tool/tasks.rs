@@ -37,6 +37,9 @@ struct Tasks {
     added: Vec<Task>,
     count: u64,
     open: usize,
+    /// Set when the run is over: what would be added then would never be polled, and never be
+    /// dropped if it holds the run.
+    closed: bool,
     waker: Option<Waker>,
 }
 
@@ -48,7 +51,8 @@ pub(crate) struct FinishedTask {
 }
 
 impl TaskScope {
-    /// Adds a task and returns its id. A panic in it is a failure.
+    /// Adds a task and returns its id. A panic in it is a failure. When the run is over, the task
+    /// is dropped at once.
     pub fn spawn<F>(&self, label: impl Into<Arc<str>>, future: F) -> Arc<str>
     where
         F: Future<Output = TaskOutcome> + Send + 'static,
@@ -56,6 +60,12 @@ impl TaskScope {
         let label = label.into();
         let mut tasks = lock(&self.0);
         tasks.count += 1;
+        if tasks.closed {
+            let id = format!("task_{}", tasks.count).into();
+            // What the future holds may come back here when it is dropped.
+            drop(tasks);
+            return id;
+        }
         tasks.open += 1;
         let id: Arc<str> = format!("task_{}", tasks.count).into();
         let named = (id.clone(), label);
@@ -113,10 +123,11 @@ impl TaskScope {
         Poll::Pending
     }
 
-    /// Drops whatever has not ended.
-    pub(crate) fn clear(&self) {
+    /// Drops whatever has not ended, and whatever is added later.
+    pub(crate) fn close(&self) {
         let (running, added) = {
             let mut tasks = lock(&self.0);
+            tasks.closed = true;
             tasks.open = 0;
             (
                 std::mem::take(&mut tasks.running),

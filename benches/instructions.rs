@@ -1,0 +1,443 @@
+//! This crate against a bare client on the same traffic.
+//!
+//! Without arguments, every scenario runs briefly and the ratios of CPU time are printed; with
+//! `callgrind`, instructions are counted under valgrind. See `README.md`.
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+mod bare;
+mod ours;
+mod traffic;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use agentcore::Messages;
+use bare::Conversation;
+use futures::future::join_all;
+use traffic::{Dialect, Reply, Server};
+
+const INPUT: &str = "What is the weather like in Lisbon this week?";
+
+/// What both clients do `units` times.
+struct Scenario {
+    name: &'static str,
+    what: &'static str,
+    dialect: Dialect,
+    kind: Kind,
+    /// How many units the shorter of the two counted runs has; the longer has twice as many.
+    units: usize,
+    bar: f64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// One run after the other.
+    Turns,
+    /// One run of this many turns with tools.
+    Tools,
+    /// Tool turns behind a long history.
+    History,
+    /// One answer of this many deltas.
+    Deltas { partial: bool },
+    /// This many runs at once.
+    AtOnce,
+}
+
+const fn scenario(
+    name: &'static str,
+    what: &'static str,
+    dialect: Dialect,
+    kind: Kind,
+    units: usize,
+    bar: f64,
+) -> Scenario {
+    Scenario {
+        name,
+        what,
+        dialect,
+        kind,
+        units,
+        bar,
+    }
+}
+
+const SCENARIOS: &[Scenario] = &[
+    scenario(
+        "turn",
+        "one streamed turn",
+        Dialect::OpenAi,
+        Kind::Turns,
+        200,
+        1.25,
+    ),
+    scenario(
+        "turn-anthropic",
+        "the same, Messages API",
+        Dialect::Anthropic,
+        Kind::Turns,
+        200,
+        1.25,
+    ),
+    scenario(
+        "tools",
+        "a turn with four parallel tools",
+        Dialect::OpenAi,
+        Kind::Tools,
+        50,
+        1.5,
+    ),
+    scenario(
+        "tools-late",
+        "the same, turns 200 to 400",
+        Dialect::OpenAi,
+        Kind::Tools,
+        200,
+        1.5,
+    ),
+    scenario(
+        "tools-anthropic",
+        "the same, Messages API",
+        Dialect::Anthropic,
+        Kind::Tools,
+        50,
+        1.5,
+    ),
+    scenario(
+        "history",
+        "a turn on a 2 MB history",
+        Dialect::OpenAi,
+        Kind::History,
+        20,
+        5.0,
+    ),
+    scenario(
+        "history-anthropic",
+        "the same, Messages API",
+        Dialect::Anthropic,
+        Kind::History,
+        20,
+        5.0,
+    ),
+    scenario(
+        "delta",
+        "a delta, partial messages shown",
+        Dialect::OpenAi,
+        Kind::Deltas { partial: true },
+        50_000,
+        1.15,
+    ),
+    scenario(
+        "delta-quiet",
+        "a delta, only whole messages shown",
+        Dialect::OpenAi,
+        Kind::Deltas { partial: false },
+        50_000,
+        1.15,
+    ),
+    scenario(
+        "delta-anthropic",
+        "a delta, Messages API, shown",
+        Dialect::Anthropic,
+        Kind::Deltas { partial: true },
+        50_000,
+        1.15,
+    ),
+    scenario(
+        "at-once-1000",
+        "one of 1,000 agents at once",
+        Dialect::OpenAi,
+        Kind::AtOnce,
+        500,
+        1.2,
+    ),
+    scenario(
+        "at-once-5000",
+        "one of 5,000 agents at once",
+        Dialect::OpenAi,
+        Kind::AtOnce,
+        2_500,
+        1.2,
+    ),
+];
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["serve"] => traffic::serve().unwrap(),
+        ["ours" | "bare", name, units, address] => {
+            let scenario = SCENARIOS
+                .iter()
+                .find(|s| s.name == name)
+                .expect("a scenario");
+            client(
+                words[0] == "ours",
+                scenario,
+                units.parse().unwrap(),
+                address,
+            );
+        }
+        ["idle", who, reply, units, address] => {
+            idle(
+                who == "ours",
+                reply.parse().unwrap(),
+                units.parse().unwrap(),
+                address,
+            );
+        }
+        _ => table(&words),
+    }
+}
+
+/// The 2 MB: 2,000 messages of a kilobyte.
+fn long_history() -> Vec<(&'static str, String)> {
+    let text = "A sentence of a conversation that has gone on for \"quite\" some time. ".repeat(15);
+    (0..2_000)
+        .map(|number| {
+            (
+                ["user", "assistant"][number % 2],
+                format!("{number}: {text}"),
+            )
+        })
+        .collect()
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap().block_on(future)
+}
+
+fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
+    let reply = match scenario.kind {
+        Kind::Turns => Reply::Turn,
+        Kind::Tools | Kind::History => Reply::Tools(units),
+        Kind::Deltas { .. } => Reply::Deltas(units),
+        Kind::AtOnce => Reply::Gate(units),
+    };
+    let base = format!("http://{address}/{reply}");
+    let history = match scenario.kind {
+        Kind::History => long_history(),
+        _ => Vec::new(),
+    };
+    let tools = matches!(scenario.kind, Kind::Tools | Kind::History);
+    let (runs, at_once) = match scenario.kind {
+        Kind::Turns => (units, false),
+        Kind::AtOnce => (units, true),
+        _ => (1, false),
+    };
+    let turns = if ours {
+        let partial = matches!(scenario.kind, Kind::Deltas { partial: true } | Kind::Turns);
+        let agent = ours::agent(scenario.dialect, &base, tools, partial);
+        let input = ours::history(&history, INPUT);
+        let run = |agent: agentcore::Agent, input: Messages| async move {
+            ours::read(agent.run(input)).await
+        };
+        block_on(repeat(runs, at_once, || run(agent.clone(), input.clone())))
+    } else {
+        let run = || {
+            let mut conversation = Conversation::new(scenario.dialect, &base, &history, tools);
+            async move { conversation.run(INPUT).await }
+        };
+        block_on(repeat(runs, at_once, run))
+    };
+    let expected = if tools { units + 1 } else { runs };
+    assert_eq!(turns, expected);
+    println!("{}", cpu_nanos());
+}
+
+/// Runs it so often; how many turns there were.
+async fn repeat<F>(runs: usize, at_once: bool, run: impl Fn() -> F) -> usize
+where
+    F: Future<Output = usize> + Send + 'static,
+{
+    if at_once {
+        let tasks: Vec<_> = (0..runs).map(|_| tokio::spawn(run())).collect();
+        return join_all(tasks).await.into_iter().map(Result::unwrap).sum();
+    }
+    let mut turns = 0;
+    for _ in 0..runs {
+        turns += run().await;
+    }
+    turns
+}
+
+/// Parks `units` agents in a call and prints how much memory the process has.
+fn idle(ours: bool, reply: Reply, units: usize, address: &str) {
+    let base = format!("http://{address}/{reply}");
+    block_on(async {
+        let agent = ours::agent(Dialect::OpenAi, &base, false, false);
+        for _ in 0..units {
+            if ours {
+                let run = agent.run(INPUT);
+                tokio::spawn(async move { ours::read(run).await });
+            } else {
+                let mut conversation = Conversation::new(Dialect::OpenAi, &base, &[], false);
+                tokio::spawn(async move { conversation.run(INPUT).await });
+            }
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+    });
+    println!("{}", resident_bytes());
+}
+
+/// The processor time of this process so far.
+fn cpu_nanos() -> u64 {
+    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split(' ')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
+}
+
+fn resident_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// How a client's work is counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Meter {
+    Cpu,
+    Callgrind,
+}
+
+fn table(words: &[&str]) {
+    let meter = match words.contains(&"callgrind") {
+        true => Meter::Callgrind,
+        false => Meter::Cpu,
+    };
+    // `cargo bench` says `--bench`; without it this is a test that everything works.
+    let smoke = meter == Meter::Cpu && !words.contains(&"--bench");
+    let filter = |name: &str| {
+        let mut wanted = words
+            .iter()
+            .filter(|w| !w.starts_with('-') && **w != "callgrind")
+            .peekable();
+        wanted.peek().is_none() || wanted.any(|wanted| name.starts_with(wanted))
+    };
+    let unit = if meter == Meter::Cpu {
+        "ns"
+    } else {
+        "instructions"
+    };
+    println!(
+        "| {:34} | {:>12} | {:>12} | ratio | bar |  ({unit})",
+        "what", "ours", "bare"
+    );
+    for scenario in SCENARIOS.iter().filter(|s| filter(s.name)) {
+        let units = if smoke {
+            scenario.units.div_ceil(100)
+        } else {
+            scenario.units
+        };
+        let mut both = [true, false].map(|ours| cost(meter, ours, scenario, units));
+        if scenario.kind == Kind::History {
+            let short = SCENARIOS
+                .iter()
+                .find(|s| s.kind == Kind::Tools && s.dialect == scenario.dialect)
+                .unwrap();
+            for (cost_of, ours) in both.iter_mut().zip([true, false]) {
+                *cost_of -= cost(meter, ours, short, units);
+            }
+        }
+        let [ours, bare] = both;
+        println!(
+            "| {:34} | {ours:12.0} | {bare:12.0} | {:5.2} | {} |",
+            scenario.what,
+            ours / bare,
+            scenario.bar
+        );
+    }
+    if filter("idle") && meter == Meter::Cpu {
+        idle_table(if smoke { 10 } else { 1_000 });
+    }
+    if filter("connections") && meter == Meter::Cpu {
+        connections(if smoke { 10 } else { 1_000 });
+    }
+}
+
+/// What one unit costs: a run of twice the units, less one of them.
+fn cost(meter: Meter, ours: bool, scenario: &Scenario, units: usize) -> f64 {
+    let measure = |units: usize| {
+        let server = Server::start().unwrap();
+        let who = if ours { "ours" } else { "bare" };
+        let args = [who, scenario.name, &units.to_string(), server.address()].map(str::to_owned);
+        count(meter, &args) as f64
+    };
+    (measure(2 * units) - measure(units)) / units as f64
+}
+
+fn count(meter: Meter, args: &[String]) -> u64 {
+    let exe = std::env::current_exe().unwrap();
+    let mut command = match meter {
+        Meter::Cpu => Command::new(exe),
+        Meter::Callgrind => {
+            let mut valgrind = Command::new("valgrind");
+            valgrind
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(exe);
+            valgrind
+        }
+    };
+    let output = command.args(args).stderr(Stdio::piped()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    let number = match meter {
+        Meter::Cpu => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        Meter::Callgrind => {
+            let collected = errors
+                .lines()
+                .find_map(|line| line.split_once("Collected :"));
+            collected
+                .map(|(_, count)| count.trim().to_owned())
+                .unwrap_or_default()
+        }
+    };
+    number.parse().unwrap()
+}
+
+fn idle_table(units: usize) {
+    println!("\nmemory of an agent parked in a call, in bytes");
+    for (what, reply) in [
+        ("before the answer", Reply::Silence),
+        ("in the answer", Reply::Park),
+    ] {
+        let [ours, bare] = ["ours", "bare"].map(|who| {
+            let measure = |units: usize| {
+                let server = Server::start().unwrap();
+                let args = [
+                    "idle",
+                    who,
+                    &reply.to_string(),
+                    &units.to_string(),
+                    server.address(),
+                ];
+                count(Meter::Cpu, &args.map(str::to_owned)) as f64
+            };
+            (measure(2 * units) - measure(units)) / units as f64
+        });
+        println!(
+            "| {what:20} | ours {ours:8.0} | bare {bare:8.0} | ours alone {:8.0} |",
+            ours - bare
+        );
+    }
+}
+
+fn connections(units: usize) {
+    println!("\nconnections");
+    for (what, name) in [("one after the other", "turn"), ("at once", "at-once-1000")] {
+        let scenario = SCENARIOS.iter().find(|s| s.name == name).unwrap();
+        let server = Server::start().unwrap();
+        let units = units.to_string();
+        let args = ["ours", scenario.name, &units, server.address()].map(str::to_owned);
+        count(Meter::Cpu, &args);
+        println!(
+            "| {what:20} | {} for {units} runs |",
+            server.connections().unwrap()
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! The server: HTTP/1.1 with kept connections, one thread.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
+
+use super::{Dialect, Reply, answers};
+
+/// The server as a child process, ended when this is dropped.
+pub struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    /// Starts this very program again with the argument `serve`.
+    pub fn start() -> io::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut address = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut address)?;
+        }
+        Ok(Self {
+            child,
+            address: address.trim().to_owned(),
+        })
+    }
+
+    /// `127.0.0.1:port`
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How many connections it has accepted so far.
+    pub fn connections(&self) -> io::Result<usize> {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&self.address)?;
+        stream.write_all(b"GET /connections HTTP/1.1\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        // Not counting this one.
+        let count: usize = text.parse().map_err(io::Error::other)?;
+        Ok(count - 1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Default)]
+struct State {
+    connections: usize,
+    /// How many requests each address has had.
+    counts: HashMap<Reply, usize>,
+    gates: HashMap<usize, Arc<Barrier>>,
+    /// Answers that never differ.
+    bodies: HashMap<(Reply, bool), Arc<[u8]>>,
+}
+
+type Shared = Arc<Mutex<State>>;
+
+/// Serves until the standard input ends, after printing the address.
+pub fn serve() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::spawn(|| {
+        let mut line = String::new();
+        while io::stdin().read_line(&mut line).is_ok_and(|read| read > 0) {}
+        std::process::exit(0);
+    });
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("{}", listener.local_addr()?);
+        let shared = Shared::default();
+        loop {
+            let (stream, _) = listener.accept().await?;
+            lock(&shared).connections += 1;
+            let shared = shared.clone();
+            tokio::spawn(async move {
+                // A client that goes away is no concern of the server's.
+                let _ = connection(stream, shared).await;
+            });
+        }
+    })
+}
+
+fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = Vec::new();
+    loop {
+        let Some(path) = request(&mut stream, &mut input).await? else {
+            return Ok(());
+        };
+        if path == "/connections" {
+            let count = lock(&shared).connections;
+            return stream.write_all(count.to_string().as_bytes()).await;
+        }
+        let mut segments = path.split('/').skip(1);
+        let reply: Reply = segments
+            .next()
+            .unwrap_or_default()
+            .parse()
+            .map_err(io::Error::other)?;
+        let dialect = match path.ends_with("/messages") {
+            true => Dialect::Anthropic,
+            false => Dialect::OpenAi,
+        };
+        answer(&mut stream, &shared, reply, dialect).await?;
+    }
+}
+
+async fn answer(
+    stream: &mut TcpStream,
+    shared: &Shared,
+    reply: Reply,
+    dialect: Dialect,
+) -> io::Result<()> {
+    match reply {
+        Reply::Silence => return std::future::pending().await,
+        Reply::Park => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\r\n";
+            let start = format!("{head}{}", answers::beginning(dialect));
+            stream.write_all(start.as_bytes()).await?;
+            return std::future::pending().await;
+        }
+        Reply::Gate(count) => {
+            let gate = lock(shared)
+                .gates
+                .entry(count)
+                .or_insert_with(|| Arc::new(Barrier::new(count)))
+                .clone();
+            gate.wait().await;
+        }
+        Reply::Turn | Reply::Tools(_) | Reply::Deltas(_) => {}
+    }
+    let body = body(shared, reply, dialect);
+    stream.write_all(&body).await
+}
+
+fn body(shared: &Shared, reply: Reply, dialect: Dialect) -> Arc<[u8]> {
+    let mut state = lock(shared);
+    let count = state.counts.entry(reply).or_default();
+    *count += 1;
+    let number = *count;
+    let text = match reply {
+        Reply::Tools(turns) if number % (turns + 1) != 0 => {
+            return response(&answers::calls(dialect, number));
+        }
+        Reply::Deltas(count) => answers::deltas(dialect, count),
+        _ => answers::short(dialect),
+    };
+    state
+        .bodies
+        .entry((reply, dialect == Dialect::OpenAi))
+        .or_insert_with(|| response(&text))
+        .clone()
+}
+
+fn response(body: &str) -> Arc<[u8]> {
+    let len = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len}\r\n\r\n{body}"
+    )
+    .into_bytes()
+    .into()
+}
+
+/// Reads one request and returns its path; `None` when the client has gone.
+async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<String>> {
+    let head = loop {
+        if let Some(end) = memchr::memmem::find(input, b"\r\n\r\n") {
+            break end + 4;
+        }
+        if stream.read_buf(input).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let text = String::from_utf8_lossy(&input[..head]).into_owned();
+    let mut left = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .and_then(|(_, value)| value.trim().parse::<usize>().ok())
+        .unwrap_or(0);
+    let here = left.min(input.len() - head);
+    input.drain(..head + here);
+    left -= here;
+    while left > 0 {
+        input.clear();
+        input.reserve(left.min(256 * 1024));
+        left -= (&mut *stream)
+            .take(left as u64)
+            .read_buf(input)
+            .await?
+            .max(1);
+    }
+    if here > 0 && left == 0 {
+        input.clear();
+    }
+    let path = text.split(' ').nth(1).unwrap_or_default();
+    Ok(Some(path.to_owned()))
+}

@@ -1,0 +1,103 @@
+//! The command line.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use agentcore::{Error, ErrorKind};
+use clap::Parser;
+
+use super::output::Output;
+
+/// Runs an agent on one prompt.
+#[derive(Debug, Parser)]
+#[command(name = "agent", version)]
+pub(crate) struct Args {
+    /// What to do; `-`, or nothing at all, reads it from standard input
+    prompt: Option<String>,
+
+    /// `provider:model` (anthropic, openai, ollama), or `scripted`, which echoes and needs no key;
+    /// AGENTCORE_MODEL unless given
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) model: Option<String>,
+
+    /// Instructions for the model
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+
+    /// The working directory, as the agent is told; the current one unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// What standard output gets
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+
+    /// Adds a `stream_event` line for every piece of an answer to `--output stream-json`
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
+    /// How many times the model may be asked; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) max_turns: u32,
+
+    /// The most the run may cost, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<f64>,
+}
+
+impl Args {
+    /// Whether the options go together.
+    ///
+    /// # Errors
+    ///
+    /// When they do not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.include_partial_messages && self.output != Output::StreamJson {
+            let text = "--include-partial-messages needs --output stream-json";
+            return Err(usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What to do.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing to do, or standard input cannot be read.
+    pub(crate) fn prompt(&self) -> Result<String, Error> {
+        let prompt = match self.prompt.as_deref() {
+            Some(prompt) if prompt != "-" => prompt.to_owned(),
+            None if io::stdin().is_terminal() => String::new(),
+            _ => io::read_to_string(io::stdin())
+                .map(|text| text.trim_end().to_owned())
+                .map_err(|error| usage(format!("cannot read the prompt: {error}")))?,
+        };
+        if prompt.trim().is_empty() {
+            return Err(usage(
+                "there is no prompt; give one, or pipe it in".to_owned(),
+            ));
+        }
+        Ok(prompt)
+    }
+
+    /// The working directory.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a directory.
+    pub(crate) fn cwd(&self) -> Result<String, Error> {
+        let given = self.cwd.as_deref().unwrap_or(Path::new("."));
+        match given.canonicalize() {
+            Ok(full) if full.is_dir() => Ok(full.display().to_string()),
+            Ok(_) => Err(usage(format!(
+                "--cwd {} is not a directory",
+                given.display()
+            ))),
+            Err(error) => Err(usage(format!("--cwd {}: {error}", given.display()))),
+        }
+    }
+}
+
+fn usage(text: String) -> Error {
+    Error::new(ErrorKind::Config, text)
+}

@@ -1,0 +1,22 @@
+//! The smallest agent.
+//!
+//! ```sh
+//! cargo run --example hello
+//! ```
+//!
+//! A real model goes where the scripted one stands:
+//! `agentcore::providers::resolve("anthropic:claude-sonnet-4-5")?`.
+
+use agentcore::AgentBuilder;
+use agentcore::testing::ScriptedModel;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> agentcore::Result<()> {
+    let model = ScriptedModel::new().say("Hello! What shall we look at?");
+    let agent = AgentBuilder::new(model)
+        .system_prompt("Be brief.")
+        .build()?;
+    let output = agent.run("Hi").await?;
+    println!("{}", output.text);
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! A closure for each of the eight phases, saying when it runs.
+//!
+//! ```sh
+//! cargo run --example hooks
+//! ```
+
+use agentcore::model::Stability;
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, FuncTool, StopDecision, ToolDecision, hook};
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> agentcore::Result<()> {
+    let hooks = [
+        hook::before_agent("greeter", |_cx, state| async move {
+            println!(
+                "before_agent      once, with {} messages",
+                state.messages.len()
+            );
+            Ok(state)
+        }),
+        hook::modify_request("clock", |cx, messages| async move {
+            println!(
+                "modify_request    turn {}: adds the time, to this request alone",
+                cx.turn()
+            );
+            cx.system()
+                .section("clock", "It is noon.", Stability::Volatile);
+            Ok(messages)
+        }),
+        hook::wrap_model_call("stopwatch", |request, next| async move {
+            println!("wrap_model_call   > {} messages", request.messages.len());
+            let response = next.run(request).await?;
+            println!("wrap_model_call   < {:?}", response.stop_reason);
+            Ok(response)
+        }),
+        hook::pre_tool_use("gate", |_cx, call| async move {
+            println!("pre_tool_use      {} {}", call.name, call.args);
+            if call.args["city"] == "Atlantis" {
+                return Ok(ToolDecision::deny("no such city"));
+            }
+            Ok(ToolDecision::proceed().with_args(json!({"city": call.args["city"], "days": 1})))
+        }),
+        hook::wrap_tool_call("outer", |call, next| async move {
+            println!("wrap_tool_call    > outer: {}", call.args);
+            let result = next.run(call).await;
+            println!("wrap_tool_call    < outer");
+            result
+        }),
+        hook::wrap_tool_call("inner", |call, next| async move {
+            println!("wrap_tool_call      > inner");
+            let result = next.run(call).await;
+            println!("wrap_tool_call      < inner");
+            result
+        }),
+        hook::post_tool_use("scribe", |_cx, _call, result| async move {
+            println!("post_tool_use     {}", result.output());
+            Ok(result)
+        }),
+        hook::before_stop("reviewer", |cx, response| async move {
+            println!("before_stop       {:?}", response.text());
+            // Only once: a hook that always goes on would never let the run end.
+            match cx.turn() {
+                2 => Ok(StopDecision::go_on("And in one word?")),
+                _ => Ok(StopDecision::Stop),
+            }
+        }),
+        hook::after_agent("accountant", |_cx, state| async move {
+            println!(
+                "after_agent       {} new messages",
+                state.output_messages.len()
+            );
+            Ok(state)
+        }),
+    ];
+    let weather = FuncTool::new(
+        "weather",
+        "The weather in a city",
+        json!({"type": "object"}),
+        |_cx, args| async move { format!("21 C and sunny in {}", args["city"]) },
+    );
+    let model = ScriptedModel::new()
+        .calls([
+            ("weather", json!({"city": "Paris"})),
+            ("weather", json!({"city": "Atlantis"})),
+        ])
+        .say("It is sunny in Paris.")
+        .say("Sunny.");
+    // The first hook is the outermost.
+    let agent = AgentBuilder::new(model)
+        .tool(weather)
+        .hooks(hooks)
+        .build()?;
+    let output = agent
+        .run("How is the weather in Paris and in Atlantis?")
+        .await?;
+    println!("\n{}", output.text);
+    Ok(())
+}

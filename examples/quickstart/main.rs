@@ -1,0 +1,136 @@
+//! An agent with two tools and a hook answers a question about the project it is started in.
+//!
+//! ```sh
+//! cargo run --example quickstart
+//! cargo run --example quickstart -- "What does the loop do when a tool panics?"
+//! ```
+//!
+//! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-4-5`, ..);
+//! with `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` alone it is one of that provider's. With none of
+//! them a scripted model answers the first question, from what the tools really say.
+
+mod scripted;
+mod show;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::{env, fs};
+
+use agentcore::schemars::{self, JsonSchema};
+use agentcore::{AgentBuilder, BoxError, FuncTool, Model, ToolContext, ToolDecision};
+use agentcore::{hook, providers};
+use futures::StreamExt;
+use serde::Deserialize;
+
+const QUESTION: &str =
+    "Which source file of this crate is the longest, and what does it say about itself?";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode, BoxError> {
+    let list = "Lists the files below a directory, each with its number of lines";
+    let read = "Reads the first lines of a file";
+    let private = hook::pre_tool_use("private", |_cx, call| async move {
+        let path = call.args["path"].as_str().unwrap_or_default();
+        if path.split('/').any(|name| name.starts_with(".env")) {
+            return Ok(ToolDecision::deny("that file is private"));
+        }
+        Ok(ToolDecision::proceed())
+    });
+    let agent = AgentBuilder::new(model()?)
+        .system_prompt("You answer questions about a project. Look before you answer. Be brief.")
+        .tool(FuncTool::typed_with_context("list_files", list, list_files))
+        .tool(FuncTool::typed("read_file", read, read_file))
+        .hook(private)
+        .include_partial_messages(true)
+        .max_turns(20)
+        .build()?;
+
+    let question = env::args().nth(1).unwrap_or_else(|| QUESTION.to_owned());
+    println!("> {question}\n");
+    let mut run = agent.run(question);
+    while let Some(message) = run.next().await {
+        show::show(&message)?;
+    }
+    let output = run.into_output();
+    Ok(ExitCode::from(u8::from(output.is_err())))
+}
+
+/// The model that the environment names, or the scripted one.
+fn model() -> Result<Arc<dyn Model>, BoxError> {
+    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+    let spec = set("AGENTCORE_MODEL")
+        .or_else(|| set("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-haiku-4-5".into()))
+        .or_else(|| set("OPENAI_API_KEY").map(|_| "openai:gpt-5-mini".into()));
+    let Some(spec) = spec else {
+        println!("Neither AGENTCORE_MODEL, ANTHROPIC_API_KEY nor OPENAI_API_KEY is set:");
+        println!("a scripted model stands in. The tools, and what they find, are real.\n");
+        return Ok(Arc::new(scripted::model()));
+    };
+    println!("Asking {spec}.\n");
+    Ok(providers::resolve(&spec)?)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListFiles {
+    /// A directory of the project, such as `src`; `.` is the whole project.
+    path: String,
+}
+
+async fn list_files(cx: ToolContext, args: ListFiles) -> Result<String, BoxError> {
+    let (root, mut files, mut told) = (root()?, Vec::new(), 0);
+    let mut directories = vec![inside(&args.path)?];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let (path, name) = (entry.path(), entry.file_name());
+            if entry.file_type()?.is_dir() {
+                let skipped = name == "target" || name.as_encoded_bytes().starts_with(b".");
+                directories.extend((!skipped).then_some(path));
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                let shown = path.strip_prefix(&root)?.display();
+                files.push(format!("{shown}: {} lines", text.lines().count()));
+            }
+        }
+        if files.len() >= told + 50 {
+            told = files.len();
+            cx.progress(format!("{told} files so far")).await;
+        }
+    }
+    files.sort();
+    Ok(files.join("\n"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadFile {
+    /// A file of the project, such as `src/lib.rs`.
+    path: String,
+    /// How many lines to read; 100 unless given.
+    lines: Option<usize>,
+}
+
+async fn read_file(args: ReadFile) -> Result<String, BoxError> {
+    let text = fs::read_to_string(inside(&args.path)?)?;
+    let lines: Vec<&str> = text.lines().take(args.lines.unwrap_or(100)).collect();
+    Ok(lines.join("\n"))
+}
+
+/// The project: its package when cargo runs this, else the working directory.
+fn root() -> io::Result<PathBuf> {
+    let package = env::var_os("CARGO_MANIFEST_DIR");
+    PathBuf::from(package.unwrap_or_else(|| ".".into())).canonicalize()
+}
+
+/// The path below the root, symbolic links followed; an error when it leads out of it.
+fn inside(path: &str) -> Result<PathBuf, BoxError> {
+    let root = root()?;
+    let full = root
+        .join(path)
+        .canonicalize()
+        .map_err(|error| format!("{path}: {error}"))?;
+    if !full.starts_with(root) {
+        return Err(format!("{path} is outside of the project").into());
+    }
+    Ok(full)
+}

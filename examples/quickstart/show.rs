@@ -1,0 +1,57 @@
+//! A run's messages, printed for a person.
+
+use std::io::{self, Write};
+
+use agentcore::SdkMessage;
+use agentcore::sdk::{ResultMessage, ToolProgress, UserEvent};
+
+/// Prints what a person wants to see: text as it comes, tools with their progress, the end.
+pub(crate) fn show(message: &SdkMessage) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match message {
+        SdkMessage::StreamEvent(_) => write!(out, "{}", message.text_delta().unwrap_or_default())?,
+        SdkMessage::Assistant(answer) if !answer.text().is_empty() => writeln!(out, "\n")?,
+        SdkMessage::ToolProgress(progress) => show_progress(&mut out, progress)?,
+        SdkMessage::User(results) => show_errors(&mut out, results)?,
+        SdkMessage::Result(result) => show_end(&mut out, result)?,
+        _ => {}
+    }
+    out.flush()
+}
+
+fn show_progress(out: &mut impl Write, progress: &ToolProgress) -> io::Result<()> {
+    let (tool, time) = (&progress.tool_name, progress.elapsed_time_seconds);
+    let Some(data) = &progress.data else {
+        return Ok(());
+    };
+    match data["state"].as_str() {
+        Some("started") => writeln!(out, "  {tool} {}", data["args"]),
+        Some("done") => writeln!(out, "  {tool} took {time:.3} s"),
+        _ => writeln!(out, "    {}", data.as_str().unwrap_or_default()),
+    }
+}
+
+/// What failed, among the results of a turn. The model reads it too, and may do better.
+fn show_errors(out: &mut impl Write, results: &UserEvent) -> io::Result<()> {
+    let results = results
+        .messages
+        .iter()
+        .filter_map(|message| message.as_tool_result());
+    for failed in results.filter(|result| result.is_error) {
+        writeln!(out, "  {}: {}", failed.name, failed.content.text())?;
+    }
+    writeln!(out)
+}
+
+fn show_end(out: &mut impl Write, result: &ResultMessage) -> io::Result<()> {
+    for error in &result.errors {
+        writeln!(out, "{error}\n")?;
+    }
+    let seconds = result.duration_ms as f64 / 1000.0;
+    write!(out, "{} turns, {seconds:.2} s, ", result.num_turns)?;
+    match (result.usage.total_tokens(), result.total_cost_usd) {
+        (0, _) => writeln!(out, "tokens and cost not reported"),
+        (tokens, None) => writeln!(out, "{tokens} tokens, cost not known"),
+        (tokens, Some(usd)) => writeln!(out, "{tokens} tokens, {usd:.4} USD"),
+    }
+}

@@ -1,0 +1,38 @@
+//! An answer as a value: the schema is derived, and an answer that does not match goes back to
+//! the model with what is wrong.
+//!
+//! ```sh
+//! cargo run --example structured_output
+//! ```
+
+use agentcore::AgentBuilder;
+use agentcore::schemars::{self, JsonSchema};
+use agentcore::testing::ScriptedModel;
+use serde::Deserialize;
+
+/// A city.
+#[derive(Deserialize, JsonSchema)]
+struct City {
+    name: String,
+    /// How many people live there.
+    inhabitants: u64,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> agentcore::Result<()> {
+    let model = ScriptedModel::new()
+        .say(r#"{"name": "Oslo", "inhabitants": "about 700,000"}"#)
+        .say(r#"{"name": "Oslo", "inhabitants": 700000}"#);
+    let agent = AgentBuilder::new(model.clone()).build()?;
+
+    let city: City = agent.run("What is the capital of Norway?").output().await?;
+
+    println!("{} has {} inhabitants.", city.name, city.inhabitants);
+    for request in model.requests().iter().skip(1) {
+        println!(
+            "\nThe first answer went back with:\n{}",
+            request.messages.last_content()
+        );
+    }
+    Ok(())
+}

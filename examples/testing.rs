@@ -1,0 +1,76 @@
+//! How to test an agent without a network: a script says what the model answers, and a strict
+//! model refuses every request that a provider would refuse.
+//!
+//! ```sh
+//! cargo run --example testing
+//! ```
+
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::{Agent, AgentBuilder, Error, ErrorKind, ExitReason, FuncTool, Model};
+use serde_json::json;
+
+/// The agent under test; production code gives it a real model.
+fn assistant(model: impl Model) -> agentcore::Result<Agent> {
+    let add = FuncTool::new(
+        "add",
+        "Adds two numbers",
+        json!({"type": "object"}),
+        |_cx, args| async move {
+            let (a, b) = (
+                args["a"].as_i64().ok_or("a?")?,
+                args["b"].as_i64().ok_or("b?")?,
+            );
+            Ok((a + b).to_string())
+        },
+    );
+    AgentBuilder::new(model)
+        .system_prompt("You can add.")
+        .tool(add)
+        .max_turns(3)
+        .build()
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> agentcore::Result<()> {
+    it_adds().await?;
+    it_survives_a_tool_that_fails().await?;
+    it_retries_an_overloaded_model().await?;
+    println!("all went as the scripts say");
+    Ok(())
+}
+
+async fn it_adds() -> agentcore::Result<()> {
+    let script = ScriptedModel::new()
+        .expect(|request| assert_eq!(request.tools[0].name.as_ref(), "add"))
+        .call("add", json!({"a": 2, "b": 3}))
+        .expect(|request| assert_eq!(request.messages.last_content(), "5"))
+        .say("It is 5.");
+    let model = StrictModel::new(script.clone());
+    let output = assistant(model.clone())?.run("2+3?").await?;
+    assert_eq!((output.text.as_str(), output.turns), ("It is 5.", 2));
+    // Nothing was left over, nothing was asked twice, and no provider would have complained.
+    script.verify()?;
+    assert_eq!(model.violations(), Vec::<String>::new());
+    Ok(())
+}
+
+async fn it_survives_a_tool_that_fails() -> agentcore::Result<()> {
+    let script = ScriptedModel::new()
+        .call("add", json!({"a": 2}))
+        .expect(|request| assert_eq!(request.messages.last_content(), "Error: b?"))
+        .say("I need two numbers.");
+    let output = assistant(script.clone())?.run("2+?").await?;
+    assert_eq!(output.end, ExitReason::EndTurn);
+    script.verify()
+}
+
+async fn it_retries_an_overloaded_model() -> agentcore::Result<()> {
+    // A test would pause the clock: `#[tokio::test(start_paused = true)]`.
+    tokio::time::pause();
+    let script = ScriptedModel::new()
+        .fail(Error::new(ErrorKind::Overloaded, "come back later"))
+        .say("Here I am.");
+    let output = assistant(script.clone())?.run("Hello?").await?;
+    assert_eq!(output.text, "Here I am.");
+    script.verify()
+}

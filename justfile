@@ -1,0 +1,21 @@
+# What CI runs.
+check:
+    .ci/run
+
+# The tests with every feature; a name selects some of them.
+test *filter:
+    cargo test --all-features {{filter}}
+
+# Measurements.
+bench *filter:
+    cargo bench {{filter}}
+
+# Formatting, and what clippy can repair by itself.
+fix:
+    cargo fmt
+    cargo clippy --all-features --all-targets --fix --allow-dirty
+
+# Writes the recorded API and compiler messages anew.
+record:
+    UPDATE_PUBLIC_API=1 cargo test --all-features --test all public_api
+    TRYBUILD=overwrite cargo test --all-features --test all compile_fail

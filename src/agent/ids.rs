@@ -1,0 +1,69 @@
+//! Keeping the ids of tool calls apart.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::message::{Messages, Part};
+use crate::model::ModelResponse;
+
+/// The ids of all calls in a history. Some providers use an id again, or give none; sent back
+/// like that, the history would be refused for ever.
+#[derive(Debug, Default)]
+pub(super) struct CallIds(HashSet<Arc<str>>);
+
+impl CallIds {
+    pub(super) fn of(messages: &Messages) -> Self {
+        let calls = messages.iter().flat_map(|message| message.tool_calls());
+        Self(calls.map(|call| call.id.clone()).collect())
+    }
+
+    /// Gives every call of an answer an id that no other call of the history has. An id that is
+    /// already there gets a number behind it.
+    pub(super) fn claim(&mut self, response: &mut ModelResponse) {
+        for part in response.content.parts_mut() {
+            let Part::ToolCall(call) = part else {
+                continue;
+            };
+            if call.id.is_empty() || self.0.contains(&call.id) {
+                let stem = if call.id.is_empty() {
+                    "call"
+                } else {
+                    &*call.id
+                };
+                call.id = (2..)
+                    .map(|number| Arc::<str>::from(format!("{stem}_{number}")))
+                    .find(|id| !self.0.contains(id))
+                    .unwrap_or_else(|| call.id.clone());
+            }
+            self.0.insert(call.id.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Message, ToolCall};
+
+    #[test]
+    fn ids_that_are_used_again_get_a_number() {
+        let call = |id: &str| ToolCall::new(id, "f", json!({}));
+        let history = Messages::from("hi")
+            .ai_calling("", [call("a")])
+            .tool("a", "f", "1");
+        let mut ids = CallIds::of(&history);
+        let mut response = ModelResponse::new(
+            Message::ai_calling("", [call("a"), call(""), call("a"), call("b")])
+                .content()
+                .clone(),
+        );
+        ids.claim(&mut response);
+        let claimed: Vec<_> = response
+            .tool_calls()
+            .map(|call| call.id.to_string())
+            .collect();
+        assert_eq!(claimed, ["a_2", "call_2", "a_3", "b"]);
+    }
+}

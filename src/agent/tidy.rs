@@ -1,0 +1,73 @@
+//! Making what models, hooks, tools and callers hand in fit for the history.
+//!
+//! A provider that is sent one message it refuses refuses every later request of the session too,
+//! so nothing goes into the history unless it may be sent.
+
+use crate::message::{Content, Message, Messages, Part, ToolResult};
+use crate::model::ModelResponse;
+
+/// What a result says that says nothing.
+const NO_OUTPUT: &str = "(no output)";
+
+/// Drops what no model can mean: empty texts, and calls that do not say of which tool.
+pub(super) fn answer(response: &mut ModelResponse) {
+    response.content.parts_mut().retain(|part| match part {
+        Part::Text(text) => !text.is_empty(),
+        Part::ToolCall(call) => !call.name.is_empty(),
+        _ => true,
+    });
+}
+
+/// Whether an answer has nothing that could be kept or sent back: neither visible text nor
+/// anything but thinking.
+pub(super) fn says_nothing(content: &Content) -> bool {
+    content.parts().iter().all(|part| match part {
+        Part::Text(text) => text.trim().is_empty(),
+        Part::Thinking(_) => true,
+        _ => false,
+    })
+}
+
+/// Drops from a result what only the model may say, and fills it if nothing is left.
+pub(super) fn result(result: &mut ToolResult) {
+    result.content.parts_mut().retain(|part| match part {
+        Part::Text(text) => !text.is_empty(),
+        Part::ToolCall(_) | Part::Thinking(_) => false,
+        _ => true,
+    });
+    if says_nothing(&result.content) {
+        result.content = NO_OUTPUT.into();
+    }
+}
+
+/// Whether a message may be said to the model while it works: only as the user or the system,
+/// and not without a word.
+pub(super) fn is_said_to_model(message: &Message) -> bool {
+    message.role().is_user_input()
+        && !says_nothing(message.content())
+        && Messages::from(message.clone())
+            .validate_user_input()
+            .is_ok()
+        && !message
+            .content()
+            .parts()
+            .iter()
+            .any(|part| matches!(part, Part::Text(text) if text.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::ToolCall;
+
+    #[test]
+    fn results_say_something_a_tool_may_say() {
+        let call = ToolCall::new("a", "f", json!({}));
+        let inner = Part::ToolCall(call.clone());
+        let mut odd = ToolResult::ok(&call, [Part::text(""), inner, Part::text(" ")]);
+        result(&mut odd);
+        assert_eq!(odd.content, NO_OUTPUT.into());
+    }
+}

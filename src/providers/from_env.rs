@@ -1,0 +1,39 @@
+//! An agent from the environment.
+
+use crate::agent::AgentBuilder;
+use crate::error::{Error, ErrorKind, Result};
+
+use super::env;
+use super::resolve::resolve;
+
+/// Asked when `AGENTCORE_MODEL` is not set, in this order: the key's variable, then the model.
+const BY_KEY: [(&str, &str); 2] = [
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
+    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
+];
+
+impl AgentBuilder {
+    /// An agent with the model the environment names: `AGENTCORE_MODEL`, such as
+    /// `ollama:llama3.1:8b`, or else a current model of the provider whose key is set. 100 turns,
+    /// as every agent.
+    ///
+    /// # Errors
+    ///
+    /// [`Config`](ErrorKind::Config) when nothing is set; otherwise as [`resolve`].
+    pub fn from_env() -> Result<Self> {
+        let named = env::var("AGENTCORE_MODEL");
+        let by_key = || {
+            let mut known = BY_KEY.iter();
+            let found = known.find(|(key, _)| env::var(key).is_some());
+            found.map(|(_, model)| (*model).to_owned())
+        };
+        let Some(model) = named.or_else(by_key) else {
+            return Err(Error::new(
+                ErrorKind::Config,
+                "no model is set: put its name into AGENTCORE_MODEL (such as \
+                 `ollama:llama3.1:8b`), or a key into ANTHROPIC_API_KEY or OPENAI_API_KEY",
+            ));
+        };
+        Ok(Self::new(resolve(&model)?))
+    }
+}

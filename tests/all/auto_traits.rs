@@ -1,0 +1,108 @@
+//! What the types promise without saying so: `Send`, `Sync`, `Unpin`, and traits usable as `dyn`.
+//!
+//! All of it is checked by the compiler; the tests only give it a place.
+
+use std::fmt::Debug;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use agentcore::backend::{Backend, Command, CommandOutput, DirEntry, MemoryBackend};
+use agentcore::hook::Phases;
+use agentcore::message::{Media, ProviderBlock, TokenCounter, ToolResultView, ValidationError};
+use agentcore::model::{
+    Catalog, Compactor, ModelProfile, ModelSettings, Prompter, ResponseFold, SystemPrompt,
+};
+use agentcore::run::{Budget, RunStats};
+use agentcore::sdk::{ApiMessage, Envelope, ResultMessage, StreamEvents, SystemEvent};
+use agentcore::state::{Lease, StoredSession};
+use agentcore::testing::{Cassette, FunctionModel, ScriptedModel, StrictModel};
+use agentcore::tool::TaskScope;
+use agentcore::tool::{ArgumentError, Confirmer, GateRequest, PermissionGate, ToolMap, ToolSource};
+use agentcore::trace::{SpanHandle, TraceRecorder};
+use agentcore::{
+    Agent, AgentBuilder, AgentState, Answer, BoxError, Cancellation, Content, Decision, Error,
+    ErrorKind, ExitReason, FnHook, FuncTool, Hook, Message, Messages, Model, ModelEvent,
+    ModelRequest, ModelResponse, ModelStream, Next, Part, PermissionMode, PermissionRequest,
+    Responder, Run, RunContext, RunHandle, RunOutput, SdkMessage, Secret, Session, SessionStore,
+    StopDecision, StopReason, StreamEvent, ThreadStore, Todo, Tool, ToolCall, ToolContext,
+    ToolDecision, ToolError, ToolOutput, ToolRegistry, ToolResult, Usage, Values,
+};
+
+fn send<T: Send + ?Sized + 'static>() {}
+fn shared<T: Send + Sync + ?Sized + 'static>() {}
+fn unpin<T: Unpin>() {}
+fn clone<T: Clone>() {}
+fn debug<T: Debug + ?Sized>() {}
+
+macro_rules! each {
+    ($check:ident: $($type:ty),* $(,)?) => { $($check::<$type>();)* };
+}
+
+#[test]
+fn what_is_kept_can_be_shared() {
+    each!(shared: Agent, AgentBuilder, Session, FnHook, FuncTool, ToolRegistry, ToolMap, Values,
+        Cancellation, Secret, ThreadStore, MemoryBackend, Budget, TaskScope, Catalog);
+    each!(shared: ScriptedModel, FunctionModel, StrictModel<ScriptedModel>, Cassette);
+    #[cfg(feature = "http")]
+    {
+        use agentcore::providers::{Anthropic, FallbackModel, Ollama, OpenAi};
+        each!(shared: Anthropic, OpenAi, Ollama, FallbackModel, agentcore::HttpTool);
+        each!(clone: Anthropic, OpenAi, Ollama);
+    }
+    #[cfg(feature = "tokens")]
+    each!(shared: agentcore::message::BpeCounter);
+}
+
+#[test]
+fn a_run_can_be_spawned_and_polled_in_place() {
+    each!(send: Run, ModelStream, ResponseFold, StreamEvents);
+    each!(unpin: Run, ModelStream);
+    each!(shared: RunHandle, RunContext, Responder, ToolContext, Next<ModelRequest>,
+        Next<ToolCall>);
+    #[cfg(feature = "schema")]
+    each!(send: agentcore::run::TypedRun<String>);
+}
+
+#[test]
+fn what_is_said_can_be_sent_anywhere() {
+    each!(shared: Message, Messages, Part, Content, Media, ProviderBlock, ToolCall, ToolResult,
+        ToolResultView, ToolOutput, ToolError, Todo, AgentState, StoredSession, Lease);
+    each!(shared: ModelEvent, ModelResponse, ModelProfile, ModelSettings, SystemPrompt,
+        StopReason, Usage, RunStats, RunOutput, ExitReason);
+    each!(shared: SdkMessage, StreamEvent, SystemEvent, ResultMessage, ApiMessage, Envelope,
+        PermissionRequest);
+    each!(shared: ToolDecision, StopDecision, Decision, Answer, PermissionMode, Phases,
+        GateRequest, Command, CommandOutput, DirEntry);
+    each!(shared: Error, ErrorKind, BoxError, ArgumentError, ValidationError);
+}
+
+#[test]
+fn handles_are_cheap_to_copy_around() {
+    each!(clone: Agent, RunHandle, RunContext, Responder, ToolContext, Messages, ToolRegistry,
+        Cancellation, Secret, ThreadStore, Budget, Next<ToolCall>, ModelRequest, AgentState);
+    each!(debug: Agent, AgentBuilder, Session, Run, RunHandle, RunContext, Responder, FuncTool,
+        FnHook, ToolRegistry, ThreadStore, MemoryBackend, Error, RunOutput);
+}
+
+#[test]
+fn traits_to_plug_into_are_usable_as_dyn() {
+    each!(shared: dyn Model, dyn Tool, dyn Hook, dyn SessionStore, dyn Backend, dyn ToolSource,
+        dyn PermissionGate, dyn Confirmer, dyn Compactor, dyn Prompter, dyn TraceRecorder);
+    each!(shared: dyn TokenCounter);
+    each!(send: dyn SpanHandle);
+    each!(debug: dyn Backend, dyn TraceRecorder);
+}
+
+#[test]
+fn an_error_is_an_error_of_the_usual_shape() {
+    fn error<T: std::error::Error + Send + Sync + 'static>() {}
+    fn survives_a_panic<T: UnwindSafe + RefUnwindSafe>() {}
+    each!(error: Error, ToolError, ArgumentError, ValidationError);
+    each!(survives_a_panic: Message, Messages, ErrorKind, Usage, SdkMessage);
+}
+
+/// A caller holds many results, and moves them: the error stays one pointer wide.
+#[test]
+fn errors_are_small() {
+    assert_eq!(size_of::<Error>(), size_of::<usize>());
+    assert_eq!(size_of::<Messages>(), size_of::<usize>());
+}

@@ -1,0 +1,293 @@
+//! Runs inside a tool call of another run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use agentcore::model::{ModelProfile, Prices};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{
+    Agent, Answer, BoxError, ErrorKind, ExitReason, FuncTool, ModelEvent, SdkMessage, Usage,
+};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::kit::{Log, agent, any_object, asking, echo, logged, sleep, stored, texts, watch};
+
+/// A tool that runs `child` on its `task`.
+fn delegate(child: Agent) -> FuncTool {
+    FuncTool::new(
+        "delegate",
+        "Delegates",
+        any_object(),
+        move |cx, args: Value| {
+            let child = child.clone();
+            async move {
+                let id = format!("child_{}", cx.call_id());
+                let task = args["task"].as_str().unwrap_or("Help").to_owned();
+                let output = child.session(id).run_in(&cx, task).await?;
+                Ok::<_, BoxError>(output.text)
+            }
+        },
+    )
+}
+
+#[tokio::test]
+async fn every_message_of_a_child_names_the_call() {
+    let child = agent(
+        ScriptedModel::new()
+            .call("echo", json!({"text": "deep"}))
+            .say("found"),
+    )
+    .tool(echo())
+    .include_partial_messages(true)
+    .build()
+    .unwrap();
+    let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
+        .tool(delegate(child.clone()))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(parent.session("p").run("Go")).await;
+    assert_eq!(texts(&output.unwrap().messages), ["found"]);
+    let (own, below): (Vec<_>, Vec<_>) = messages
+        .iter()
+        .partition(|message| message.session_id() == "p");
+    assert!(
+        own.iter()
+            .all(|message| message.parent_tool_use_id().is_none())
+    );
+    assert!(below.len() > 8);
+    for message in &below {
+        assert_eq!(message.parent_tool_use_id(), Some("call_1"));
+        assert_eq!(message.session_id(), "child_call_1");
+    }
+    let results = messages
+        .iter()
+        .filter(|message| message.is_result())
+        .count();
+    assert_eq!(results, 2);
+    assert!(messages.last().unwrap().as_result().is_some());
+    let numbers: Vec<_> = messages.iter().map(SdkMessage::seq).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert_eq!(stored(&child, "child_call_1").await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_grandchild_keeps_its_own_call_and_depth_is_limited() {
+    for (limit, end) in [(2, "found"), (1, "Error: subagents may nest 1 deep")] {
+        let grandchild = agent(if limit == 2 {
+            ScriptedModel::new().say("found")
+        } else {
+            ScriptedModel::new()
+        })
+        .max_subagent_depth(limit)
+        .build()
+        .unwrap();
+        let seen = Log::default();
+        let model = FunctionModel::new({
+            let seen = seen.clone();
+            move |request| {
+                let last = request.messages.last_content().into_owned();
+                seen.add(last.clone());
+                match request.messages.len() {
+                    1 => vec![Ok(ModelEvent::ToolCall(agentcore::ToolCall::new(
+                        "inner",
+                        "delegate",
+                        json!({}),
+                    )))],
+                    _ => vec![Ok(ModelEvent::Text(last))],
+                }
+            }
+        });
+        let child = agent(model).tool(delegate(grandchild)).build().unwrap();
+        let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
+            .tool(delegate(child))
+            .build()
+            .unwrap();
+        let (messages, output) = watch(parent.run("Go")).await;
+        assert!(texts(&output.unwrap().messages)[0].starts_with(end));
+        let inner = messages
+            .iter()
+            .filter(|message| message.parent_tool_use_id() == Some("inner"))
+            .count();
+        assert!(inner >= 2);
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_fails_is_an_error_result() {
+    for model in [
+        ScriptedModel::new().fail(agentcore::Error::new(ErrorKind::Auth, "no key")),
+        ScriptedModel::new().step(vec![]).step(vec![]),
+    ] {
+        let child = agent(model).build().unwrap();
+        let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
+            .tool(delegate(child))
+            .build()
+            .unwrap();
+        let output = parent.run("Go").await.unwrap();
+        assert!(texts(&output.messages)[0].starts_with("Error: "));
+        assert_eq!(output.text, "done");
+    }
+}
+
+/// A model that uses exactly what it may, and reports it.
+fn greedy(prices: Prices, spent: Arc<AtomicU64>) -> FunctionModel {
+    let profile = ModelProfile::default()
+        .with_prices(prices)
+        .with_max_output_tokens(1000);
+    FunctionModel::stream(move |request| {
+        let spent = spent.clone();
+        async move {
+            let output = u64::from(request.max_tokens.unwrap_or(1000));
+            sleep(1).await;
+            spent.fetch_add(output, Ordering::SeqCst);
+            let events = vec![
+                Ok(ModelEvent::Text("more".into())),
+                Ok(ModelEvent::Usage(Usage::new(0, output))),
+                Ok(ModelEvent::stop(agentcore::StopReason::EndTurn)),
+            ];
+            Ok(futures::stream::iter(events).boxed())
+        }
+    })
+    .with_profile(profile)
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_children_never_overspend_their_parents_budget() {
+    // One output token costs a thousandth of a dollar: 2500 fit into 2.5.
+    let prices = Prices::new(0.0, 1000.0);
+    let spent = Arc::<AtomicU64>::default();
+    let child = agent(greedy(prices, spent.clone())).build().unwrap();
+    let model = ScriptedModel::new()
+        .with_profile(ModelProfile::default().with_prices(prices))
+        .calls((0..6).map(|_| ("delegate", json!({}))));
+    let parent = agent(model)
+        .tool(delegate(child))
+        .max_tokens(10)
+        .max_budget_usd(2.5)
+        .build()
+        .unwrap();
+    let output = parent.run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert_eq!(spent.load(Ordering::SeqCst), 2500, "all of it and no more");
+    assert!((output.cost.unwrap() - 2.5).abs() < 1e-9);
+    let helped = texts(&output.messages)
+        .iter()
+        .filter(|text| *text == "more")
+        .count();
+    assert_eq!(helped, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_ends_with_its_parent() {
+    for interrupt in [false, true] {
+        let child = agent(ScriptedModel::new().hang()).build().unwrap();
+        let parent = agent(ScriptedModel::new().call("delegate", json!({})))
+            .tool(delegate(child.clone()))
+            .build()
+            .unwrap();
+        let mut run = parent.session("p").run("Go");
+        while futures::poll!(run.next()).is_ready() {}
+        let handle = child.handle("child_call_1").expect("it runs");
+        if interrupt {
+            run.handle().interrupt();
+            assert_eq!(run.await.unwrap().end, ExitReason::Interrupted);
+        } else {
+            drop(run);
+        }
+        assert_eq!(handle.wait().await, None);
+        assert!(child.handle("child_call_1").is_none());
+        assert!(child.store().lease("child_call_1").await.is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_childs_questions_reach_whoever_answers_its_parent() {
+    let log = Log::default();
+    let child = agent(ScriptedModel::new().call("act", json!({})).say("acted"))
+        .tool(logged("act", &log))
+        .permissions(asking())
+        .build()
+        .unwrap();
+    let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
+        .tool(delegate(child))
+        .tool_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    let mut run = parent.run("Go");
+    let responder = run.responder();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            assert_eq!(message.parent_tool_use_id(), Some("call_1"));
+            let (id, responder) = (request.id.clone(), responder.clone());
+            tokio::spawn(async move {
+                sleep(600).await;
+                responder.respond(id, Answer::Allow);
+            });
+        }
+    }
+    assert_eq!(log.len(), 1);
+    assert_eq!(texts(&run.into_output().unwrap().messages), ["acted"]);
+}
+
+#[tokio::test]
+async fn nobody_to_ask_above_is_nobody() {
+    let log = Log::default();
+    let child = agent(ScriptedModel::new().call("act", json!({})).say("could not"))
+        .tool(logged("act", &log))
+        .permissions(asking())
+        .build()
+        .unwrap();
+    let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
+        .tool(delegate(child))
+        .build()
+        .unwrap();
+    let output = parent.run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["could not"]);
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_calls_of_a_tree_are_bounded() {
+    let (now, most) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let model = FunctionModel::stream({
+        let (now, most) = (now.clone(), most.clone());
+        move |_request| {
+            let (now, most) = (now.clone(), most.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                sleep(1).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                let events = vec![
+                    Ok(ModelEvent::Text("ok".into())),
+                    Ok(ModelEvent::stop(agentcore::StopReason::EndTurn)),
+                ];
+                Ok(futures::stream::iter(events).boxed())
+            }
+        }
+    });
+    let child = agent(model).build().unwrap();
+    let calls = (0..30).map(|_| ("delegate", json!({})));
+    let parent = agent(ScriptedModel::new().calls(calls).say("done"))
+        .tool(delegate(child))
+        .parallel_tools(30)
+        .parallel_model_calls(4)
+        .build()
+        .unwrap();
+    let output = parent.run("Go").await.unwrap();
+    assert_eq!(most.load(Ordering::SeqCst), 4);
+    assert_eq!(texts(&output.messages).len(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_thinks_for_long_is_not_taken_for_a_hung_call() {
+    let slow = ScriptedModel::new()
+        .say("thought it over")
+        .delayed(Duration::from_secs(500));
+    let child = agent(slow).build().unwrap();
+    let model = ScriptedModel::new().call("delegate", json!({})).say("ok");
+    let parent = agent(model).tool(delegate(child)).build().unwrap();
+    let output = parent.run("Go").await.unwrap();
+    assert_eq!(output.messages.get(2).unwrap().text(), "thought it over");
+}

@@ -1,0 +1,135 @@
+//! Connections that fail, stall, redirect or stay open.
+
+use super::*;
+
+#[tokio::test]
+async fn n01_a_refused_connection_and_a_reset_before_bytes_are_connect() {
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        let gone = server.url();
+        server.reply(Reply::raw().reset());
+        server.reply(Reply::raw().close());
+        for _ in 0..2 {
+            let error = ask(api, &server).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Connect, "{api:?} {error}");
+            assert!(error.is_retryable());
+        }
+        drop(server);
+        let (_, refused) = outcome_at(api, &gone, PATIENCE).await;
+        assert_eq!(refused.unwrap().kind(), ErrorKind::Connect, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn n16_the_last_event_ends_the_answer_on_an_open_socket() {
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.text("all of it").stall());
+        // Without an end of its own the answer would take the idle timeout: a minute.
+        let answer = tokio::time::timeout(PATIENCE / 4, ask(api, &server)).await;
+        assert_eq!(answer.unwrap().unwrap().text(), "all of it", "{api:?}");
+        server.all_closed().await;
+    }
+}
+
+/// On a paused clock: what is sent over loopback is there at once, so time only moves when both
+/// sides wait.
+#[tokio::test(start_paused = true)]
+async fn n17_silence_is_a_timeout_and_any_byte_is_no_silence() {
+    let idle = Duration::from_secs(300);
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        let half = api.text("some words here").body_len() / 2;
+        server.reply(keep_frames(api, half).stall());
+        server.reply(Reply::raw().stall());
+        for shown_before in [true, false] {
+            let (shown, error) = outcome_at(api, &server.url(), idle).await;
+            let error = error.unwrap();
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{api:?} {error}");
+            assert!(error.is_retryable());
+            assert_eq!(!text(&shown).is_empty(), shown_before, "{api:?}");
+        }
+        server.all_closed().await;
+
+        // In all longer than the idle timeout, with a byte well within each.
+        let filler = if api.is_sse() {
+            ": still here\n\n"
+        } else {
+            "\n"
+        };
+        let mut slow = keep_frames(api, half);
+        for _ in 0..6 {
+            slow = slow.pause(idle / 4).send(filler);
+        }
+        let rest: Vec<_> = {
+            let kept = frames(&keep_frames(api, half)).len();
+            frames(&api.text("some words here")).split_off(kept)
+        };
+        server.reply(rest.into_iter().fold(slow, Reply::send));
+        let (shown, error) = outcome_at(api, &server.url(), idle).await;
+        assert!(error.is_none(), "{api:?} {error:?}");
+        assert_eq!(text(&shown), "some words here");
+    }
+}
+
+#[tokio::test]
+async fn n26_a_redirect_is_not_followed() {
+    for api in ALL {
+        let (server, other) = (
+            FaultServer::start().await.unwrap(),
+            FaultServer::start().await.unwrap(),
+        );
+        for status in [301, 302, 303, 307, 308] {
+            server.reply(Reply::json(status, "").header("location", other.url() + "/steal"));
+            let error = ask(api, &server).await.unwrap_err();
+            assert_eq!(
+                error.kind(),
+                ErrorKind::Protocol,
+                "{api:?} {status} {error}"
+            );
+            assert!(!error.is_retryable());
+        }
+        assert!(
+            other.requests().is_empty() && other.connections() == 0,
+            "{api:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn n27_a_connection_the_server_closed_meanwhile_is_replaced() {
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        let model = api.model(&server.url(), PATIENCE);
+        server.reply(api.text("one"));
+        assert_eq!(model.call(api.request()).await.unwrap().text(), "one");
+        // The kept connection dies under the next request.
+        server.reply(Reply::raw().close());
+        server.reply(api.text("two"));
+        assert_eq!(
+            model.call(api.request()).await.unwrap().text(),
+            "two",
+            "{api:?}"
+        );
+        assert_eq!(server.connections(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_stream_closes_its_connection() {
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(keep_frames(api, 300).stall());
+        let model = api.model(&server.url(), PATIENCE);
+        let mut stream = model.stream(api.request()).await.unwrap();
+        stream.next().await.unwrap().unwrap();
+        drop(stream);
+        server.all_closed().await;
+
+        server.reply(Reply::raw().stall());
+        let waiting = tokio::spawn(async move { model.call(api.request()).await.is_ok() });
+        server.received(2).await;
+        waiting.abort();
+        server.all_closed().await;
+    }
+}

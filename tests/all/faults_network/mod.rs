@@ -1,0 +1,143 @@
+//! What every provider makes of a network and a server that misbehave.
+
+mod connection;
+mod status;
+mod stream;
+
+use std::time::Duration;
+
+use agentcore::model::{ModelEvent, ModelResponse};
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::testing::fault_server::Framing;
+use agentcore::testing::{FaultServer, Reply};
+use agentcore::{Error, ErrorKind, Model, ModelRequest, Result};
+use futures::StreamExt;
+
+const KEY: &str = "sk-test-0123456789abcdef";
+
+/// Long enough for a busy machine, and never waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Api {
+    Anthropic,
+    OpenAi,
+    Ollama,
+}
+
+use Api::{Anthropic as A, Ollama as L, OpenAi as O};
+
+const ALL: [Api; 3] = [A, O, L];
+
+impl Api {
+    fn model(self, url: &str, idle: Duration) -> Box<dyn Model> {
+        match self {
+            A => Box::new(Anthropic::new("m", KEY).base_url(url).idle_timeout(idle)),
+            O => Box::new(OpenAi::compatible(url, "m").key(KEY).idle_timeout(idle)),
+            L => Box::new(Ollama::new("m").base_url(url).key(KEY).idle_timeout(idle)),
+        }
+    }
+
+    fn text(self, text: &str) -> Reply {
+        match self {
+            A => Reply::anthropic_text(text),
+            O => Reply::openai_text(text),
+            L => Reply::ollama_text(text),
+        }
+    }
+
+    /// Server-sent events, or JSON lines.
+    fn is_sse(self) -> bool {
+        self != L
+    }
+
+    fn request(self) -> ModelRequest {
+        ModelRequest::new("hello")
+    }
+}
+
+async fn ask(api: Api, server: &FaultServer) -> Result<ModelResponse> {
+    api.model(&server.url(), PATIENCE).call(api.request()).await
+}
+
+/// What `reply` makes of a call, and what was shown before.
+async fn outcome(api: Api, reply: Reply) -> (Vec<ModelEvent>, Option<Error>) {
+    let server = FaultServer::start().await.unwrap();
+    server.reply(reply);
+    outcome_at(api, &server.url(), PATIENCE).await
+}
+
+async fn outcome_at(api: Api, url: &str, idle: Duration) -> (Vec<ModelEvent>, Option<Error>) {
+    let mut shown = Vec::new();
+    let mut stream = match api.model(url, idle).stream(api.request()).await {
+        Ok(stream) => stream,
+        Err(error) => return (shown, Some(error)),
+    };
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => shown.push(event),
+            Err(error) => {
+                assert!(
+                    stream.next().await.is_none(),
+                    "{api:?}: something after an error"
+                );
+                return (shown, Some(error));
+            }
+        }
+    }
+    (shown, None)
+}
+
+async fn error(api: Api, reply: Reply) -> Error {
+    let (_, error) = outcome(api, reply).await;
+    let error = error.unwrap_or_else(|| panic!("{api:?}: no error"));
+    assert_no_key(&error);
+    error
+}
+
+fn assert_no_key(error: &Error) {
+    let mut all = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        all.push_str(&format!("{cause} {cause:?}"));
+        source = cause.source();
+    }
+    assert!(!all.contains("0123456789abcdef"), "{all}");
+}
+
+fn text(events: &[ModelEvent]) -> String {
+    let texts = events.iter().filter_map(|event| match event {
+        ModelEvent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn stopped(events: &[ModelEvent]) -> bool {
+    events
+        .iter()
+        .any(|event| matches!(event, ModelEvent::Stop { .. }))
+}
+
+/// The frames of the usual answer that lie wholly in its first `len` bytes.
+fn keep_frames(api: Api, len: usize) -> Reply {
+    let whole = api.text("some words here");
+    let mut kept = whole.clone().truncate(0);
+    let mut sum = 0;
+    for action in frames(&whole) {
+        sum += action.len();
+        if sum > len {
+            break;
+        }
+        kept = kept.send(action);
+    }
+    kept
+}
+
+fn frames(reply: &Reply) -> Vec<bytes::Bytes> {
+    let sends = reply.actions().iter().filter_map(|action| match action {
+        agentcore::testing::fault_server::Action::Send(bytes) => Some(bytes.clone()),
+        _ => None,
+    });
+    sends.collect()
+}

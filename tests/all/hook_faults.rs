@@ -1,0 +1,157 @@
+//! What becomes of a hook that errs, panics or hangs, phase by phase.
+
+use agentcore::hook;
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::{ErrorKind, Todo, ToolDecision};
+use serde_json::json;
+
+use crate::kit::{agent, echo, roles, stored, texts, warnings, watch};
+
+/// How a hook goes wrong, and what the error says of it.
+#[derive(Clone, Copy)]
+enum Fault {
+    Error,
+    Panic,
+    Hang,
+}
+
+const FAULTS: [(Fault, &str); 3] = [
+    (Fault::Error, "hook `bad` failed in"),
+    (Fault::Panic, "hook `bad` panicked in"),
+    (Fault::Hang, "hook `bad` took longer than 60s in"),
+];
+
+impl Fault {
+    async fn strike<T>(self) -> agentcore::Result<T> {
+        match self {
+            Self::Error => Err("broken".into()),
+            Self::Panic => panic!("broken"),
+            Self::Hang => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_before_the_model_call_end_the_run_and_leave_the_history() {
+    for (fault, words) in FAULTS {
+        for (phase, bad, history) in [
+            (
+                "before_agent",
+                hook::before_agent("bad", move |cx, _state| {
+                    cx.set_value(1_u8);
+                    cx.with_state(|view| view.todos.push(Todo::new("1", "lost")));
+                    fault.strike()
+                }),
+                "user assistant",
+            ),
+            (
+                "modify_request",
+                hook::modify_request("bad", move |_cx, _messages| fault.strike()),
+                "user assistant user",
+            ),
+            (
+                "wrap_model_call",
+                hook::wrap_model_call("bad", move |_request, _next| fault.strike()),
+                "user assistant user",
+            ),
+        ] {
+            let store = agentcore::ThreadStore::new();
+            let first = agent(ScriptedModel::new().say("Hello."))
+                .store(store.clone())
+                .build()
+                .unwrap();
+            first.session("s").run("Hi").await.unwrap();
+            let agent = agent(ScriptedModel::new())
+                .store(store)
+                .hook(bad)
+                .build()
+                .unwrap();
+            let error = agent.session("s").run("Go").await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Hook);
+            assert!(error.to_string().starts_with(words), "{error}");
+            assert!(error.to_string().contains(phase), "{error}");
+            let partial = error.partial().unwrap();
+            assert_eq!(roles(&partial.messages), history);
+            assert!(partial.state.todos.is_empty() && partial.state.values.is_empty());
+            assert_eq!(roles(&stored(&agent, "s").await), history);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_around_a_tool_are_that_calls_result() {
+    for (fault, words) in FAULTS {
+        for (phase, bad) in [
+            (
+                "pre_tool_use",
+                hook::pre_tool_use("bad", move |_cx, call| async move {
+                    match &*call.id {
+                        "call_1" => fault.strike().await,
+                        _ => Ok(ToolDecision::proceed()),
+                    }
+                }),
+            ),
+            (
+                "wrap_tool_call",
+                hook::wrap_tool_call("bad", move |call, next| async move {
+                    match &*call.id {
+                        "call_1" => fault.strike().await,
+                        _ => next.run(call).await,
+                    }
+                }),
+            ),
+            (
+                "post_tool_use",
+                hook::post_tool_use("bad", move |_cx, call, result| async move {
+                    match &*call.id {
+                        "call_1" => fault.strike().await,
+                        _ => Ok(result),
+                    }
+                }),
+            ),
+        ] {
+            let model = ScriptedModel::new()
+                .calls([
+                    ("echo", json!({"text": "a"})),
+                    ("echo", json!({"text": "b"})),
+                ])
+                .say("done");
+            let agent = agent(StrictModel::new(model))
+                .tool(echo())
+                .hook(bad)
+                .build()
+                .unwrap();
+            let output = agent.run("Go").await.unwrap();
+            let texts = texts(&output.messages);
+            assert!(
+                texts[0].starts_with(&format!("Error: {words}")),
+                "{texts:?}"
+            );
+            assert!(texts[0].contains(phase), "{texts:?}");
+            assert_eq!((&*texts[1], &*output.text), ("b", "done"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_at_the_end_are_warnings() {
+    for (fault, words) in FAULTS {
+        let hooks = [
+            hook::before_stop("bad", move |_cx, _response| fault.strike()),
+            hook::after_agent("bad", move |_cx, _state| fault.strike()),
+        ];
+        let agent = agent(ScriptedModel::new().say("done"))
+            .hooks(hooks)
+            .build()
+            .unwrap();
+        let (messages, output) = watch(agent.session("s").run("Go")).await;
+        assert_eq!(output.unwrap().text, "done");
+        let warnings = warnings(&messages);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(
+            warnings.iter().all(|text| text.starts_with(words)),
+            "{warnings:?}"
+        );
+        assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
+    }
+}

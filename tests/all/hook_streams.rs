@@ -1,0 +1,175 @@
+//! Hooks that wrap the token stream.
+
+use agentcore::hook::{self, FnHook};
+use agentcore::testing::{ScriptedModel, Step};
+use agentcore::{Agent, Error, ErrorKind, ModelEvent, SdkMessage};
+
+use crate::kit::{agent, collect, kinds};
+
+fn streaming(model: ScriptedModel, hooks: impl IntoIterator<Item = FnHook>) -> Agent {
+    agent(model)
+        .hooks(hooks)
+        .include_partial_messages(true)
+        .build()
+        .unwrap()
+}
+
+fn shown(messages: &[SdkMessage]) -> String {
+    messages.iter().filter_map(SdkMessage::text_delta).collect()
+}
+
+fn around(name: &'static str) -> FnHook {
+    hook::wrap_model_call(name, move |request, next| async move {
+        next.run(request.map_events(move |event| {
+            [match event {
+                ModelEvent::Text(text) => ModelEvent::Text(format!("{name}({text})")),
+                other => other,
+            }]
+        }))
+        .await
+    })
+}
+
+fn retrying(name: &'static str) -> FnHook {
+    hook::wrap_model_call(name, |request, next| async move {
+        match next.run(request.clone()).await {
+            Ok(response) => Ok(response),
+            Err(_) => next.run(request).await,
+        }
+    })
+}
+
+fn fails_midway() -> ScriptedModel {
+    ScriptedModel::new()
+        .events(vec![
+            Ok(ModelEvent::Text("Hal".into())),
+            Err(Error::new(ErrorKind::Protocol, "garbage")),
+        ])
+        .say("Hello")
+}
+
+#[tokio::test]
+async fn taps_nest_like_the_hooks() {
+    let agent = streaming(ScriptedModel::new().say("x"), [around("A"), around("B")]);
+    let messages = collect(agent.run("Go")).await;
+    assert_eq!(shown(&messages), "A(B(x))");
+    let result = messages.last().unwrap().as_result().unwrap();
+    assert_eq!(
+        result.result.as_deref(),
+        Some("x"),
+        "folded from raw events"
+    );
+}
+
+#[tokio::test]
+async fn a_tap_drops_adds_and_flushes() {
+    let hold = hook::wrap_model_call("hold", |request, next| async move {
+        let mut kept = String::new();
+        next.run(request.pipe_events(move |event, out| match event {
+            ModelEvent::Text(text) => kept.push_str(&text),
+            stop @ ModelEvent::Stop { .. } => {
+                out.push(ModelEvent::Text(kept.to_uppercase()));
+                out.push(stop);
+            }
+            other => out.push(other),
+        }))
+        .await
+    });
+    let agent = streaming(ScriptedModel::new().say("one two"), [hold]);
+    assert_eq!(shown(&collect(agent.run("Go")).await), "ONE TWO");
+}
+
+#[tokio::test]
+async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
+    let count = hook::wrap_model_call("count", |request, next| async move {
+        let mut n = 0;
+        let request = request.map_events(move |event| {
+            n += usize::from(matches!(event, ModelEvent::Text(_)));
+            let text =
+                matches!(event, ModelEvent::Text(_)).then(|| ModelEvent::Text(n.to_string()));
+            [text.unwrap_or(event)]
+        });
+        match next.run(request.clone()).await {
+            Ok(response) => Ok(response),
+            Err(_) => next.run(request).await,
+        }
+    });
+    let agent = streaming(fails_midway(), [count]);
+    let messages = collect(agent.run("Go")).await;
+    assert_eq!(shown(&messages), "11");
+    let kinds = kinds(&messages);
+    let restart = kinds
+        .iter()
+        .position(|kind| kind == "system/stream_restart");
+    let restart = serde_json::to_value(&messages[restart.unwrap()]).unwrap();
+    let first = kinds
+        .iter()
+        .position(|kind| kind == "stream_event")
+        .unwrap();
+    assert_eq!(restart["attempt"], 1);
+    assert_eq!(restart["supersedes"][0], messages[first].uuid().to_string());
+}
+
+#[tokio::test]
+async fn held_events_are_shown_only_when_the_attempt_succeeds() {
+    let hold = hook::wrap_model_call("hold", |request, next| async move {
+        let request = request.hold_events();
+        match next.run(request.clone()).await {
+            Ok(response) => Ok(response),
+            Err(_) => next.run(request).await,
+        }
+    });
+    let messages = collect(streaming(fails_midway(), [hold]).run("Go")).await;
+    assert_eq!(shown(&messages), "Hello");
+    assert!(!kinds(&messages).contains(&"system/stream_restart".into()));
+}
+
+#[tokio::test]
+async fn muted_and_own_requests_are_silent() {
+    let mute = hook::wrap_model_call("mute", |request, next| async move {
+        next.run(request.mute_events()).await
+    });
+    let messages = collect(streaming(ScriptedModel::new().say("x"), [mute]).run("Go")).await;
+    assert_eq!(
+        kinds(&messages),
+        ["system/init", "assistant", "result/success"]
+    );
+
+    let judge = hook::wrap_model_call("judge", |request, next| async move {
+        let answer = next.run(request).await?;
+        next.run(agentcore::ModelRequest::new("Is that right?"))
+            .await?;
+        Ok(answer)
+    });
+    let model = ScriptedModel::new().say("x").say("yes");
+    let messages = collect(streaming(model, [judge]).run("Go")).await;
+    assert_eq!(shown(&messages), "x");
+}
+
+#[tokio::test]
+async fn a_models_own_restart_voids_what_it_said() {
+    let step = Step::text("Hal")
+        .and_event(ModelEvent::Restart)
+        .and_text("Hello");
+    let agent = streaming(ScriptedModel::new().step(step), [retrying("r")]);
+    let messages = collect(agent.run("Go")).await;
+    assert_eq!(shown(&messages), "HalHello");
+    assert!(kinds(&messages).contains(&"system/stream_restart".into()));
+    let result = messages.last().unwrap().as_result().unwrap();
+    assert_eq!(result.result.as_deref(), Some("Hello"));
+}
+
+#[tokio::test]
+async fn a_tap_that_panics_is_its_hooks_panic() {
+    let bad = hook::wrap_model_call("bad", |request, next| async move {
+        next.run(request.map_events(|event| match event {
+            ModelEvent::Text(_) => panic!("boom"),
+            other => [other],
+        }))
+        .await
+    });
+    let agent = streaming(ScriptedModel::new().say("x"), [bad]);
+    let error = agent.run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    assert!(error.to_string().contains("`bad`"), "{error}");
+}

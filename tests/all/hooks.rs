@@ -1,0 +1,457 @@
+//! Hooks: their order, what they may change, and what becomes of their failures.
+
+use std::time::Duration;
+
+use agentcore::hook::{self, FnHook};
+use agentcore::model::Stability;
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::GateDecision;
+use agentcore::{
+    AgentState, Error, ErrorKind, ExitReason, Message, ModelResponse, StopDecision, Todo,
+    ToolDecision, ToolResult,
+};
+use serde_json::json;
+
+use crate::kit::{
+    Gate, Log, agent, any_object, echo, logged, roles, sleep, stored, texts, warnings, watch,
+};
+
+fn onions(name: &'static str, log: &Log) -> [FnHook; 2] {
+    let model =
+        hook::wrap_model_call_with(name, log.clone(), move |log, request, next| async move {
+            log.add(format!("{name}-in"));
+            let response = next.run(request).await;
+            log.add(format!("{name}-out"));
+            response
+        });
+    let tool = hook::wrap_tool_call_with(name, log.clone(), move |log, call, next| async move {
+        log.add(format!("{name}-tool-in"));
+        let result = next.run(call).await;
+        log.add(format!("{name}-tool-out"));
+        result
+    });
+    [model, tool]
+}
+
+#[tokio::test]
+async fn the_first_hook_is_outermost_in_both_onions() {
+    let log = Log::default();
+    let model = ScriptedModel::new().call("act", json!({})).say("done");
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .hooks(
+            ["A", "B", "C"]
+                .into_iter()
+                .flat_map(|name| onions(name, &log)),
+        )
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    let model = ["A-in", "B-in", "C-in", "C-out", "B-out", "A-out"];
+    let tool = [
+        "A-tool-in",
+        "B-tool-in",
+        "C-tool-in",
+        "act{}",
+        "C-tool-out",
+        "B-tool-out",
+        "A-tool-out",
+    ];
+    let expected: Vec<_> = model.iter().chain(&tool).chain(&model).copied().collect();
+    assert_eq!(log.take(), expected);
+}
+
+fn every_phase(log: &Log) -> [FnHook; 8] {
+    let log = || log.clone();
+    [
+        hook::before_agent_with("h", log(), |log, _cx, state| async move {
+            log.add("before_agent");
+            Ok(state)
+        }),
+        hook::modify_request_with("h", log(), |log, _cx, messages| async move {
+            log.add("modify_request");
+            Ok(messages)
+        }),
+        hook::wrap_model_call_with("h", log(), |log, request, next| async move {
+            log.add("wrap_model_call");
+            next.run(request).await
+        }),
+        hook::pre_tool_use_with("h", log(), |log, _cx, call| async move {
+            log.add(format!("pre_tool_use {}", call.name));
+            Ok(ToolDecision::proceed())
+        }),
+        hook::wrap_tool_call_with("h", log(), |log, call, next| async move {
+            log.add("wrap_tool_call");
+            next.run(call).await
+        }),
+        hook::post_tool_use_with(
+            "h",
+            log(),
+            |log, _cx, _call, mut result: ToolResult| async move {
+                log.add(format!("post_tool_use {}", result.content.text()));
+                result.content = "changed".into();
+                Ok(result)
+            },
+        ),
+        hook::before_stop_with("h", log(), |log, _cx, response| async move {
+            log.add(format!("before_stop {}", response.text()));
+            Ok(StopDecision::Stop)
+        }),
+        hook::after_agent_with("h", log(), |log, _cx, state| async move {
+            let text = state.response.as_ref().unwrap().text().into_owned();
+            let added = state.output_messages.len();
+            log.add(format!("after_agent {text} {added}"));
+            Ok(state)
+        }),
+    ]
+}
+
+#[tokio::test]
+async fn every_phase_is_a_closure() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done");
+    let agent = agent(model)
+        .tool(echo())
+        .hooks(every_phase(&log))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["changed"]);
+    assert_eq!(
+        log.take(),
+        [
+            "before_agent",
+            "modify_request",
+            "wrap_model_call",
+            "pre_tool_use echo",
+            "wrap_tool_call",
+            "post_tool_use x",
+            "modify_request",
+            "wrap_model_call",
+            "before_stop done",
+            "after_agent done 4",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn modify_request_never_changes_the_stored_history() {
+    let inject = hook::modify_request("inject", |_cx, mut messages: agentcore::Messages| async {
+        messages.insert(0, Message::human("injected"));
+        Ok(messages)
+    });
+    let once = |request: &agentcore::ModelRequest| {
+        let times = request
+            .messages
+            .iter()
+            .filter(|message| message.text() == "injected")
+            .count();
+        assert_eq!(times, 1);
+    };
+    let model = ScriptedModel::new()
+        .expect(once)
+        .call("echo", json!({"text": "x"}))
+        .expect(once)
+        .say("done");
+    let agent = agent(model).tool(echo()).hook(inject).build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant tool assistant");
+    assert_eq!(stored(&agent, "s").await, output.messages);
+}
+
+#[tokio::test]
+async fn messages_no_model_takes_are_the_hooks_fault() {
+    let spoil = hook::modify_request("spoil", |_cx, messages: agentcore::Messages| async move {
+        Ok(messages.tool("nobody", "asked", "this"))
+    });
+    let model = ScriptedModel::new();
+    let agent = agent(model).hook(spoil).build().unwrap();
+    let error = agent.session("s").run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    assert!(error.to_string().contains("`spoil`"), "{error}");
+    assert_eq!(roles(&stored(&agent, "s").await), "user");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hooks_time_is_its_own() {
+    let slow = agentcore::FuncTool::new("slow", "Slow", any_object(), |_cx, _args| async {
+        sleep(100).await;
+        "done"
+    });
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("slow", json!({}))
+        .delayed(Duration::from_secs(100))
+        .say("done");
+    let agent = agent(model)
+        .tool(slow)
+        .hooks(onions("A", &log))
+        .hook_timeout(Duration::from_secs(5))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(
+        (texts(&output.messages), &*output.text),
+        (vec!["done".into()], "done")
+    );
+}
+
+#[tokio::test]
+async fn next_may_be_left_out() {
+    let log = Log::default();
+    let hooks = [
+        hook::wrap_tool_call("fake", |call, _next| async move {
+            Ok(ToolResult::ok(&call, "fake"))
+        }),
+        hook::wrap_model_call("memory", |request, next| async move {
+            match request.messages.last_content().as_ref() {
+                "fake" => Ok(ModelResponse::new("from memory")),
+                _ => next.run(request).await,
+            }
+        }),
+    ];
+    let model = ScriptedModel::new().call("act", json!({}));
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .hooks(hooks)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!((&*output.text, log.len()), ("from memory", 0));
+}
+
+#[tokio::test]
+async fn a_tool_is_run_twice_only_when_it_is_idempotent() {
+    for idempotent in [false, true] {
+        let log = Log::default();
+        let tool = logged("act", &log);
+        let tool = if idempotent { tool.idempotent() } else { tool };
+        let twice = hook::wrap_tool_call("twice", |call, next| async move {
+            next.run(call.clone()).await?;
+            next.run(call).await
+        });
+        let model = ScriptedModel::new().call("act", json!({})).say("done");
+        let agent = agent(model).tool(tool).hook(twice).build().unwrap();
+        let output = agent.run("Go").await.unwrap();
+        let text = texts(&output.messages).remove(0);
+        if idempotent {
+            assert_eq!((log.len(), &*text), (2, "act ran"));
+        } else {
+            assert_eq!(log.len(), 1);
+            assert!(
+                text.contains("`twice`") && text.contains("idempotent"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn model_calls_may_be_repeated_and_all_are_counted() {
+    let again = hook::wrap_model_call("again", |request, next| async move {
+        next.run(request.clone()).await?;
+        next.run(request).await
+    });
+    let model = ScriptedModel::new()
+        .with_usage(agentcore::Usage::new(10, 1))
+        .say("first")
+        .say("second");
+    let output = agent(model)
+        .hook(again)
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap();
+    assert_eq!((&*output.text, output.turns), ("second", 1));
+    assert_eq!(output.usage.input_tokens, 20);
+}
+
+#[tokio::test]
+async fn an_error_keeps_the_name_of_who_failed() {
+    let outer = hook::wrap_model_call(
+        "outer",
+        |request, next| async move { next.run(request).await },
+    );
+    let inner = hook::wrap_model_call(
+        "inner",
+        |_request, _next| async move { Err("broken".into()) },
+    );
+    let both = agent(ScriptedModel::new())
+        .hooks([outer, inner])
+        .build()
+        .unwrap();
+    let error = both.run("Go").await.unwrap_err().to_string();
+    assert!(
+        error.contains("`inner`") && !error.contains("`outer`"),
+        "{error}"
+    );
+
+    let outer = hook::wrap_model_call(
+        "outer",
+        |request, next| async move { next.run(request).await },
+    );
+    let model = ScriptedModel::new().fail(Error::new(ErrorKind::Auth, "no key"));
+    let error = agent(model)
+        .hook(outer)
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap_err();
+    assert_eq!((error.kind(), error.text()), (ErrorKind::Auth, "no key"));
+}
+
+#[tokio::test]
+async fn the_strongest_decision_counts_whatever_the_order() {
+    let deny = || hook::pre_tool_use("deny", |_, _| async { Ok(ToolDecision::deny("no")) });
+    let ask = || hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("sure?")) });
+    let allow = || hook::pre_tool_use("allow", |_, _| async { Ok(ToolDecision::allow()) });
+    for (hooks, expected) in [
+        (vec![allow(), ask(), deny()], "Error: no"),
+        (vec![deny(), ask(), allow()], "Error: no"),
+        (vec![ask(), allow()], "sure?"),
+        (vec![allow()], "x"),
+    ] {
+        let model = ScriptedModel::new()
+            .call("echo", json!({"text": "x"}))
+            .say("done");
+        let agent = agent(model)
+            .tool(echo())
+            .hooks(hooks)
+            .permissions(Gate(|_: &_| GateDecision::ask("the mode asks")))
+            .build()
+            .unwrap();
+        let text = texts(&agent.run("Go").await.unwrap().messages).remove(0);
+        assert!(text.contains(expected), "{text} / {expected}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_and_context_come_from_hooks() {
+    let hooks = [
+        hook::pre_tool_use("args", |_, _| async {
+            Ok(ToolDecision::proceed().with_args(json!({"text": "other"})))
+        }),
+        hook::pre_tool_use("context", |_, call: agentcore::ToolCall| async move {
+            assert_eq!(call.args["text"], "other", "the next hook sees the change");
+            Ok(ToolDecision::proceed().with_context("It is noon."))
+        }),
+    ];
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done");
+    let agent = agent(model).tool(echo()).hooks(hooks).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let text = texts(&output.messages).remove(0);
+    assert!(
+        text.starts_with("other") && text.contains("It is noon."),
+        "{text}"
+    );
+    let asked = output.messages.assistant_messages().next().unwrap();
+    let call = asked.tool_calls().next().unwrap();
+    assert_eq!(
+        call.args["text"], "x",
+        "the history has what the model said"
+    );
+}
+
+#[tokio::test]
+async fn a_hook_that_stops_ends_the_run_and_what_has_not_begun() {
+    let log = Log::default();
+    let stop = hook::pre_tool_use("stop", |_, call: agentcore::ToolCall| async move {
+        Ok(match &*call.name {
+            "one" => ToolDecision::stop("enough"),
+            _ => ToolDecision::proceed(),
+        })
+    });
+    let model = ScriptedModel::new().calls([("one", json!({})), ("two", json!({}))]);
+    let agent = agent(model)
+        .tools([logged("one", &log), logged("two", &log).exclusive()])
+        .hook(stop)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::HookStopped);
+    assert_eq!(log.take(), [""; 0]);
+    let texts = texts(&output.messages);
+    assert_eq!(texts[0], "Error: enough");
+    assert!(texts[1].contains("did not run"), "{texts:?}");
+}
+
+#[tokio::test]
+async fn a_hooks_tool_wins_with_a_warning_and_values_are_shared() {
+    let hook = hook::before_agent("tools", |cx, mut state: AgentState| async move {
+        cx.set_value("from the context".to_owned());
+        cx.with_state(|view| view.todos.push(Todo::new("1", "from the context")));
+        state.values.insert(7_u32);
+        state.register_tool(agentcore::FuncTool::new(
+            "echo",
+            "Another",
+            any_object(),
+            |cx, _args| async move {
+                let number = cx.value::<u32>().unwrap();
+                let caller = cx.value::<u8>().unwrap();
+                format!("{number} {caller} {}", cx.value::<String>().unwrap())
+            },
+        ));
+        Ok(state)
+    });
+    let model = ScriptedModel::new()
+        .call("echo", json!({}))
+        .say("done")
+        .say("again");
+    let agent = agent(model).tool(echo()).hook(hook).build().unwrap();
+    let (messages, output) = watch(agent.session("s").with(1_u8).run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!(texts(&output.messages), ["7 1 from the context"]);
+    assert!(warnings(&messages)[0].contains("hides"));
+    assert_eq!(output.state.todos.len(), 1);
+    let next = agent.session("s").run("More").await;
+    assert_eq!(next.unwrap().text, "again");
+}
+
+#[tokio::test]
+async fn sections_of_the_system_prompt() {
+    let hooks = [
+        hook::before_agent("rules", |cx, state| async move {
+            cx.system().section("rules", "Be kind.", Stability::Stable);
+            Ok(state)
+        }),
+        hook::modify_request("clock", |cx, messages| async move {
+            let text = format!("Turn {}.", cx.turn());
+            cx.system().section("clock", text, Stability::Volatile);
+            Ok(messages)
+        }),
+    ];
+    let check = |turn: u32| {
+        move |request: &agentcore::ModelRequest| {
+            assert_eq!(
+                request.system.text_of(Stability::Stable),
+                "Be brief.\n\nBe kind.\n\nFrom the input."
+            );
+            assert_eq!(
+                request.system.text_of(Stability::Volatile),
+                format!("Turn {turn}.")
+            );
+        }
+    };
+    let model = ScriptedModel::new()
+        .expect(check(1))
+        .call("echo", json!({"text": "x"}))
+        .expect(check(2))
+        .say("done");
+    let agent = agent(model)
+        .system_prompt("Be brief.")
+        .tool(echo())
+        .hooks(hooks)
+        .build()
+        .unwrap();
+    let input = agentcore::Messages::new()
+        .system("From the input.")
+        .human("Go");
+    let output = agent.run(input).await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant tool assistant");
+}

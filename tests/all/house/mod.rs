@@ -1,0 +1,24 @@
+//! The rules of this repository, checked on its own files.
+//!
+//! * [`layers`]: which folder may import which, and that there are no circles.
+//! * [`files`]: how long a file may be, that it says what it is for, what a `mod.rs` may hold.
+//! * [`words`]: what never belongs in a commit.
+//! * [`dependencies`]: which crates are used and why, and under which licences.
+
+mod dependencies;
+mod files;
+mod layers;
+mod lexer;
+mod paths;
+mod tree;
+mod words;
+
+/// Fails with every violation, one a line, under what to do about them.
+#[track_caller]
+fn assert_none(violations: &[String], advice: &str) {
+    assert!(
+        violations.is_empty(),
+        "{advice}\n  {}\n",
+        violations.join("\n  ")
+    );
+}

@@ -1,0 +1,55 @@
+//! The files of the repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A text file, by its path from the root with `/` between the parts.
+#[derive(Debug)]
+pub struct File {
+    pub path: String,
+    pub text: String,
+}
+
+/// Where `Cargo.toml` is.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below these places (folders or files, some of which may not exist) with one of
+/// these extensions, sorted.
+pub fn files(places: &[&str], extensions: &[&str]) -> Vec<File> {
+    let mut found = Vec::new();
+    for place in places {
+        collect(&root().join(place), extensions, &mut found);
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// The sources of the library.
+pub fn sources() -> Vec<File> {
+    let sources = files(&["src"], &["rs"]);
+    assert!(
+        sources.len() > 50,
+        "the sources are not where they should be"
+    );
+    sources
+}
+
+fn collect(place: &Path, extensions: &[&str], found: &mut Vec<File>) {
+    if place.is_dir() {
+        for entry in fs::read_dir(place).unwrap() {
+            collect(&entry.unwrap().path(), extensions, found);
+        }
+        return;
+    }
+    let extension = place.extension().and_then(|text| text.to_str());
+    if place.is_file() && extension.is_some_and(|text| extensions.contains(&text)) {
+        let path = place.strip_prefix(root()).unwrap();
+        let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
+        found.push(File {
+            path: parts.join("/"),
+            text: fs::read_to_string(place).unwrap(),
+        });
+    }
+}

@@ -1,0 +1,157 @@
+//! What the tests of runs share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentcore::sdk::{SystemKind, ToolProgress};
+use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
+use agentcore::{
+    Agent, AgentBuilder, FuncTool, Message, Messages, Model, Result, Run, SdkMessage, ToolOutput,
+    ToolResult, async_trait,
+};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+/// Things that happened, in order. Clones share it.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub fn add(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+pub fn agent(model: impl Model) -> AgentBuilder {
+    AgentBuilder::new(model)
+}
+
+pub fn any_object() -> Value {
+    json!({"type": "object"})
+}
+
+/// Says its `text` again.
+pub fn echo() -> FuncTool {
+    FuncTool::new(
+        "echo",
+        "Says it again",
+        any_object(),
+        |_cx, args| async move { args["text"].as_str().unwrap_or_default().to_owned() },
+    )
+}
+
+/// A tool that logs each of its calls with the arguments.
+pub fn logged(name: &'static str, log: &Log) -> FuncTool {
+    let log = log.clone();
+    FuncTool::new(name, "Logs its calls", any_object(), move |_cx, args| {
+        log.add(format!("{name}{args}"));
+        async move { ToolOutput::new(format!("{name} ran")) }
+    })
+}
+
+/// A tool that never returns.
+pub fn stuck() -> FuncTool {
+    FuncTool::new("stuck", "Never returns", any_object(), |_cx, _args| {
+        std::future::pending::<String>()
+    })
+}
+
+pub async fn sleep(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+pub async fn collect(run: Run) -> Vec<SdkMessage> {
+    run.collect().await
+}
+
+/// All messages of a run, and what it came to.
+pub async fn watch(mut run: Run) -> (Vec<SdkMessage>, Result<agentcore::RunOutput>) {
+    let mut messages = Vec::new();
+    while let Some(message) = run.next().await {
+        messages.push(message);
+    }
+    (messages, run.into_output())
+}
+
+pub fn kind(message: &SdkMessage) -> String {
+    let value = serde_json::to_value(message).unwrap();
+    match value["subtype"].as_str() {
+        Some(subtype) => format!("{}/{subtype}", value["type"].as_str().unwrap()),
+        None => value["type"].as_str().unwrap().to_owned(),
+    }
+}
+
+pub fn kinds(messages: &[SdkMessage]) -> Vec<String> {
+    messages.iter().map(kind).collect()
+}
+
+pub fn warnings(messages: &[SdkMessage]) -> Vec<String> {
+    let warnings = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::Informational { content, .. } => Some(content.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    warnings.collect()
+}
+
+pub fn progress(messages: &[SdkMessage]) -> Vec<&ToolProgress> {
+    let progress = messages.iter().filter_map(|message| match message {
+        SdkMessage::ToolProgress(progress) => Some(&**progress),
+        _ => None,
+    });
+    progress.collect()
+}
+
+pub fn results(messages: &Messages) -> Vec<ToolResult> {
+    let results = messages
+        .tool_messages()
+        .filter_map(Message::as_tool_result)
+        .cloned();
+    results.collect()
+}
+
+pub fn texts(messages: &Messages) -> Vec<String> {
+    results(messages)
+        .iter()
+        .map(|result| result.content.text().into_owned())
+        .collect()
+}
+
+pub fn roles(messages: &Messages) -> String {
+    let names = messages.iter().map(|message| message.role().to_string());
+    names.collect::<Vec<_>>().join(" ")
+}
+
+/// A gate from a function.
+pub struct Gate<F>(pub F);
+
+#[async_trait]
+impl<F> PermissionGate for Gate<F>
+where
+    F: Fn(&GateRequest) -> GateDecision + Send + Sync + 'static,
+{
+    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+        Ok(self.0(request))
+    }
+}
+
+/// Asks before every call.
+pub fn asking() -> impl PermissionGate {
+    Gate(|request: &GateRequest| GateDecision::ask(format!("run {}?", request.call.name)))
+}
+
+/// The stored history of a session.
+pub async fn stored(agent: &Agent, id: &str) -> Messages {
+    let state = agent.session(id).state().await.unwrap();
+    state.expect("the session exists").messages
+}

@@ -1,0 +1,392 @@
+//! Why a run ends, whatever the model says about it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agentcore::hook;
+use agentcore::message::ProviderBlock;
+use agentcore::model::{Compaction, CompactionTrigger, Compactor, ModelProfile};
+use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
+use agentcore::{
+    Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason, ToolCall,
+    Usage, async_trait,
+};
+use serde_json::json;
+
+use crate::kit::{Log, agent, echo, kinds, logged, roles, stored, texts, warnings, watch};
+
+fn says(text: &str, stop: StopReason) -> ScriptedModel {
+    ScriptedModel::new().step(Step::text(text).stop(stop))
+}
+
+#[tokio::test]
+async fn labels_of_an_answer_without_calls() {
+    for (stop, end) in [
+        (StopReason::EndTurn, ExitReason::EndTurn),
+        (StopReason::ToolUse, ExitReason::EndTurn),
+        (StopReason::StopSequence, ExitReason::StopSequence),
+        (StopReason::MaxTokens, ExitReason::MaxTokens),
+        (StopReason::ContextWindow, ExitReason::MaxTokens),
+        (StopReason::Other("tired".into()), ExitReason::EndTurn),
+    ] {
+        let agent = agent(says("text", stop.clone())).build().unwrap();
+        let (messages, output) = watch(agent.run("Go")).await;
+        assert_eq!(output.unwrap().end, end, "{stop}");
+        let warned = warnings(&messages)
+            .iter()
+            .any(|text| text.contains("tired"));
+        assert_eq!(warned, stop == StopReason::Other("tired".into()));
+    }
+}
+
+#[tokio::test]
+async fn calls_run_whatever_the_label_says() {
+    for stop in [
+        StopReason::EndTurn,
+        StopReason::MaxTokens,
+        StopReason::Refusal,
+        StopReason::Other("tired".into()),
+    ] {
+        let log = Log::default();
+        let model = ScriptedModel::new()
+            .step(Step::call("act", json!({})).stop(stop))
+            .say("done");
+        let agent = agent(model).tool(logged("act", &log)).build().unwrap();
+        assert_eq!(agent.run("Go").await.unwrap().text, "done");
+        assert_eq!(log.take(), ["act{}"]);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_once_more() {
+    let model = ScriptedModel::new().step(Step::new()).say("Here.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant");
+    assert_eq!(warnings(&messages).len(), 1);
+}
+
+#[tokio::test]
+async fn two_empty_answers_are_an_error() {
+    for stop in [
+        StopReason::EndTurn,
+        StopReason::ToolUse,
+        StopReason::PauseTurn,
+    ] {
+        let model = ScriptedModel::new()
+            .step(Step::new().stop(stop.clone()))
+            .step(Step::new().stop(stop));
+        let agent = agent(StrictModel::new(model)).build().unwrap();
+        let error = agent.session("s").run("Go").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::EmptyResponse);
+        assert_eq!(roles(&stored(&agent, "s").await), "user");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_sequence_at_the_first_word_is_an_end() {
+    let model = ScriptedModel::new().step(Step::new().stop(StopReason::StopSequence));
+    let output = agent(model).build().unwrap().run("Go").await.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::StopSequence, 1));
+    assert_eq!(roles(&output.messages), "user");
+}
+
+#[tokio::test]
+async fn a_refused_turn_is_not_kept() {
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .step(Step::text("No.").stop(StopReason::Refusal))
+        .say("Fine.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    agent.session("s").run("Hi").await.unwrap();
+    let (messages, output) = watch(agent.session("s").run("Something bad")).await;
+    let output = output.unwrap();
+    assert_eq!(output.end, ExitReason::Refused);
+    assert!(messages.last().unwrap().as_result().unwrap().is_error);
+    assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
+    let next = agent.session("s").run("Something good").await.unwrap();
+    assert_eq!(roles(&next.messages), "user assistant user assistant");
+}
+
+#[tokio::test]
+async fn a_refusal_after_an_empty_answer_takes_the_input_along() {
+    let model = ScriptedModel::new()
+        .step(Step::new())
+        .step(Step::new().stop(StopReason::Refusal));
+    let agent = agent(model).build().unwrap();
+    let output = agent.session("s").run("Something bad").await.unwrap();
+    assert_eq!(output.end, ExitReason::Refused);
+    assert!(stored(&agent, "s").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_refused_turn_is_kept_when_asked() {
+    let model = says("No.", StopReason::Refusal);
+    let agent = agent(model).keep_refused(true).build().unwrap();
+    let output = agent.run("Something bad").await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant");
+}
+
+#[tokio::test]
+async fn a_paused_turn_goes_on_in_the_same_message() {
+    let raw = serde_json::value::to_raw_value(&json!({"type": "server_tool_use"})).unwrap();
+    let block = Part::Opaque(ProviderBlock::new("anthropic", raw));
+    let paused = Step::text("One, ")
+        .and_event(agentcore::ModelEvent::Part(block.clone()))
+        .stop(StopReason::PauseTurn);
+    let only_block = Step::new()
+        .and_event(agentcore::ModelEvent::Part(block))
+        .stop(StopReason::PauseTurn);
+    let model = ScriptedModel::new()
+        .step(paused)
+        .step(only_block)
+        .say("two.");
+    let agent = agent(model.clone()).build().unwrap();
+    let output = agent.session("s").run("Count").await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant");
+    assert_eq!(output.turns, 3);
+    let parts = output.messages.last().unwrap().content().parts().len();
+    assert_eq!(parts, 4, "text, block, block, text");
+    assert_eq!(stored(&agent, "s").await, output.messages);
+    assert_eq!(roles(&model.requests()[1].messages), "user assistant");
+}
+
+#[tokio::test]
+async fn pauses_count_in_the_turn_limit() {
+    let model = FunctionModel::new(|_| {
+        vec![
+            Ok(agentcore::ModelEvent::Text("and ".into())),
+            Ok(agentcore::ModelEvent::stop(StopReason::PauseTurn)),
+        ]
+    });
+    let agent = agent(model).max_turns(4).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::MaxTurns, 4));
+}
+
+#[tokio::test]
+async fn half_a_call_at_the_limit_never_runs() {
+    let log = Log::default();
+    let half = |index| agentcore::ModelEvent::ToolCallStart {
+        index,
+        id: "half".into(),
+        name: "act".into(),
+    };
+    let whole = ToolCall::new("whole", "act", json!({"n": 1}));
+    let model = ScriptedModel::new()
+        .step(
+            Step::new()
+                .and_tool_call(whole)
+                .and_event(half(1))
+                .stop(StopReason::MaxTokens),
+        )
+        .step(Step::new().and_event(half(0)).stop(StopReason::MaxTokens));
+    let agent = agent(StrictModel::new(model))
+        .tool(logged("act", &log))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxTokens);
+    assert_eq!(log.take(), ["act{\"n\":1}"]);
+    output.messages.validate_for_model().unwrap();
+}
+
+#[tokio::test]
+async fn stop_hooks_go_on_until_the_turns_are_used_up() {
+    let model = FunctionModel::text(|_| "done".into());
+    let more = hook::before_stop("more", |_cx, _response| async {
+        Ok(StopDecision::go_on("Are you sure?"))
+    });
+    let agent = agent(StrictModel::new(model))
+        .hook(more)
+        .max_turns(3)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::MaxTurns, 3));
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant user assistant user assistant user"
+    );
+}
+
+#[tokio::test]
+async fn the_model_is_told_to_wrap_up() {
+    let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
+    let log = seen.clone();
+    let model = FunctionModel::new(move |request| {
+        let told = request
+            .system
+            .sections()
+            .any(|section| section.text.contains("Wrap up"));
+        log.lock().unwrap().push(told);
+        let n = request.messages.len().to_string();
+        vec![Ok(agentcore::ModelEvent::ToolCall(ToolCall::new(
+            n.clone(),
+            "echo",
+            json!({"text": n}),
+        )))]
+    });
+    let agent = agent(model)
+        .tool(echo())
+        .max_turns(4)
+        .wrap_up(true)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [false, false, true, true]);
+}
+
+#[tokio::test]
+async fn the_same_call_with_the_same_result_warns_then_ends() {
+    let model = FunctionModel::new(|request| {
+        let id = request.messages.len().to_string();
+        vec![Ok(agentcore::ModelEvent::ToolCall(ToolCall::new(
+            id,
+            "echo",
+            json!({"text": "x"}),
+        )))]
+    });
+    let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::LoopDetected, 5));
+    let warned: Vec<_> = texts(&output.messages)
+        .iter()
+        .map(|text| text.contains("third time"))
+        .collect();
+    assert_eq!(warned, [false, false, true, false, false]);
+    let result = messages.last().unwrap().as_result().unwrap();
+    assert!(result.errors[0].contains("echo"), "{:?}", result.errors);
+    output.messages.validate_for_model().unwrap();
+}
+
+/// Summarises everything but the last message.
+struct Shorten {
+    calls: Arc<AtomicUsize>,
+    fails: bool,
+}
+
+#[async_trait]
+impl Compactor for Shorten {
+    fn should_compact(&self, _: &Messages, tokens: u64, _: &ModelProfile) -> bool {
+        tokens > 1_000_000
+    }
+
+    async fn compact(
+        &self,
+        messages: &Messages,
+        _: Option<&Compaction>,
+        _: CompactionTrigger,
+    ) -> Result<Option<(Compaction, Usage)>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.fails {
+            return Err("no summary today".into());
+        }
+        let compaction = Compaction::new("They talked.", messages.len() - 1);
+        Ok(Some((compaction, Usage::new(5, 5))))
+    }
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::ContextTooLong, "prompt is too long")
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_compacted_once() {
+    let calls = Arc::<AtomicUsize>::default();
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .fail(too_long())
+        .expect(|request| {
+            assert_eq!(roles(&request.messages), "user user");
+            let summary = request.messages.get(0).unwrap().text().into_owned();
+            assert!(summary.contains("They talked."), "{summary}");
+        })
+        .say("Short again.");
+    let compactor = Shorten {
+        calls: calls.clone(),
+        fails: false,
+    };
+    let agent = agent(model.clone()).compactor(compactor).build().unwrap();
+    agent.session("s").run("Hi").await.unwrap();
+    let (messages, output) = watch(agent.session("s").run("More")).await;
+    let output = output.unwrap();
+    model.assert_finished();
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    assert!(kinds(&messages).contains(&"system/compact_boundary".to_owned()));
+    let history = stored(&agent, "s").await;
+    assert_eq!(roles(&history), "user assistant user assistant", "kept raw");
+    assert_eq!(output.state.compaction.unwrap().through_message, 2);
+}
+
+#[tokio::test]
+async fn a_compaction_that_fails_changes_nothing() {
+    let calls = Arc::<AtomicUsize>::default();
+    let model = ScriptedModel::new().fail(too_long());
+    let compactor = Shorten {
+        calls: calls.clone(),
+        fails: true,
+    };
+    let agent = agent(model).compactor(compactor).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Hi")).await;
+    let error = output.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextTooLong);
+    assert!(warnings(&messages)[0].contains("no summary today"));
+    assert_eq!(roles(&stored(&agent, "s").await), "user");
+}
+
+#[tokio::test]
+async fn typed_and_structured_answers() {
+    #[derive(serde::Deserialize, agentcore::schemars::JsonSchema, PartialEq, Debug)]
+    struct City {
+        name: String,
+    }
+    let schema = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    });
+    let model = ScriptedModel::new()
+        .say("Oslo")
+        .say("{\"name\": 3}")
+        .say("{\"name\": \"Oslo\"}")
+        .say("{\"name\": \"Bergen\"}")
+        .say("a")
+        .say("b")
+        .say("c");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    let output = agent
+        .run("Capital?")
+        .output_schema("city", schema)
+        .await
+        .unwrap();
+    assert_eq!(output.structured, Some(json!({"name": "Oslo"})));
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant user assistant user assistant"
+    );
+    let city: City = agent.run("Another?").output().await.unwrap();
+    assert_eq!(city.name, "Bergen");
+    let error = agent.run("And?").output::<City>().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StructuredOutput);
+    let partial = error.partial().unwrap();
+    assert_eq!(partial.end, ExitReason::StructuredOutput);
+    assert_eq!(partial.text, "c");
+}
+
+#[tokio::test]
+async fn input_is_checked_before_anything_happens() {
+    let agent = agent(ScriptedModel::new()).build().unwrap();
+    for (input, words) in [
+        (Messages::new(), "must not be empty"),
+        (Messages::from(""), "must not be empty"),
+        (Messages::from("a").ai(""), "message[1]"),
+    ] {
+        let error = agent.session("s").run(input).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidMessages);
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert!(agent.session("s").state().await.unwrap().is_none());
+}

@@ -1,0 +1,391 @@
+//! Whether a call may run: the gate, the hooks before it, and whoever is asked.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentcore::hook;
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::{Confirmer, GateDecision, GateRequest, PermissionGate};
+use agentcore::{
+    Answer, ExitReason, FuncTool, PermissionRequest, Result, SdkMessage, ToolDecision, async_trait,
+};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{
+    Gate, Log, agent, any_object, asking, kinds, logged, progress, sleep, texts, warnings,
+};
+
+fn calls_act() -> ScriptedModel {
+    ScriptedModel::new()
+        .call("act", json!({"n": 1}))
+        .say("done")
+}
+
+#[tokio::test]
+async fn what_the_gate_says() {
+    let strict = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    for (decision, ran, text) in [
+        (GateDecision::allow(), "act{\"n\":1}", "act ran"),
+        (GateDecision::deny("no"), "", "Error: no"),
+        (GateDecision::deny(" "), "", "Error: denied"),
+        (
+            GateDecision::Allow {
+                args: Some(json!({"n": 2})),
+            },
+            "act{\"n\":2}",
+            "act ran",
+        ),
+        (
+            GateDecision::Allow {
+                args: Some(json!({"n": "x"})),
+            },
+            "",
+            "Error: invalid arguments for tool \"act\"",
+        ),
+    ] {
+        let log = Log::default();
+        let seen = log.clone();
+        let act = FuncTool::new("act", "Acts", strict.clone(), move |_cx, args| {
+            seen.add(format!("act{args}"));
+            async { "act ran" }
+        });
+        let agent = agent(calls_act())
+            .tool(act)
+            .permissions(Gate(move |_: &_| decision.clone()))
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        assert_eq!(log.take().join(" "), ran);
+        assert!(texts(&output.messages)[0].starts_with(text));
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_run_and_what_has_not_begun() {
+    let log = Log::default();
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "one" => GateDecision::Interrupt {
+            message: "stop it".into(),
+        },
+        _ => GateDecision::allow(),
+    });
+    let model =
+        ScriptedModel::new().calls([("one", json!({})), ("two", json!({})), ("three", json!({}))]);
+    let agent = agent(model)
+        .tools([
+            logged("one", &log),
+            logged("two", &log),
+            logged("three", &log).exclusive(),
+        ])
+        .permissions(gate)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(log.take(), [""; 0]);
+    let texts = texts(&output.messages);
+    assert_eq!(texts[0], "Error: stop it");
+    assert!(texts[1].contains("did not run") && texts[2].contains("did not run"));
+    output.messages.validate_for_model().unwrap();
+}
+
+struct Broken(bool);
+
+#[async_trait]
+impl PermissionGate for Broken {
+    async fn check(&self, _request: &GateRequest) -> Result<GateDecision> {
+        if self.0 {
+            panic!("boom");
+        }
+        Err("the rules cannot be read".into())
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_fails_denies() {
+    for panics in [false, true] {
+        let log = Log::default();
+        let agent = agent(calls_act())
+            .tool(logged("act", &log))
+            .permissions(Broken(panics))
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        assert!(texts(&output.messages)[0].contains("permission check failed"));
+        assert_eq!((log.len(), &*output.text), (0, "done"));
+    }
+}
+
+#[tokio::test]
+async fn a_hooks_allow_answers_the_mode_but_never_a_rule() {
+    for (by_rule, ran) in [(false, 1), (true, 0)] {
+        let log = Log::default();
+        let allow = hook::pre_tool_use("allow", |_, _| async { Ok(ToolDecision::allow()) });
+        let agent = agent(calls_act())
+            .tool(logged("act", &log))
+            .hook(allow)
+            .permissions(Gate(move |_: &_| GateDecision::Ask {
+                question: "sure?".into(),
+                by_rule,
+            }))
+            .build()
+            .unwrap();
+        agent.run("Go").await.unwrap();
+        assert_eq!(log.len(), ran);
+    }
+    let log = Log::default();
+    let allow = hook::pre_tool_use("allow", |_, _| async { Ok(ToolDecision::allow()) });
+    let agent = agent(calls_act())
+        .tool(logged("act", &log))
+        .hook(allow)
+        .permissions(Gate(|_: &_| GateDecision::deny("no")))
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn arguments_changed_after_the_gate_are_looked_at_again() {
+    let log = Log::default();
+    let sneak = hook::wrap_tool_call("sneak", |call: agentcore::ToolCall, next| async move {
+        next.run(call.with_args(json!({"n": 666}))).await
+    });
+    let gate = Gate(
+        |request: &GateRequest| match request.call.args["n"].as_u64() {
+            Some(1) => GateDecision::allow(),
+            _ => GateDecision::deny("only 1"),
+        },
+    );
+    let agent = agent(calls_act())
+        .tool(logged("act", &log))
+        .hook(sneak)
+        .permissions(gate)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(
+        (log.len(), &*texts(&output.messages)[0]),
+        (0, "Error: only 1")
+    );
+
+    let rename = hook::wrap_tool_call("rename", |mut call: agentcore::ToolCall, next| async move {
+        call.name = "other".into();
+        next.run(call).await
+    });
+    let agent = crate::kit::agent(calls_act())
+        .tools([logged("act", &log), logged("other", &log)])
+        .hook(rename)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!(log.len(), 0);
+}
+
+struct Says(Answer, Arc<Mutex<Vec<PermissionRequest>>>);
+
+#[async_trait]
+impl Confirmer for Says {
+    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+        self.1.lock().unwrap().push(request.clone());
+        if self.0 == Answer::Deny("panic".into()) {
+            panic!("boom");
+        }
+        self.0.clone()
+    }
+}
+
+#[tokio::test]
+async fn what_the_confirmer_says() {
+    for (answer, ran, text) in [
+        (Answer::Allow, 1, "act ran"),
+        (Answer::AllowForSession, 1, "act ran"),
+        (Answer::Deny("too risky".into()), 0, "Error: too risky"),
+        (Answer::Deny(String::new()), 0, "Error: denied"),
+        (
+            Answer::Deny("panic".into()),
+            0,
+            "Error: the one who was asked panicked",
+        ),
+        (
+            Answer::Unanswered,
+            0,
+            "Error: permission denied (nobody is there to answer): run act?",
+        ),
+    ] {
+        let log = Log::default();
+        let asked = Arc::<Mutex<Vec<_>>>::default();
+        let agent = agent(calls_act())
+            .tool(logged("act", &log))
+            .permissions(asking())
+            .confirmer(Says(answer, asked.clone()))
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        assert_eq!(log.len(), ran);
+        let result = texts(&output.messages).remove(0);
+        assert!(result.starts_with(text), "{result}");
+        let asked = asked.lock().unwrap();
+        assert_eq!((asked.len(), &*asked[0].question), (1, "run act?"));
+        assert_eq!(asked[0].input["n"], 1);
+    }
+}
+
+/// Asks until it has granted the same arguments.
+#[derive(Default)]
+struct Granting(Mutex<Vec<String>>);
+
+#[async_trait]
+impl PermissionGate for Granting {
+    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+        let known = self
+            .0
+            .lock()
+            .unwrap()
+            .contains(&request.call.args.to_string());
+        Ok(if known {
+            GateDecision::allow()
+        } else {
+            GateDecision::ask("sure?")
+        })
+    }
+
+    async fn grant(&self, request: &GateRequest) -> Result<()> {
+        self.0.lock().unwrap().push(request.call.args.to_string());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_grant_for_the_session_reaches_the_gate() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("act", json!({"n": 1}))
+        .call("act", json!({"n": 1}))
+        .call("act", json!({"n": 2}))
+        .say("done");
+    let asked = Arc::<Mutex<Vec<_>>>::default();
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .permissions(Granting::default())
+        .confirmer(Says(Answer::AllowForSession, asked.clone()))
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!((log.len(), asked.lock().unwrap().len()), (3, 2));
+}
+
+#[tokio::test]
+async fn a_responder_in_the_same_task() {
+    let log = Log::default();
+    let agent = agent(calls_act())
+        .tool(logged("act", &log))
+        .permissions(asking())
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let responder = run.responder();
+    let mut order = Vec::new();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            assert!(!responder.respond("forged", Answer::Allow));
+            assert!(responder.respond(&**request, Answer::Allow));
+            assert!(!responder.respond(&**request, Answer::Deny("no".into())));
+        }
+        order.push(message);
+    }
+    assert_eq!(log.len(), 1);
+    assert_eq!(
+        kinds(&order)[..5],
+        [
+            "system/init",
+            "assistant",
+            "permission_request",
+            "tool_progress",
+            "tool_progress"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_responder_or_a_late_one_is_nobody() {
+    for (drops, words) in [(true, "nobody is there"), (false, "nobody is there")] {
+        let log = Log::default();
+        let agent = agent(calls_act())
+            .tool(logged("act", &log))
+            .permissions(asking())
+            .ask_timeout(Duration::from_secs(30))
+            .build()
+            .unwrap();
+        let mut run = agent.run("Go");
+        let mut responder = Some(run.responder());
+        while let Some(message) = run.next().await {
+            if matches!(message, SdkMessage::PermissionRequest(_)) && drops {
+                responder = None;
+            }
+        }
+        drop(responder);
+        let output = run.into_output().unwrap();
+        assert!(texts(&output.messages)[0].contains(words));
+        assert_eq!(log.len(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_spent_asking_counts_against_no_other_limit() {
+    let ask = FuncTool::new("ask", "Asks", any_object(), |cx, _args| async move {
+        let answer = cx.ask("Which one?").await;
+        sleep(50).await;
+        format!("{answer:?}")
+    });
+    let model = ScriptedModel::new().call("ask", json!({})).say("done");
+    let agent = agent(model)
+        .tool(ask)
+        .tool_timeout(Duration::from_secs(60))
+        .hook(hook::wrap_tool_call("around", |call, next| async move {
+            next.run(call).await
+        }))
+        .hook_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let responder = run.responder();
+    let mut seen = Vec::new();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            let (id, responder) = (request.id.clone(), responder.clone());
+            tokio::spawn(async move {
+                sleep(10_000).await;
+                responder.respond(id, Answer::Allow);
+            });
+        }
+        seen.push(message);
+    }
+    assert_eq!(texts(&run.into_output().unwrap().messages), ["Allow"]);
+    assert!(progress(&seen).iter().any(|progress| progress.heartbeat));
+    assert_eq!(warnings(&seen), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_interrupt_while_somebody_is_asked() {
+    let log = Log::default();
+    let agent = agent(ScriptedModel::new().call("act", json!({})))
+        .tool(logged("act", &log))
+        .permissions(asking())
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let (handle, responder) = (run.handle(), run.responder());
+    let mut id = None;
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = message {
+            handle.interrupt();
+            id = Some(request.id.clone());
+        }
+    }
+    let output = run.into_output().unwrap();
+    assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
+    assert!(texts(&output.messages)[0].contains("did not run"));
+    assert!(!responder.respond(id.unwrap(), Answer::Allow), "too late");
+}

@@ -1,0 +1,300 @@
+//! Calls that wait for an approval that comes later and elsewhere.
+
+use agentcore::sdk::SystemKind;
+use agentcore::state::PendingCall;
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::tool::{GateDecision, GateRequest};
+use agentcore::{
+    Agent, Decision, ErrorKind, ExitReason, FuncTool, SdkMessage, ThreadStore, Unanswered, hook,
+};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{Gate, Log, agent, any_object, asking, logged, roles, stored, texts, watch};
+
+fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> Agent {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "free" => GateDecision::allow(),
+        _ => GateDecision::ask("sure?"),
+    });
+    agent(StrictModel::new(model))
+        .tools([logged("act", log), logged("free", log)])
+        .permissions(gate)
+        .unanswered(Unanswered::Park)
+        .store(store.clone())
+        .build()
+        .unwrap()
+}
+
+async fn pending(agent: &Agent, id: &str) -> Vec<PendingCall> {
+    agent.session(id).state().await.unwrap().unwrap().pending
+}
+
+/// A session whose two calls of `act` wait, and one of `free` between them that has run.
+async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
+    let model = ScriptedModel::new().calls([
+        ("act", json!({"n": 1})),
+        ("free", json!({})),
+        ("act", json!({"n": 2})),
+    ]);
+    let agent = parking(model, store, log);
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    assert!(output.end.is_success());
+    assert_eq!(log.take(), ["free{}"]);
+    pending(&agent, "s").await
+}
+
+#[tokio::test]
+async fn approved_and_denied_in_another_process() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    assert_eq!(calls.len(), 2);
+    let json = serde_json::to_string(&calls).unwrap();
+    let calls: Vec<PendingCall> = serde_json::from_str(&json).unwrap();
+
+    let agent = parking(ScriptedModel::new().say("done"), &store, &log);
+    let decisions = [
+        Decision::deny(&calls[0], "not that"),
+        Decision::allow(&calls[1]),
+    ];
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    assert_eq!((output.end, &*output.text), (ExitReason::EndTurn, "done"));
+    assert_eq!(log.take(), ["act{\"n\":2}"]);
+    assert_eq!(
+        texts(&output.messages),
+        ["Error: not that", "free ran", "act ran"]
+    );
+    assert_eq!(stored(&agent, "s").await, output.messages);
+    assert!(pending(&agent, "s").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_decided_goes_on_waiting() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new().say("done"), &store, &log);
+    let output = agent
+        .session("s")
+        .resume(Decision::allow(&calls[1]))
+        .await
+        .unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    assert_eq!(pending(&agent, "s").await, calls[..1]);
+    let output = agent
+        .session("s")
+        .resume(Decision::allow(&calls[0]))
+        .await
+        .unwrap();
+    assert_eq!(texts(&output.messages), ["act ran", "free ran", "act ran"]);
+    assert_eq!(log.len(), 2);
+}
+
+#[tokio::test]
+async fn decisions_that_do_not_fit_run_nothing() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new().say("done"), &store, &log);
+    let mut unknown = calls[0].clone();
+    unknown.id = "pending_forged".into();
+    let mut other_args = calls[0].clone();
+    other_args.args_hash = "0123456789abcdef".into();
+    for (decisions, words) in [
+        (vec![Decision::allow(&unknown)], "no such call"),
+        (vec![Decision::allow(&other_args)], "other arguments"),
+        (
+            vec![Decision::allow(&calls[0]), Decision::deny(&calls[0], "")],
+            "twice",
+        ),
+        (
+            vec![Decision::allow(&calls[1]), Decision::allow(&unknown)],
+            "no such call",
+        ),
+    ] {
+        let error = agent.session("s").resume(decisions).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(pending(&agent, "s").await, calls);
+    }
+    assert_eq!(log.len(), 0);
+    let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    agent.session("s").resume(all.clone()).await.unwrap();
+    assert_eq!(log.take().len(), 2);
+    let again = agent.session("s").resume(all).await.unwrap_err();
+    assert_eq!((again.kind(), log.len()), (ErrorKind::Conflict, 0));
+}
+
+#[tokio::test]
+async fn expired_and_tampered_questions() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new(), &store, &log);
+    let mut state = store.get("s").unwrap();
+    state.pending[0].expires_at_ms = Some(1);
+    state.pending[1].call = state.pending[1].call.clone().with_args(json!({"n": 666}));
+    store.save("s", state);
+    for (call, words) in [(&calls[0], "expired"), (&calls[1], "not the one")] {
+        let error = agent
+            .session("s")
+            .resume(Decision::allow(call))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn a_deny_rule_holds_for_approved_calls_too() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = agent(ScriptedModel::new().say("done"))
+        .tool(logged("act", &log))
+        .permissions(Gate(|_: &_| GateDecision::deny("forbidden since")))
+        .store(store)
+        .build()
+        .unwrap();
+    let decisions = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    assert_eq!(texts(&output.messages)[0], "Error: forbidden since");
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn going_on_without_an_answer_closes_the_question_for_good() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let model = ScriptedModel::new().hang();
+    let agent = parking(model, &store, &log);
+    let mut run = agent.session("s").run("Never mind");
+    let first = futures::poll!(run.next());
+    assert!(first.is_ready());
+    assert!(
+        futures::poll!(run.next()).is_pending(),
+        "the model is asked"
+    );
+    drop(run);
+    let history = stored(&agent, "s").await;
+    assert!(
+        texts(&history)[0].contains("not approved"),
+        "{:?}",
+        texts(&history)
+    );
+    let error = agent
+        .session("s")
+        .resume(Decision::allow(&calls[0]))
+        .await
+        .unwrap_err();
+    assert_eq!((error.kind(), log.len()), (ErrorKind::Conflict, 0));
+}
+
+#[tokio::test]
+async fn a_fork_does_not_run_what_its_parent_asks_about() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new().say("a"), &store, &log);
+    let fork = agent.session("s").fork("f").await.unwrap();
+    let error = fork.resume(Decision::allow(&calls[0])).await.unwrap_err();
+    assert_eq!((error.kind(), log.len()), (ErrorKind::Conflict, 0));
+    let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    agent.session("s").resume(all).await.unwrap();
+    assert_eq!(log.len(), 2);
+}
+
+#[tokio::test]
+async fn an_approved_call_may_say_nothing_and_be_refused_by_a_hook() {
+    let store = ThreadStore::new();
+    let quiet = || FuncTool::new("quiet", "Says nothing", any_object(), |_, _| async { "" });
+    let build = |model: ScriptedModel| {
+        agent(StrictModel::new(model))
+            .tool(quiet())
+            .permissions(asking())
+            .unanswered(Unanswered::Park)
+            .store(store.clone())
+            .hook(hook::post_tool_use("see", |_, _, result| async {
+                Ok(result)
+            }))
+            .build()
+            .unwrap()
+    };
+    let first = build(ScriptedModel::new().call("quiet", json!({})));
+    first.session("s").run("Go").await.unwrap();
+    let calls = pending(&first, "s").await;
+    let second = build(ScriptedModel::new().say("done"));
+    let run = second.session("s").resume(Decision::allow(&calls[0]));
+    let (messages, output) = watch(run).await;
+    assert_eq!(texts(&output.unwrap().messages), ["(no output)"]);
+    let repaired = messages.iter().any(|message| {
+        matches!(message, SdkMessage::System(event)
+            if matches!(event.kind, SystemKind::Informational { .. }))
+    });
+    assert!(!repaired, "nothing had to be repaired");
+}
+
+#[tokio::test]
+async fn an_approved_call_that_was_cut_off_is_not_run_again() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let begun = log.clone();
+    let build = |model: ScriptedModel| {
+        let begun = begun.clone();
+        let act = FuncTool::new("act", "Hangs", any_object(), move |_, _| {
+            begun.add("begun");
+            std::future::pending::<String>()
+        });
+        agent(StrictModel::new(model))
+            .tool(act)
+            .permissions(asking())
+            .unanswered(Unanswered::Park)
+            .store(store.clone())
+            .build()
+            .unwrap()
+    };
+    let agent = build(ScriptedModel::new().call("act", json!({})).say("done"));
+    agent.session("s").run("Go").await.unwrap();
+    let calls = pending(&agent, "s").await;
+    let mut run = agent.session("s").resume(Decision::allow(&calls[0]));
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+    assert_eq!(log.take(), ["begun"]);
+    let error = agent
+        .session("s")
+        .resume(Decision::allow(&calls[0]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let history = stored(&agent, "s").await;
+    assert!(
+        texts(&history)[0].contains("may have run"),
+        "{:?}",
+        texts(&history)
+    );
+    assert_eq!(log.len(), 0);
+    let output = agent.session("s").run("And?").await.unwrap();
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant tool user assistant"
+    );
+}
+
+#[tokio::test]
+async fn a_question_expires_when_the_agent_says_so() {
+    let ask = |expiry: Option<std::time::Duration>| {
+        let builder = agent(ScriptedModel::new().call("act", json!({})))
+            .tool(logged("act", &Log::default()))
+            .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+            .unanswered(Unanswered::Park);
+        match expiry {
+            Some(expiry) => builder.approval_expiry(expiry),
+            None => builder,
+        }
+    };
+    let for_ever = ask(None).build().unwrap().run("Go").await.unwrap();
+    assert_eq!(for_ever.state.pending[0].expires_at_ms, None);
+    let agent = ask(Some(std::time::Duration::ZERO)).build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let late = Decision::allow(&output.state.pending[0]);
+    let error = agent.session("s").resume(late).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("expired"), "{error}");
+}

@@ -1,0 +1,75 @@
+//! The providers against real servers, wherever the environment names one.
+//!
+//! Each variable holds an address and a model, `ADDRESS MODEL`:
+//!
+//! * `AGENTCORE_TEST_OPENAI`, such as `http://127.0.0.1:8080/v1 smollm2`: any server of Chat
+//!   Completions, for example llama.cpp's `llama-server -m MODEL.gguf --port 8080`.
+//! * `AGENTCORE_TEST_ANTHROPIC`, such as `http://127.0.0.1:8080 smollm2`: any server of the
+//!   Messages API; llama.cpp speaks that one too.
+//! * `AGENTCORE_TEST_OLLAMA`, such as `http://127.0.0.1:11434 llama3.1:8b`.
+//!
+//! Without its variable a test says so and passes.
+
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::testing::{StrictModel, conformance};
+use agentcore::{AgentBuilder, ExitReason, Model};
+
+/// The address and the model in `variable`.
+fn server(variable: &str) -> Option<(String, String)> {
+    let Ok(value) = std::env::var(variable) else {
+        eprintln!("skipped: set {variable} to \"ADDRESS MODEL\" to run this test");
+        return None;
+    };
+    let (address, model) = value.split_once(' ').expect("ADDRESS MODEL");
+    Some((address.to_owned(), model.to_owned()))
+}
+
+/// Two runs in one session, and what every model must do.
+async fn converse<M: Model>(make: impl Fn() -> M) {
+    let agent = AgentBuilder::new(StrictModel::new(make()))
+        .system_prompt("Answer in one short sentence.")
+        .max_tokens(40)
+        .include_partial_messages(true)
+        .build()
+        .unwrap();
+    for prompt in ["What is the capital of France?", "And of Italy?"] {
+        let output = agent.session("talk").run(prompt).await.unwrap();
+        let ended = [ExitReason::EndTurn, ExitReason::MaxTokens];
+        assert!(ended.contains(&output.end), "{}", output.end);
+        assert!(!output.text.trim().is_empty());
+        assert!(output.usage.output_tokens > 0, "{:?}", output.usage);
+        output.messages.validate_for_model().unwrap();
+    }
+    conformance::model(make).await.unwrap();
+}
+
+#[tokio::test]
+async fn real_openai() {
+    if let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") {
+        converse(|| OpenAi::compatible(&address, model.as_str()).max_tokens(40)).await;
+    }
+}
+
+#[tokio::test]
+async fn real_anthropic() {
+    if let Some((address, model)) = server("AGENTCORE_TEST_ANTHROPIC") {
+        converse(|| {
+            Anthropic::new(model.as_str(), "no-key")
+                .base_url(&address)
+                .max_tokens(40)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn real_ollama() {
+    if let Some((address, model)) = server("AGENTCORE_TEST_OLLAMA") {
+        converse(|| {
+            Ollama::new(model.as_str())
+                .base_url(&address)
+                .max_tokens(40)
+        })
+        .await;
+    }
+}

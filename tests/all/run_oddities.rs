@@ -1,0 +1,274 @@
+//! What a run makes of odd models, tools, hooks and callers: one oddity never spoils a session.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentcore::message::ProviderBlock;
+use agentcore::model::Compaction;
+use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
+use agentcore::tool::TaskOutcome;
+use agentcore::{
+    AgentBuilder, AgentState, Content, Decision, Error, ErrorKind, ExitReason, FuncTool, Message,
+    Messages, ModelEvent, Part, RunContext, SdkMessage, StopDecision, StopReason, ThreadStore,
+    ToolCall, ToolDecision, Unanswered, hook,
+};
+use futures::StreamExt;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+fn returning(content: Content) -> FuncTool {
+    FuncTool::new("look", "Looks", json!({"type": "object"}), move |_, _| {
+        let content = content.clone();
+        async move { content }
+    })
+}
+
+fn thinking() -> ProviderBlock {
+    let raw = RawValue::from_string(r#"{"thinking":"hm"}"#.into()).unwrap();
+    ProviderBlock::new("scripted", raw)
+}
+
+fn warnings(messages: &[SdkMessage]) -> Vec<String> {
+    messages
+        .iter()
+        .map(|message| serde_json::to_value(message).unwrap())
+        .filter(|value| value["subtype"] == "informational")
+        .map(|value| value["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_result_with_nothing_a_tool_may_say_is_filled() {
+    let call = Part::ToolCall(ToolCall::new("inner", "look", json!({})));
+    for (returned, kept) in [
+        (Content::from(" \n"), "(no output)"),
+        (
+            Content::from(vec![call, Part::Thinking(thinking())]),
+            "(no output)",
+        ),
+        (
+            Content::from(vec![Part::text(""), Part::text("seen")]),
+            "seen",
+        ),
+    ] {
+        let model = StrictModel::new(ScriptedModel::new().call("look", json!({})).say("done"));
+        let agent = AgentBuilder::new(model.clone())
+            .tool(returning(returned))
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        assert_eq!(output.end, ExitReason::EndTurn);
+        assert_eq!(output.messages.tool_messages().last().unwrap().text(), kept);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_paused_while_it_thinks_is_asked_for_again() {
+    let model = ScriptedModel::new()
+        .step(
+            Step::new()
+                .and_thinking("hm", thinking())
+                .stop(StopReason::PauseTurn),
+        )
+        .say("done");
+    let agent = AgentBuilder::new(StrictModel::new(model)).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.text, "done");
+    assert_eq!(output.messages, Messages::from("Go").ai("done"));
+}
+
+#[tokio::test]
+async fn only_what_a_user_may_say_is_steered() {
+    let model = StrictModel::new(ScriptedModel::new().call("look", json!({})).say("done"));
+    let agent = AgentBuilder::new(model)
+        .tool(returning("seen".into()))
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let handle = run.handle();
+    for message in [
+        Message::human(" "),
+        Message::ai("not mine"),
+        Message::tool("x", "look", "not asked for"),
+        Message::human("faster"),
+    ] {
+        assert!(handle.steer(message));
+    }
+    let messages: Vec<_> = (&mut run).collect().await;
+    assert_eq!(warnings(&messages).len(), 3, "{messages:?}");
+    let history = run.into_output().unwrap().messages;
+    assert_eq!(history.user_messages().last().unwrap().text(), "faster");
+    assert_eq!(history.assistant_messages().count(), 2);
+    assert_eq!(history.tool_messages().count(), 1);
+}
+
+#[tokio::test]
+async fn a_hook_that_would_go_on_without_a_word_is_not_heard() {
+    let quiet = hook::before_stop("quiet", |_, _| async { Ok(StopDecision::go_on("")) });
+    let agent = AgentBuilder::new(StrictModel::new(ScriptedModel::new().say("done")))
+        .hook(quiet)
+        .build()
+        .unwrap();
+    let messages: Vec<_> = agent.run("Go").collect().await;
+    assert!(warnings(&messages)[0].contains("`quiet`"), "{messages:?}");
+    assert_eq!(
+        messages
+            .last()
+            .unwrap()
+            .as_result()
+            .unwrap()
+            .result
+            .as_deref(),
+        Some("done")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_hook_that_decides_whether_to_stop() {
+    let slow = hook::before_stop("slow", |_, _| async {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        Ok(StopDecision::Stop)
+    });
+    let agent = AgentBuilder::new(ScriptedModel::new().say("done"))
+        .hook(slow)
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let handle = run.handle();
+    while !matches!(run.next().await, Some(SdkMessage::Assistant(_))) {}
+    // The answer is out, the hook is asked.
+    assert!(futures::poll!(run.next()).is_pending());
+    let start = Instant::now();
+    handle.interrupt();
+    let output = run.finish().await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(output.messages, Messages::from("Go").ai("done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_attempt_said_is_not_the_answer_of_a_later_turn() {
+    let broken = vec![
+        Ok(ModelEvent::Start(Box::default())),
+        Ok(ModelEvent::Text("void".into())),
+        Err(Error::new(ErrorKind::StreamTruncated, "cut")),
+    ];
+    let model = ScriptedModel::new()
+        .events(broken)
+        .call("look", json!({}))
+        .hang();
+    let agent = AgentBuilder::new(model)
+        .tool(returning("seen".into()))
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let handle = run.handle();
+    while !matches!(run.next().await, Some(SdkMessage::User(_))) {}
+    assert!(futures::poll!(run.next()).is_pending());
+    handle.interrupt();
+    let output = run.finish().await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(output.messages.len(), 3, "{}", output.messages);
+    assert_eq!(output.messages.last_content(), "seen");
+}
+
+#[tokio::test]
+async fn a_summary_that_would_part_a_call_from_its_result_covers_less() {
+    let store = ThreadStore::new();
+    let mut state = AgentState::new("s");
+    state.messages = Messages::from("Hi")
+        .ai_calling("", [ToolCall::new("a", "look", json!({}))])
+        .tool("a", "look", "seen");
+    state.compaction = Some(Compaction::new("before", 2));
+    store.save("s", state);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = requests.clone();
+    let model = StrictModel::new(FunctionModel::text(move |request| {
+        seen.lock().unwrap().push(request.messages.len());
+        "done".into()
+    }));
+    let agent = AgentBuilder::new(model).store(store).build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::EndTurn);
+    // The summary, the call, its result, the input.
+    assert_eq!(*requests.lock().unwrap(), [4]);
+}
+
+#[tokio::test]
+async fn a_call_in_the_input_keeps_its_id_to_itself() {
+    let call = || ToolCall::new("a", "look", json!({}));
+    let model = StrictModel::new(
+        ScriptedModel::new()
+            .step(Step::new().and_tool_call(call()))
+            .say("done"),
+    );
+    let agent = AgentBuilder::new(model)
+        .tool(returning("seen".into()))
+        .build()
+        .unwrap();
+    let input = Messages::from("Hi")
+        .ai_calling("", [call()])
+        .tool("a", "look", "seen")
+        .human("Again");
+    let messages: Vec<_> = agent.run(input).collect().await;
+    assert!(warnings(&messages).is_empty(), "{messages:?}");
+}
+
+#[tokio::test]
+async fn a_task_begun_after_the_run_holds_nothing() {
+    let kept = Arc::new(Mutex::new(None::<RunContext>));
+    let slot = kept.clone();
+    let keep = hook::before_agent("keep", move |cx, state| {
+        *slot.lock().unwrap() = Some(cx);
+        async { Ok(state) }
+    });
+    let agent = AgentBuilder::new(ScriptedModel::new().say("done"))
+        .hook(keep)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    let cx = kept.lock().unwrap().take().unwrap();
+    let token = Arc::new(());
+    let (held, own) = (token.clone(), cx.clone());
+    cx.tasks().spawn("late", async move {
+        let _held = (held, own);
+        TaskOutcome::Completed(String::new())
+    });
+    assert!(cx.tasks().is_empty());
+    assert_eq!(Arc::strong_count(&token), 1);
+}
+
+#[tokio::test]
+async fn an_approved_call_that_ran_is_never_said_not_to_have_run() {
+    let does = FuncTool::new("do", "Does", json!({"type": "object"}), |_, _| async {
+        "done"
+    });
+    let hangs = FuncTool::new("wait", "Waits", json!({"type": "object"}), |_, _| async {
+        std::future::pending::<()>().await;
+    });
+    let ask = hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("may it?")) });
+    let step = Step::new()
+        .and_call("do", json!({}))
+        .and_call("wait", json!({}));
+    let agent = AgentBuilder::new(ScriptedModel::new().step(step).say("done"))
+        .tool(does)
+        .tool(hangs)
+        .hook(ask)
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    let parked = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(parked.end, ExitReason::AwaitingApproval);
+    let allowed: Vec<_> = parked.state.pending.iter().map(Decision::allow).collect();
+    let mut run = agent.session("s").resume(allowed);
+    // The first has run, the second is going on.
+    while let std::task::Poll::Ready(message) = futures::poll!(run.next()) {
+        assert!(message.is_some());
+    }
+    drop(run);
+    let output = agent.session("s").run("And?").await.unwrap();
+    let results: Vec<_> = output.messages.tool_messages().map(|m| m.text()).collect();
+    assert_eq!(results[0], "done");
+    assert!(results[1].contains("may have run"), "{results:?}");
+}

@@ -1,0 +1,100 @@
+//! What holds of every run, whatever the session, the model, the tools and the hooks do and
+//! wherever the reader stops.
+//!
+//! The cases are the same in every run of the tests. More of them:
+//!
+//! * `AGENTCORE_PROPERTY_CASES=20000`: so many cases of each property;
+//! * `AGENTCORE_PROPERTY_SEED=7`: other cases.
+
+use std::env;
+use std::fmt::Debug;
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
+
+mod check;
+mod drive;
+mod hooks;
+mod plan;
+mod world;
+
+use drive::Ending;
+use plan::{Plan, plan};
+
+/// Holds `property` against `cases` cases, or as many as the environment asks for.
+fn hold<S>(cases: u32, strategy: &S, property: impl Fn(S::Value) -> TestCaseResult)
+where
+    S: Strategy<Value: Debug>,
+{
+    let number = |name| {
+        env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u32>().ok())
+    };
+    let cases = number("AGENTCORE_PROPERTY_CASES").unwrap_or(cases);
+    let seed = number("AGENTCORE_PROPERTY_SEED").unwrap_or_default();
+    let config = Config {
+        failure_persistence: None,
+        max_shrink_iters: 2_000,
+        ..Config::with_cases(cases)
+    };
+    let mut bytes = [0; 32];
+    bytes[..4].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    if let Err(failure) = TestRunner::new_with_rng(config, rng).run(strategy, property) {
+        panic!("{failure}");
+    }
+}
+
+/// Some numbers up to `last`, its ends among them.
+fn some(last: usize, how_many: usize) -> impl Iterator<Item = usize> {
+    (0..=last)
+        .step_by((last / how_many).max(1))
+        .chain([last.saturating_sub(1), last])
+}
+
+#[test]
+fn a_run_ends_with_one_result_and_leaves_a_session_that_goes_on() {
+    hold(256, &plan(), |plan: Plan| {
+        check::at_the_end(&plan)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn awaiting_a_run_is_collecting_it() {
+    hold(256, &plan(), |plan: Plan| {
+        check::awaited_equals_collected(&plan)
+    });
+}
+
+#[test]
+fn a_run_may_be_dropped_at_every_poll() {
+    hold(40, &plan(), |plan: Plan| {
+        let polls = check::polls(&plan)?;
+        (0..=polls).try_for_each(|at| check::after(&plan, at, Ending::Drop))
+    });
+}
+
+#[test]
+fn a_run_may_be_stopped_and_steered_at_any_poll() {
+    hold(64, &plan(), |plan: Plan| {
+        let polls = check::polls(&plan)?;
+        for at in some(polls, 8) {
+            check::after(&plan, at, Ending::Interrupt)?;
+            check::after(&plan, at, Ending::Abort)?;
+            check::after(&plan, at, Ending::Steer)?;
+            check::after(&plan, at, Ending::Compact)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_waits_for_an_approval_is_answered_once() {
+    hold(128, &plan(), |mut plan: Plan| {
+        plan.park = true;
+        plan.replies = None;
+        check::resumed(&plan)
+    });
+}

@@ -1,0 +1,113 @@
+//! Polling a run by hand.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use agentcore::{Answer, Message, Responder, Run, RunHandle, SdkMessage};
+use futures::StreamExt;
+use tokio::time::{Instant, timeout};
+
+use super::plan::{Plan, Reply};
+
+/// What becomes of a run after some polls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ending {
+    Drop,
+    Interrupt,
+    Abort,
+    Steer,
+    Compact,
+}
+
+/// A reader of a run that counts its polls and answers its questions.
+pub struct Reader {
+    pub run: Run,
+    pub handle: RunHandle,
+    responder: Option<Responder>,
+    replies: Vec<Reply>,
+    pub polls: usize,
+    pub messages: Vec<SdkMessage>,
+}
+
+impl Reader {
+    pub fn new(run: Run, plan: &Plan) -> Self {
+        let mut replies = plan.replies.clone().unwrap_or_default();
+        replies.reverse();
+        Self {
+            handle: run.handle(),
+            responder: plan.replies.is_some().then(|| run.responder()),
+            run,
+            replies,
+            polls: 0,
+            messages: Vec::new(),
+        }
+    }
+
+    /// Polls until the stream has ended, or until there were `limit` polls in all; whether it
+    /// has ended. `Err` when nothing wakes the run any more.
+    pub async fn read(&mut self, limit: usize) -> Result<bool, String> {
+        let reading = poll_fn(|cx| {
+            loop {
+                if self.polls == limit {
+                    return Poll::Ready(false);
+                }
+                self.polls += 1;
+                match self.run.poll_next_unpin(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(None) => return Poll::Ready(true),
+                    Poll::Ready(Some(message)) => {
+                        if let SdkMessage::PermissionRequest(request) = &message {
+                            self.responder = answer(
+                                self.responder.take(),
+                                request.as_ref().as_ref(),
+                                self.replies.pop(),
+                            );
+                        }
+                        self.messages.push(message);
+                    }
+                }
+            }
+        });
+        timeout(Duration::from_secs(1_000_000), reading)
+            .await
+            .map_err(|_| "the run waits for ever".to_owned())
+    }
+
+    /// Does to the run what `ending` says.
+    pub fn act(&self, ending: Ending) {
+        match ending {
+            Ending::Drop => {}
+            Ending::Interrupt => self.handle.interrupt(),
+            Ending::Abort => self.handle.abort(),
+            Ending::Compact => self.handle.compact(),
+            Ending::Steer => {
+                self.handle.steer("and this");
+                self.handle.steer(Message::human(" "));
+                self.handle.steer(Message::ai("not mine"));
+                self.handle
+                    .steer(Message::tool("x", "par", "not asked for"));
+            }
+        }
+    }
+}
+
+/// Answers a question; without an answer the responder is dropped.
+fn answer(responder: Option<Responder>, id: &str, reply: Option<Reply>) -> Option<Responder> {
+    let responder = responder?;
+    let answer = match reply? {
+        Reply::Allow => Answer::Allow,
+        Reply::AllowForSession => Answer::AllowForSession,
+        Reply::Deny => Answer::Deny("no".into()),
+        Reply::Leave => return None,
+    };
+    responder.respond(id, answer);
+    Some(responder)
+}
+
+/// How long something takes on the paused clock.
+pub async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
+    let start = Instant::now();
+    let output = future.await;
+    (output, start.elapsed())
+}

@@ -1,0 +1,151 @@
+//! A key is in nothing that a program prints, stores or sends anywhere but to its provider.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+
+use agentcore::agent::RetryPolicy;
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::testing::{FaultServer, Reply};
+use agentcore::{Agent, AgentBuilder, Model, Secret};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::kit::watch;
+
+const KEY: &str = "sk-canary-0123456789abcdef";
+
+/// Writes down everything that is logged.
+#[derive(Clone, Default)]
+struct Ears(Arc<Mutex<String>>);
+
+struct Writer<'a>(&'a mut String);
+
+impl Visit for Writer<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        writeln!(self.0, "{field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Ears {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut Writer(&mut self.0.lock().unwrap()));
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        values.record(&mut Writer(&mut self.0.lock().unwrap()));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Writer(&mut self.0.lock().unwrap()));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+fn told(what: &dyn Debug, into: &mut String) {
+    writeln!(into, "{what:?}\n{what:#?}").unwrap();
+}
+
+/// Everything a run on `model` lets a program see.
+async fn everything(model: impl Model + Debug) -> String {
+    let ears = Ears::default();
+    let _listening = tracing::subscriber::set_default(ears.clone());
+    let mut all = String::new();
+    told(&model, &mut all);
+    let builder: AgentBuilder = AgentBuilder::new(model)
+        .include_partial_messages(true)
+        .retry(RetryPolicy::default().max_retries(1));
+    told(&builder, &mut all);
+    let agent: Agent = builder.build().unwrap();
+    told(&agent, &mut all);
+    told(&agent.info(), &mut all);
+    let (messages, output) = watch(agent.session("s").run("Hi")).await;
+    for message in &messages {
+        told(message, &mut all);
+        all.push_str(&serde_json::to_string(message).unwrap());
+    }
+    match output {
+        Ok(output) => told(&output, &mut all),
+        Err(error) => {
+            told(&error, &mut all);
+            told(&error.partial(), &mut all);
+            let mut next: Option<&dyn std::error::Error> = Some(&error);
+            while let Some(error) = next {
+                writeln!(all, "{error}\n{error:?}").unwrap();
+                next = error.source();
+            }
+        }
+    }
+    let state = agent.session("s").state().await.unwrap();
+    all.push_str(&serde_json::to_string(&state).unwrap());
+    all.push_str(&ears.0.lock().unwrap());
+    all
+}
+
+/// What servers have been seen to do with a key.
+fn replies() -> Vec<Reply> {
+    let echo = format!("Incorrect API key provided: {KEY}.");
+    let json = format!(
+        r#"{{"type":"error","error":{{"type":"authentication_error","message":"{echo}"}}}}"#
+    );
+    vec![
+        Reply::json(401, json.clone()),
+        Reply::json(400, json.clone()),
+        Reply::json(529, json.clone()),
+        Reply::json(403, format!("<html>{echo}</html>")),
+        Reply::json(302, "").header("location", format!("http://127.0.0.1:1/?key={KEY}")),
+        Reply::sse([format!("event: error\ndata: {json}\n\n")]),
+        Reply::sse([format!("data: {{\"broken {KEY}\n\n")]),
+        Reply::ndjson([format!("{{\"error\":\"{echo}\"}}\n")]),
+        Reply::sse(["event: ping\ndata: {}\n\n"]).reset(),
+    ]
+}
+
+#[tokio::test]
+async fn a_key_is_in_nothing_that_can_be_seen() {
+    for (number, reply) in replies().into_iter().enumerate() {
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(reply);
+        let anthropic = Anthropic::new("claude-sonnet-4-5", KEY)
+            .base_url(server.url())
+            .header("x-proxy-key", KEY);
+        let openai = OpenAi::new("gpt-4o", KEY).base_url(server.url());
+        let ollama = Ollama::new("llama3").key(KEY).base_url(server.url());
+        let seen = [
+            everything(anthropic).await,
+            everything(openai).await,
+            everything(ollama).await,
+        ];
+        assert!(!server.requests().is_empty());
+        for (seen, who) in seen.iter().zip(["anthropic", "openai", "ollama"]) {
+            let at = seen.find("canary").unwrap_or(seen.len());
+            let around = &seen[at.saturating_sub(200)..(at + 40).min(seen.len())];
+            assert_eq!(at, seen.len(), "reply {number}, {who}: ...{around}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_in_the_address_is_not_shown() {
+    let url = format!("http://user:{KEY}@127.0.0.1:1/v1?key={KEY}");
+    let seen = everything(OpenAi::compatible(&url, "m")).await;
+    assert!(!seen.contains("canary"), "{seen}");
+}
+
+#[test]
+fn a_secret_hides_itself() {
+    let secret = Secret::new(KEY);
+    assert_eq!(secret.expose(), KEY);
+    assert!(!format!("{secret:?} {secret:#?}").contains("canary"));
+    assert!(!format!("{:?}", Some(&[secret])).contains("canary"));
+}

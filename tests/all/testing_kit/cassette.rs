@@ -1,0 +1,183 @@
+//! A cassette keeps every byte and plays nothing else.
+
+use super::*;
+
+struct File(std::path::PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let name = format!("agentcore-{}-{name}.jsonl", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+fn rich() -> Vec<Result<ModelEvent>> {
+    let raw = "{\"b\": 1.0,  \"a\":\"\\u00e9\"}";
+    let mut call = ToolCall::from_raw("c1", "t", "{ \"x\":1e2 }");
+    call.args = Arc::new(json!({"x": 100.0}));
+    let mut head = ResponseHead::new("r", "m");
+    head.request_id = Some("req".into());
+    vec![
+        Ok(ModelEvent::Start(Box::new(head))),
+        Ok(ModelEvent::Thinking("hm".into())),
+        Ok(ModelEvent::Part(Part::Thinking(block("anthropic", raw)))),
+        Ok(ModelEvent::Part(Part::Opaque(block("x", "[1 ,2]")))),
+        Ok(ModelEvent::Part(Part::Image(Media::url(
+            "http://example.org/i.png",
+        )))),
+        Ok(ModelEvent::Part(Part::Document(
+            Media::bytes("application/pdf", b"%PDF").with_name("a.pdf"),
+        ))),
+        Ok(ModelEvent::Restart),
+        Ok(ModelEvent::Text("te".into())),
+        Ok(ModelEvent::PartEnd),
+        Ok(ModelEvent::ToolCallStart {
+            index: 3,
+            id: "c1".into(),
+            name: "t".into(),
+        }),
+        Ok(ModelEvent::ToolCallDelta {
+            index: 3,
+            json: "{".into(),
+        }),
+        Ok(ModelEvent::ToolCall(call)),
+        Ok(ModelEvent::Usage(Usage::new(1, 2).with_cache(3, 4))),
+        Ok(ModelEvent::Stop {
+            reason: Some(StopReason::Other("odd".into())),
+            sequence: Some("END".into()),
+        }),
+    ]
+}
+
+#[tokio::test]
+async fn every_event_survives_byte_for_byte() {
+    let file = File::new("lossless");
+    let profile = || {
+        ModelProfile::default()
+            .with_context_window(5)
+            .with_prices(Prices::new(1.0, 2.0))
+    };
+    let model = FunctionModel::new(|_| rich())
+        .with_profile(profile())
+        .with_id("x:y");
+    let recorded = Cassette::record(&file.0, model).unwrap();
+    let first = plain(events(&recorded, ModelRequest::new("hi")).await);
+    let replayed = Cassette::replay(&file.0).unwrap();
+    assert_eq!(replayed.id(), "x:y");
+    assert_eq!(replayed.profile(), &profile());
+    let second = plain(events(&replayed, ModelRequest::new("hi")).await);
+    assert_eq!(first, second);
+    // Equality of calls ignores the spelling, the cassette must not.
+    assert_eq!(format!("{first:?}"), format!("{second:?}"));
+    replayed.verify().unwrap();
+}
+
+#[tokio::test]
+async fn errors_are_replayed_with_all_they_carry() {
+    let file = File::new("errors");
+    let error = || {
+        Error::new(ErrorKind::RateLimited, "slow")
+            .with_retry_after(Duration::from_millis(1500))
+            .with_request_id("req_1")
+            .with_status(429)
+            .with_retryable(false)
+    };
+    let script = ScriptedModel::new()
+        .fail(error())
+        .events(vec![Ok(ModelEvent::Text("a".into())), Err(error())]);
+    let recorded = Cassette::record(&file.0, script).unwrap();
+    assert!(recorded.call(ModelRequest::new("hi")).await.is_err());
+    assert!(recorded.call(ModelRequest::new("hi")).await.is_err());
+
+    let replayed = Cassette::replay(&file.0).unwrap();
+    let refused = replayed
+        .stream(ModelRequest::new("hi"))
+        .await
+        .err()
+        .unwrap();
+    let mut torn = events(&replayed, ModelRequest::new("hi")).await;
+    let torn = torn.pop().unwrap().unwrap_err();
+    for replay in [refused, torn] {
+        assert_eq!(format!("{replay:?}"), format!("{:?}", error()));
+        assert!(!replay.is_retryable());
+    }
+}
+
+#[tokio::test]
+async fn another_request_is_refused_with_what_differs() {
+    let file = File::new("strict");
+    let mut system = SystemPrompt::from("Be brief.");
+    let recorded =
+        Cassette::record(&file.0, FunctionModel::text(|_| "secret answer".into())).unwrap();
+    let request = ModelRequest::new(Messages::new().human("my password").ai("a").human("b"))
+        .with_system(system.clone());
+    recorded.call(request.clone()).await.unwrap();
+    let text = std::fs::read_to_string(&file.0).unwrap();
+    assert!(
+        !text.contains("password") && !text.contains("brief"),
+        "{text}"
+    );
+
+    let replayed = Cassette::replay(&file.0).unwrap();
+    let mut other = request.clone();
+    other.messages.push(Message::ai("more"));
+    *other.messages.get_mut(1).unwrap() = Message::ai("A");
+    other.system = "Be long.".into();
+    other.settings = ModelSettings::new().top_k(1);
+    let error = replayed.call(other).await.unwrap_err();
+    for part in [
+        "the system prompt",
+        "the settings",
+        "message[1]",
+        "4 messages, recorded were 3",
+    ] {
+        assert!(error.text().contains(part), "{error}");
+    }
+    assert!(!error.text().contains("the tools"), "{error}");
+    assert!(replayed.verify().is_err());
+
+    // A volatile section may differ.
+    system.set("clock", "noon", Stability::Volatile);
+    let again = request.clone().with_system(system);
+    assert_eq!(replayed.call(again).await.unwrap().text(), "secret answer");
+    replayed.verify().unwrap();
+    assert!(replayed.call(request).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stream_dropped_in_the_middle_is_kept_as_far_as_it_came() {
+    let file = File::new("dropped");
+    let recorded = Cassette::record(&file.0, FunctionModel::text(|_| "one two".into())).unwrap();
+    let mut stream = recorded.stream(ModelRequest::new("hi")).await.unwrap();
+    stream.next().await.unwrap().unwrap();
+    stream.next().await.unwrap().unwrap();
+    drop(stream);
+    let replayed = Cassette::replay(&file.0).unwrap();
+    let error = replayed.call(ModelRequest::new("hi")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StreamTruncated);
+}
+
+#[test]
+fn a_file_that_is_no_cassette_is_refused_with_its_line() {
+    let file = File::new("corrupt");
+    let kind = |text: &str| {
+        std::fs::write(&file.0, text).unwrap();
+        Cassette::replay(&file.0).unwrap_err()
+    };
+    assert_eq!(kind("").kind(), ErrorKind::Corrupt);
+    let header =
+        r#"{"cassette":1,"model":"m","context_window":1,"max_output_tokens":1,"images":true}"#;
+    let error = kind(&format!("{header}\n{{torn"));
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.text().contains("jsonl:2"), "{error}");
+    let newer = header.replace("\"cassette\":1", "\"cassette\":2");
+    assert_eq!(kind(&newer).kind(), ErrorKind::VersionTooNew);
+    let missing = Cassette::replay("/nonexistent/file").unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Io);
+}

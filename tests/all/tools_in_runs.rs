@@ -1,0 +1,506 @@
+//! Tools inside a run: side by side or alone, their time, their panics, what they may touch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::tool::SideEffect;
+use agentcore::tool::TaskOutcome;
+use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, ToolOutput, hook};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Log, agent, any_object, echo, kinds, progress, results, sleep, stored, texts, watch,
+};
+
+/// Sleeps `n` seconds.
+fn nap(log: &Log) -> FuncTool {
+    let log = log.clone();
+    FuncTool::new("nap", "Sleeps", any_object(), move |_cx, args: Value| {
+        let log = log.clone();
+        async move {
+            let n = args["n"].as_u64().unwrap();
+            log.add(format!("{n} begins"));
+            sleep(n).await;
+            log.add(format!("{n} ends"));
+            n.to_string()
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn neighbours_run_side_by_side_and_results_keep_the_order_of_the_calls() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .calls([3, 1, 2].map(|n| ("nap", json!({"n": n}))))
+        .say("done");
+    let agent = agent(StrictModel::new(model))
+        .tool(nap(&log))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(texts(&output.unwrap().messages), ["3", "1", "2"]);
+    assert_eq!(
+        log.take(),
+        [
+            "3 begins", "1 begins", "2 begins", "1 ends", "2 ends", "3 ends"
+        ]
+    );
+    let done: Vec<_> = progress(&messages)
+        .iter()
+        .filter_map(|progress| progress.data.as_ref())
+        .filter(|data| data["state"] == "done")
+        .map(|data| data["output"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(done, ["1", "2", "3"], "events come as things finish");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exclusive_call_runs_alone_in_its_place() {
+    let log = Log::default();
+    let alone = FuncTool::new("alone", "Alone", any_object(), {
+        let log = log.clone();
+        move |_cx, _args| {
+            let log = log.clone();
+            async move {
+                log.add("alone begins");
+                sleep(1).await;
+                log.add("alone ends");
+            }
+        }
+    });
+    let model = ScriptedModel::new()
+        .calls([
+            ("nap", json!({"n": 1})),
+            ("alone", json!({})),
+            ("nap", json!({"n": 2})),
+            ("nap", json!({"n": 3})),
+        ])
+        .say("done");
+    let agent = agent(model)
+        .tools([nap(&log), alone.exclusive()])
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!(
+        log.take(),
+        [
+            "1 begins",
+            "1 ends",
+            "alone begins",
+            "alone ends",
+            "2 begins",
+            "3 begins",
+            "2 ends",
+            "3 ends"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_many_run_at_once_is_bounded() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = FuncTool::new("counted", "Counts", any_object(), {
+        let (now, most) = (now.clone(), most.clone());
+        move |_cx, _args| {
+            let (now, most) = (now.clone(), most.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                sleep(1).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let model = ScriptedModel::new()
+        .calls((0..20).map(|_| ("counted", json!({}))))
+        .say("done");
+    let agent = agent(model)
+        .tool(counted)
+        .parallel_tools(3)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("boom in drop");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_panics_is_an_error_result() {
+    let sync = FuncTool::new("sync", "Panics", any_object(), |_cx, _args| {
+        if true {
+            panic!("boom at once");
+        }
+        async {}
+    });
+    let later = FuncTool::new("later", "Panics", any_object(), |_cx, _args| async {
+        sleep(1).await;
+        if true {
+            panic!("boom later");
+        }
+    });
+    let dropped = FuncTool::new("dropped", "Panics", any_object(), |_cx, _args| async {
+        let _bomb = Bomb;
+        std::future::pending::<()>().await;
+    });
+    let model = ScriptedModel::new()
+        .calls(["sync", "later", "dropped", "echo"].map(|name| (name, json!({"text": "fine"}))))
+        .say("done");
+    let agent = agent(StrictModel::new(model))
+        .tools([sync, later, dropped, echo()])
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let texts = texts(&output.messages);
+    assert_eq!(texts[0], "Error: tool \"sync\" panicked: boom at once");
+    assert_eq!(texts[1], "Error: tool \"later\" panicked: boom later");
+    assert!(texts[2].contains("timed out"), "{}", texts[2]);
+    assert_eq!((&*texts[3], &*output.text), ("fine", "done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_without_progress_times_out() {
+    let steady = FuncTool::new(
+        "steady",
+        "Progresses",
+        any_object(),
+        |cx, _args| async move {
+            for n in 0..4 {
+                sleep(90).await;
+                cx.progress(json!({"step": n})).await;
+            }
+            "steady"
+        },
+    );
+    let own = crate::kit::stuck().timeout(Duration::from_secs(7));
+    let model = ScriptedModel::new()
+        .calls([("steady", json!({})), ("stuck", json!({}))])
+        .say("done");
+    let agent = agent(model).tools([steady, own]).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let output = output.unwrap();
+    let texts = texts(&output.messages);
+    assert_eq!(texts[0], "steady");
+    assert!(texts[1].contains("no progress for 7s"), "{}", texts[1]);
+    let of_steady: Vec<_> = progress(&messages)
+        .into_iter()
+        .filter(|progress| &*progress.tool_name == "steady")
+        .collect();
+    let steps = of_steady
+        .iter()
+        .filter_map(|progress| progress.data.as_ref()?["step"].as_u64())
+        .collect::<Vec<_>>();
+    assert_eq!(steps, [0, 1, 2, 3]);
+    let beats = of_steady.iter().filter(|progress| progress.heartbeat);
+    assert!(
+        beats.clone().count() >= 60,
+        "a sign of life every few seconds"
+    );
+    assert!(beats.map(|beat| beat.elapsed_time_seconds).is_sorted());
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_never_run() {
+    let log = Log::default();
+    let seen = log.clone();
+    let schema = json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    });
+    let strict = FuncTool::new("strict", "Strict", schema, move |_cx, args| {
+        seen.add(args.to_string());
+        async { "ran" }
+    });
+    let model = ScriptedModel::new()
+        .calls([
+            ("strict", json!({})),
+            ("strict", json!({"n": "x"})),
+            ("strict", json!({"n": 1})),
+        ])
+        .say("done");
+    let agent = agent(model).tool(strict).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let texts = texts(&output.unwrap().messages);
+    assert!(
+        texts[0].contains("\"n\"") && texts[1].contains("/n"),
+        "{texts:?}"
+    );
+    assert_eq!(texts[2], "ran");
+    assert_eq!(log.take(), ["{\"n\":1}"]);
+    assert_eq!(progress(&messages).len(), 2, "only what ran has progress");
+}
+
+#[tokio::test]
+async fn a_result_has_parts_for_people_and_programs() {
+    let rich = FuncTool::new(
+        "rich",
+        "Rich",
+        any_object(),
+        |_cx, args: Value| async move {
+            match args["fail"].as_bool() {
+                Some(true) => Err(ToolError::new("Error: no such city")
+                    .with_details(json!({"code": 4}))
+                    .into()),
+                _ => Ok::<_, agentcore::BoxError>(
+                    ToolOutput::new("")
+                        .with_details(json!({"n": 1}))
+                        .with_display("One")
+                        .silent(),
+                ),
+            }
+        },
+    );
+    let model = ScriptedModel::new()
+        .calls([("rich", json!({})), ("rich", json!({"fail": true}))])
+        .say("done");
+    let agent = agent(StrictModel::new(model)).tool(rich).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let results = results(&output.unwrap().messages);
+    assert_eq!(results[0].content.text(), "(no output)");
+    assert_eq!(
+        results[1].content.text(),
+        "Error: no such city",
+        "the prefix stands once"
+    );
+    let shown = messages.iter().find_map(|message| match message {
+        SdkMessage::User(user) => user.tool_use_result.clone(),
+        _ => None,
+    });
+    assert_eq!(
+        shown.unwrap(),
+        json!([
+            {"tool_use_id": "call_1", "details": {"n": 1}, "display": "One", "silent": true},
+            {"tool_use_id": "call_2", "details": {"code": 4}},
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_is_shared_by_parallel_tools_and_closed_to_late_writers() {
+    let kept = Arc::new(std::sync::Mutex::new(Vec::<ToolContext>::new()));
+    let write = FuncTool::new("write", "Writes", any_object(), {
+        let kept = kept.clone();
+        move |cx, args: Value| {
+            kept.lock().unwrap().push(cx.clone());
+            async move {
+                let id = args["id"].as_str().unwrap().to_owned();
+                sleep(1).await;
+                cx.with_state(|view| {
+                    assert_eq!(view.messages.len(), 2, "the history can be read");
+                    view.todos.push(Todo::new(&*id, "Look"));
+                    view.files.insert(id.as_str().into(), "text".into());
+                });
+                "ok"
+            }
+        }
+    });
+    let model = ScriptedModel::new()
+        .calls(["a", "b", "c"].map(|id| ("write", json!({"id": id}))))
+        .say("done");
+    let late = hook::before_stop_with("late", kept.clone(), |kept, _cx, _response| async move {
+        let kept = kept.lock().unwrap().clone();
+        for cx in &kept {
+            cx.with_state(|view| view.todos.clear());
+            assert!(cx.cancellation().is_cancelled());
+            cx.progress("too late").await;
+        }
+        Ok(agentcore::StopDecision::Stop)
+    });
+    let agent = agent(model).tool(write).hook(late).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!((output.state.todos.len(), output.state.files.len()), (3, 3));
+    let changes = kinds(&messages)
+        .iter()
+        .filter(|kind| *kind == "system/state_changed")
+        .count();
+    assert_eq!(changes, 3);
+    assert_eq!(progress(&messages).len(), 6);
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    assert_eq!(state.todos.len(), 3);
+}
+
+#[tokio::test]
+async fn state_inside_state_is_an_error_result_not_a_deadlock() {
+    let nested = FuncTool::new("nested", "Nests", any_object(), |cx, _args| async move {
+        let inner = cx.clone();
+        cx.with_state(|_| inner.with_state(|_| ()));
+    });
+    let model = ScriptedModel::new()
+        .call("nested", json!({}))
+        .call("echo", json!({"text": "x"}))
+        .say("done");
+    let agent = agent(model).tools([nested, echo()]).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let texts = texts(&output.messages);
+    assert!(
+        texts[0].contains("with_state was called inside with_state"),
+        "{texts:?}"
+    );
+    assert_eq!(texts[1], "x");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_on_the_side_is_told_when_the_call_is_over() {
+    for interrupt in [false, true] {
+        let told = Arc::new(AtomicBool::new(false));
+        let side = FuncTool::new("side", "Spawns", any_object(), {
+            let told = told.clone();
+            move |cx, _args| {
+                let (token, told) = (cx.cancellation().clone(), told.clone());
+                tokio::spawn(async move {
+                    token.cancelled().await;
+                    told.store(true, Ordering::SeqCst);
+                });
+                std::future::pending::<()>()
+            }
+        });
+        let agent = agent(ScriptedModel::new().call("side", json!({})))
+            .tool(side)
+            .build()
+            .unwrap();
+        let mut run = agent.session("s").run("Go");
+        while futures::poll!(run.next()).is_ready() {}
+        if interrupt {
+            run.handle().interrupt();
+            assert_eq!(run.await.unwrap().end, ExitReason::Interrupted);
+        } else {
+            drop(run);
+        }
+        tokio::time::timeout(Duration::from_secs(1), async {
+            while !told.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .unwrap();
+        assert!(!stored(&agent, "s").await.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn background_tasks_report_to_reader_and_model_and_end_with_the_run() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    struct Told(Arc<AtomicBool>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let begin =
+        hook::wrap_tool_call_with("begin", dropped.clone(), |dropped, call, next| async move {
+            let tasks = next.context().tasks().clone();
+            if call.args["n"] == 1 {
+                tasks.spawn("build", async {
+                    sleep(5).await;
+                    TaskOutcome::Completed("built".into())
+                });
+                tasks.spawn("bad", async {
+                    sleep(6).await;
+                    panic!("boom")
+                });
+                let told = Told(dropped);
+                tasks.spawn("endless", async move {
+                    let _told = told;
+                    std::future::pending().await
+                });
+            }
+            next.run(call).await
+        });
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("nap", json!({"n": 1}))
+        .call("nap", json!({"n": 20}))
+        .expect(|request| {
+            let said = request
+                .messages
+                .user_messages()
+                .map(|m| m.text().into_owned());
+            let said = said.collect::<Vec<_>>().join("\n");
+            assert!(
+                said.contains("built") && said.contains("panicked: boom"),
+                "{said}"
+            );
+        })
+        .say("done");
+    let agent = agent(model.clone())
+        .tool(nap(&log))
+        .hook(begin)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    model.assert_finished();
+    let told = kinds(&messages)
+        .iter()
+        .filter(|kind| *kind == "system/task_notification")
+        .count();
+    assert_eq!(told, 2);
+    assert!(
+        dropped.load(Ordering::SeqCst),
+        "what has not ended ends with the run"
+    );
+}
+
+#[tokio::test]
+async fn only_calls_that_change_something_are_written_down_first() {
+    for (effect, expected) in [
+        (SideEffect::None, "did not run"),
+        (SideEffect::ReadOnly, "did not run"),
+        (SideEffect::Mutating, "may have run"),
+        (SideEffect::Network, "may have run"),
+    ] {
+        let tool = crate::kit::stuck().side_effect(effect).idempotent();
+        let model = ScriptedModel::new().call("stuck", json!({})).say("done");
+        let agent = agent(model).tool(tool).build().unwrap();
+        let mut run = agent.session("s").run("Go");
+        while futures::poll!(run.next()).is_ready() {}
+        drop(run);
+        let output = agent.session("s").run("And?").await.unwrap();
+        assert!(texts(&output.messages)[0].contains(expected), "{effect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
+    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
+        let id = cx.tasks().spawn("count", async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            TaskOutcome::Completed("counted to 10".into())
+        });
+        ToolOutput::new(format!("started {id}")).pending()
+    });
+    let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "waited"
+    });
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .call("wait", json!({}))
+        .say("done");
+    let output = agent(model)
+        .tools([start, wait])
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap();
+    let said: Vec<_> = output
+        .messages
+        .user_messages()
+        .map(|m| m.text().into_owned())
+        .collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[1].contains("counted to 10"), "{said:?}");
+}

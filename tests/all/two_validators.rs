@@ -1,0 +1,54 @@
+//! Two implementations of what providers demand, one in the history and one in the strict model,
+//! hold each other to account; and what `repair` makes of any history passes both.
+
+use agentcore::testing::{FunctionModel, StrictModel};
+use agentcore::{Message, Messages, Model, ModelRequest, Part, ToolCall};
+use futures::executor::block_on;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn message() -> impl Strategy<Value = Message> {
+    let text = || prop_oneof![6 => Just("text"), 1 => Just(""), 1 => Just(" \n")];
+    let id = || prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];
+    let call = id().prop_map(|id| Part::ToolCall(ToolCall::new(id, "tool", json!({}))));
+    let said = text().prop_map(Part::text);
+    prop_oneof![
+        1 => text().prop_map(Message::system),
+        3 => text().prop_map(Message::human),
+        4 => prop::collection::vec(prop_oneof![2 => said, 3 => call], 0..3).prop_map(Message::ai),
+        4 => (id(), text()).prop_map(|(id, text)| Message::tool(id, "tool", text)),
+    ]
+}
+
+fn history() -> impl Strategy<Value = Messages> {
+    prop::collection::vec(message(), 0..8).prop_map(Messages::from)
+}
+
+/// What the strict model has against `messages`.
+fn violations(messages: &Messages) -> Vec<String> {
+    let model = StrictModel::new(FunctionModel::text(|_| "ok".into()));
+    let outcome = block_on(model.call(ModelRequest::new(messages.clone())));
+    assert_eq!(outcome.is_ok(), model.violations().is_empty());
+    model.violations()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_agree_on_every_history(messages in history()) {
+        let own = messages.validate_for_model();
+        let strict = violations(&messages);
+        prop_assert_eq!(own.is_ok(), strict.is_empty(), "{:?} against {:?}", own, strict);
+    }
+
+    #[test]
+    fn what_was_repaired_passes_both(mut messages in history()) {
+        messages.repair();
+        // Nothing to send is for the program to notice, not for a repair.
+        if messages.user_messages().next().is_some() {
+            prop_assert!(messages.validate_for_model().is_ok());
+            prop_assert_eq!(violations(&messages), Vec::<String>::new());
+        }
+    }
+}

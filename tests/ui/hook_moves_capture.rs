@@ -1,0 +1,13 @@
+//! A hook that gives what it captured to its first call.
+
+use std::sync::{Arc, Mutex};
+
+use agentcore::hook;
+
+fn main() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let _ = hook::wrap_tool_call("log", move |call, next| async move {
+        log.lock().unwrap().push(call.name.clone());
+        next.run(call).await
+    });
+}
