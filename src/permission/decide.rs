@@ -57,7 +57,7 @@ impl Policy<'_> {
             Ok(allowed) => return allowed,
             Err(gap) => gap,
         };
-        self.by_mode(facts, gap)
+        self.by_mode(facts, gap.as_deref())
     }
 
     /// What has to be answered whatever allow rules say.
@@ -108,12 +108,16 @@ impl Policy<'_> {
     /// Whether nothing but scripts is unknown, and rules that name each command allow them.
     fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
         analysis.weight() == Some(Weight::Script)
-            && analysis.commands.iter().filter(|c| !c.guessed).all(|command| {
-                self.of(Behavior::Allow).any(|rule| {
-                    !matching::allows_commands(rule, facts)
-                        && matching::allows_command(rule, facts, command)
+            && analysis
+                .commands
+                .iter()
+                .filter(|c| !c.guessed)
+                .all(|command| {
+                    self.of(Behavior::Allow).any(|rule| {
+                        !matching::allows_commands(rule, facts)
+                            && matching::allows_command(rule, facts, command)
+                    })
                 })
-            })
     }
 
     fn protected(&self, facts: &Facts<'_>) -> Option<String> {
@@ -229,7 +233,10 @@ impl Policy<'_> {
         for word in &analysis.writes {
             let path = PathOf::of_word(word, self.places, &analysis.directories);
             let free = word.literal().is_some_and(|text| {
-                matches!(text.as_str(), "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr")
+                matches!(
+                    text.as_str(),
+                    "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
+                )
             });
             let edits = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places);
             let covered = free
@@ -246,10 +253,10 @@ impl Policy<'_> {
         last.ok_or(None)
     }
 
-    fn by_mode(&self, facts: &Facts<'_>, gap: Option<String>) -> Explanation {
-        let needs = || {
-            gap.clone()
-                .unwrap_or_else(|| format!("no rule allows {}", facts.tool))
+    fn by_mode(&self, facts: &Facts<'_>, gap: Option<&str>) -> Explanation {
+        let needs = || match gap {
+            Some(gap) => gap.to_owned(),
+            None => format!("no rule allows {}", facts.tool),
         };
         match self.mode {
             PermissionMode::BypassPermissions => {

@@ -39,6 +39,7 @@ mod facts;
 mod glob;
 mod grants;
 mod matching;
+mod options;
 mod parse;
 mod paths;
 mod pattern;

@@ -74,6 +74,7 @@ impl fmt::Display for Behavior {
 /// # Ok::<(), agentcore::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Rule {
     behavior: Behavior,
     tool: String,

@@ -36,6 +36,7 @@ use super::suggest::suggest;
 /// # Ok::<(), agentcore::Error>(())
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Permissions {
     rules: Vec<Rule>,
     places: Places,

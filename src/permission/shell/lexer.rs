@@ -13,8 +13,7 @@ impl Parser<'_> {
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
         let mut word = Word::default();
         let mut seen = false;
-        loop {
-            let Some(c) = self.peek() else { break };
+        while let Some(c) = self.peek() {
             match c {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
                 b'<' | b'>' => {

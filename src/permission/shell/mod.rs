@@ -22,6 +22,7 @@ mod lexer;
 mod options;
 mod parser;
 mod peel;
+mod programs;
 mod shells;
 mod simple;
 mod word;

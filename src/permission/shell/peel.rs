@@ -49,8 +49,7 @@ pub(super) fn skip_options(argv: &[Word], spec: &Wrapper) -> Inner {
             continue;
         }
         let mut takes_next = false;
-        let mut letters = prefix[1..].char_indices();
-        while let Some((offset, letter)) = letters.next() {
+        for (offset, letter) in prefix[1..].char_indices() {
             if spec.values.contains(letter) {
                 let rest = &prefix[1 + offset + letter.len_utf8()..];
                 takes_next = rest.is_empty() && word.literal().is_some();

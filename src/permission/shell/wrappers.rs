@@ -241,11 +241,7 @@ pub(super) fn runs_elsewhere(name: &str, words: impl Iterator<Item = String>) ->
     is_listed(ELSEWHERE, name, words)
 }
 
-fn is_listed(
-    list: &[(&str, &str)],
-    name: &str,
-    mut words: impl Iterator<Item = String>,
-) -> bool {
+fn is_listed(list: &[(&str, &str)], name: &str, mut words: impl Iterator<Item = String>) -> bool {
     let Some((_, subcommands)) = list.iter().find(|(known, _)| *known == name) else {
         return false;
     };
