@@ -162,7 +162,7 @@ fn body(shared: &Shared, reply: Reply, dialect: Dialect) -> Arc<[u8]> {
     *count += 1;
     let number = *count;
     let text = match reply {
-        Reply::Tools(turns) if number % (turns + 1) != 0 => {
+        Reply::Tools(turns) if !number.is_multiple_of(turns + 1) => {
             return response(&answers::calls(dialect, number));
         }
         Reply::Deltas(count) => answers::deltas(dialect, count),

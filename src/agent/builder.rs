@@ -47,6 +47,7 @@ pub struct AgentBuilder {
     prompter: Arc<dyn Prompter>,
     tools: Vec<Arc<dyn Tool>>,
     disabled_tools: BTreeSet<Arc<str>>,
+    allowed_tools: BTreeSet<Arc<str>>,
     sources: Vec<Arc<dyn ToolSource>>,
     hooks: Vec<Arc<dyn Hook>>,
     backend: Option<Arc<dyn Backend>>,
@@ -71,6 +72,7 @@ impl AgentBuilder {
             prompter: Arc::new(StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
+            allowed_tools: BTreeSet::new(),
             sources: Vec::new(),
             hooks: Vec::new(),
             backend: None,
@@ -119,11 +121,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds the tools of a registry; those it has disabled are refused when they are called.
+    /// Adds the tools of a registry: those it has disabled are refused when they are called, those
+    /// it has allowed need no question that only the mode asks.
     pub fn registry(mut self, registry: &ToolRegistry) -> Self {
         self.tools.extend(registry.tools());
         self.disabled_tools
             .extend(registry.disabled().map(Arc::from));
+        self.allowed_tools.extend(registry.allowed().map(Arc::from));
         self
     }
 
@@ -220,7 +224,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The longest a run may take.
+    /// How long a run may take: no model call begins after that.
     pub fn max_duration(mut self, duration: Duration) -> Self {
         self.limits.budget.duration = Some(duration);
         self
@@ -229,7 +233,7 @@ impl AgentBuilder {
     /// Allows a money budget with a model whose price is not known: such a model costs nothing
     /// in the budget's eyes.
     pub fn allow_unpriced(mut self) -> Self {
-        self.limits.allow_unpriced = true;
+        self.limits.budget.allow_unpriced = true;
         self
     }
 
@@ -301,6 +305,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Whether the model is warned, and then stopped, when the same call gives the same result
+    /// three and five times. On unless set.
+    pub fn loop_detection(mut self, enabled: bool) -> Self {
+        self.limits.loop_detection = enabled;
+        self
+    }
+
     /// How long a phase of a hook may take, not counting what it wraps. 60 seconds unless set;
     /// `None` is no limit.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
@@ -327,7 +338,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Where spans go.
+    /// Where the spans of hooks go; the loop itself records none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.trace = Some(Arc::new(recorder));
         self
@@ -360,6 +371,7 @@ impl AgentBuilder {
             prompter: self.prompter,
             tools: self.tools,
             disabled_tools: self.disabled_tools,
+            allowed_tools: self.allowed_tools,
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
             backend: self.backend,
@@ -395,7 +407,7 @@ impl AgentBuilder {
                 "max_budget_usd is {usd}; it must be a number of dollars from 0"
             )));
         }
-        if !self.limits.allow_unpriced && self.model.profile().prices.is_none() {
+        if !self.limits.budget.allow_unpriced && self.model.profile().prices.is_none() {
             return Err(config(format!(
                 "max_budget_usd is set but the price of {:?} is not known; give its profile \
                  prices, or accept that it counts as free with allow_unpriced()",

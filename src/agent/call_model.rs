@@ -5,16 +5,17 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use tokio::time::{Instant, sleep};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::message::{Message, Messages, TokenCounter};
 use crate::model::{Model, ModelRequest, ModelResponse};
-use crate::run::{Estimate, Reservation, RunContext};
+use crate::run::{Estimate, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
 use super::agent::Agent;
 use super::attempt::attempt;
+use super::booking::book;
 
 /// The centre of the model onion of an agent's runs.
 pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
@@ -57,6 +58,14 @@ async fn call_model(
 ) -> Result<ModelResponse> {
     let config = agent.config();
     let model = cx.model();
+    if model.profile().prices.is_none() && cx.budget().needs_prices() {
+        let text = format!(
+            "the run has a money budget, but the price of {:?} is not known; give its profile \
+             prices, or accept that it counts as free with allow_unpriced()",
+            model.id()
+        );
+        return Err(Error::new(ErrorKind::Config, text).attributed());
+    }
     let reservation = if cx.budget().is_limited() {
         let estimate = estimate(&*config.counter, &*model, &counted, &request);
         cx.budget().reserve(estimate).await?
@@ -66,20 +75,26 @@ async fn call_model(
     if let Some(cap) = reservation.max_output_tokens {
         request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
     }
-    let _permit = cx.permits().acquire().await;
     let mut retry = 0;
     loop {
+        // Given back while the call waits for its next try.
+        let permit = cx.permits().acquire().await;
         let started = Instant::now();
         let show = config.request.partial_messages;
         let attempt = attempt(&cx, &*model, &request, show).await;
+        drop(permit);
         lock(&cx.shared().stats).api_time += started.elapsed();
         let error = match attempt {
             Ok(response) => {
-                book(&cx, &*model, &response, &reservation);
+                book(&cx, &*model, response.usage);
                 return Ok(response);
             }
             Err(error) => error,
         };
+        // What the provider said before it failed is paid for all the same.
+        if let Some(partial) = cx.take_partial() {
+            book(&cx, &*model, partial.usage);
+        }
         retry += 1;
         let policy = &config.limits.retry;
         let Some(wait) = policy.wait(&error, retry) else {
@@ -117,24 +132,6 @@ fn estimate(
         max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
         prices: profile.prices,
     }
-}
-
-fn book(cx: &RunContext, model: &dyn Model, response: &ModelResponse, reservation: &Reservation) {
-    let profile = model.profile();
-    let cost = profile.prices.map(|prices| prices.cost(&response.usage));
-    reservation.settle(response.usage, cost);
-    let mut stats = lock(&cx.shared().stats);
-    stats.usage += response.usage;
-    let known = stats.by_model.contains_key(model.id());
-    let entry = stats.by_model.entry(model.id().into()).or_default();
-    entry.usage += response.usage;
-    entry.context_window = profile.context_window;
-    entry.max_output_tokens = u64::from(profile.max_output_tokens);
-    entry.cost_usd = match (known, entry.cost_usd, cost) {
-        (false, _, cost) => cost,
-        (true, Some(before), Some(cost)) => Some(before + cost),
-        _ => None,
-    };
 }
 
 /// The error in the words of the message stream.

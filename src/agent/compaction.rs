@@ -13,6 +13,7 @@ use crate::sdk::{Activity, CompactBoundary, CompactTrigger, Status, SystemKind};
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
+use super::booking::book;
 use super::drive::Driver;
 
 /// How many tokens the next request has: what the provider said about the last one, and an
@@ -115,7 +116,7 @@ impl Driver {
         usage: Usage,
         took: Duration,
     ) {
-        lock(&self.cx.shared().stats).usage += usage;
+        book(&self.cx, &*self.cx.model(), usage);
         let before = self.context.tokens();
         let counter = self.agent.config().counter.clone();
         let rest: u64 = messages

@@ -32,6 +32,8 @@ pub(super) struct Config {
     pub(super) prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) disabled_tools: BTreeSet<Arc<str>>,
+    /// Tools that need no question of the mode's.
+    pub(super) allowed_tools: BTreeSet<Arc<str>>,
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Hooks,
     pub(super) backend: Option<Arc<dyn Backend>>,
@@ -53,7 +55,6 @@ pub(super) struct Limits {
     /// 0 is no limit.
     pub(super) max_turns: u32,
     pub(super) budget: BudgetLimits,
-    pub(super) allow_unpriced: bool,
     pub(super) parallel_tools: usize,
     /// For a run and everything below it.
     pub(super) parallel_model_calls: usize,
@@ -64,6 +65,7 @@ pub(super) struct Limits {
     /// How long a parked question can be answered; `None` is for ever.
     pub(super) approval_expiry: Option<Duration>,
     pub(super) max_depth: u32,
+    pub(super) loop_detection: bool,
     pub(super) heartbeat: Duration,
     pub(super) output_retries: u32,
     pub(super) retry: RetryPolicy,
@@ -74,7 +76,6 @@ impl Default for Limits {
         Self {
             max_turns: 100,
             budget: BudgetLimits::default(),
-            allow_unpriced: false,
             parallel_tools: 8,
             parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
@@ -83,6 +84,7 @@ impl Default for Limits {
             unanswered: Unanswered::Deny,
             approval_expiry: None,
             max_depth: 2,
+            loop_detection: true,
             heartbeat: Duration::from_secs(5),
             output_retries: 2,
             retry: RetryPolicy::default(),

@@ -12,7 +12,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::state::PendingCall;
-use crate::tool::{Answer, GateDecision, GateRequest, Tool, parse_arguments};
+use crate::tool::{Answer, GateDecision, GateRequest, PermissionMode, Tool, parse_arguments};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -77,6 +77,16 @@ pub(super) async fn permit(
     if let Err(text) = parse_arguments(&call, tool.parameters()) {
         return Permit::Refuse(ToolResult::failed(&call, text));
     }
+    let mode = cx.permission_mode();
+    if mode == PermissionMode::Plan && !tool.side_effect().is_read_only() {
+        let why = "only read-only tools are allowed in plan mode";
+        return Permit::Refuse(deny(cx, &call, "mode", why));
+    }
+    let verdict = if config.allowed_tools.contains(&call.name) {
+        verdict.combine(Verdict::Allow)
+    } else {
+        verdict
+    };
     match &verdict {
         Verdict::Stop(reason) => {
             cx.stop(reason.clone());
@@ -171,6 +181,10 @@ async fn ask(
     call: ToolCall,
     question: String,
 ) -> Permit {
+    if request.mode == PermissionMode::DontAsk {
+        let why = format!("tool not explicitly allowed (dontAsk mode): {question}");
+        return Permit::Refuse(deny(cx, &call, "mode", &why));
+    }
     match cx.ask(&call, question.clone()).await {
         Answer::Allow => Permit::Run(call),
         Answer::AllowForSession => {

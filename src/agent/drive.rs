@@ -16,7 +16,7 @@ use crate::run::{
     RunOutput, Shared,
 };
 use crate::state::{AgentState, Lease, Record, SessionStore};
-use crate::tool::TaskScope;
+use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
@@ -162,6 +162,9 @@ impl Driver {
     async fn body(&mut self, start: Start) -> Result<ExitReason> {
         self.check_depth()?;
         self.output = lock(&start.options).output.clone();
+        if let Some(output) = &self.output {
+            check_name(&output.name).map_err(|error| error.context("output schema"))?;
+        }
         let shared = start.shared.clone();
         let decisions = start.decisions.clone();
         match shared.unless_stopped(self.open(start).boxed()).await {

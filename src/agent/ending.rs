@@ -17,12 +17,12 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::drive::Driver;
+use super::opening::STALE_COMPACTION;
 
 impl Driver {
     /// Ends the run: `after_agent`, save, the one result message.
     pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
         self.cx.open();
-        self.cx.shared().end_steering();
         let (exit, error) = match end {
             Ok(exit) => (exit, None),
             Err(error) => (ExitReason::Error, Some(error)),
@@ -30,6 +30,7 @@ impl Driver {
         if let Some(error) = &error {
             self.notes.push(error.to_string());
         }
+        self.take_leftovers().await;
         if self.looped
             && let Err(payload) = AssertUnwindSafe(self.wind_up()).catch_unwind().await
         {
@@ -46,6 +47,27 @@ impl Driver {
         match error {
             None => Ok(output),
             Some(error) => Err(error.attach(Arc::new(output))),
+        }
+    }
+
+    /// What was said to the model too late for this run is there for the next one.
+    async fn take_leftovers(&mut self) {
+        let shared = self.cx.shared();
+        shared.end_steering();
+        let left = std::mem::take(&mut lock(&shared.control).steering);
+        let open = self.cx.state(|state| !state.pending.is_empty());
+        if self.looped
+            && !open
+            && let Err(error) = self.say(left).await
+        {
+            self.cx
+                .warn(format!("what was said last was not stored: {error}"));
+        }
+        let tasks = self.cx.tasks().len();
+        if tasks > 0 {
+            self.cx.warn(format!(
+                "{tasks} background task(s) end with the run, unfinished"
+            ));
         }
     }
 
@@ -78,6 +100,7 @@ impl Driver {
 
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
         let config = self.agent.config();
+        let before = state.messages.clone();
         state.response = self.last.clone();
         state.usage = Some(self.cx.usage());
         state.output_messages = state.messages.as_slice()
@@ -96,6 +119,9 @@ impl Driver {
                 }
                 Err(error) => self.cx.warn(error.to_string()),
             }
+        }
+        if state.drop_stale_compaction(&before) {
+            self.cx.warn(STALE_COMPACTION);
         }
         state
     }
@@ -173,12 +199,18 @@ impl Driver {
         })
     }
 
-    /// Takes this run's input back out of the history: a refused request would be refused again.
+    /// Takes what this run said to the model back out of the history: a refused request would be
+    /// refused again. Results stay, for calls that were approved have run.
     pub(super) fn forget_input(&self) {
-        let first_new = self.first_new;
         self.cx.state(|state| {
-            let kept = state.messages.as_slice()[..first_new.min(state.messages.len())].iter();
-            state.messages = kept.cloned().collect::<Messages>();
+            let messages = state.messages.as_slice();
+            let said = messages[self.first_new.min(messages.len())..]
+                .iter()
+                .rev()
+                .take_while(|message| message.role().is_user_input())
+                .count();
+            let kept = &messages[..messages.len() - said];
+            state.messages = kept.iter().cloned().collect::<Messages>();
         });
     }
 }

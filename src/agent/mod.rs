@@ -19,6 +19,7 @@
 mod agent;
 mod answer;
 mod attempt;
+mod booking;
 mod builder;
 mod call_host;
 mod call_model;

@@ -17,6 +17,9 @@ const NOT_RUN: &str = "cancelled: the run ended before this call began; it did n
 /// The result of a call that had begun.
 const MAY_HAVE_RUN: &str =
     "interrupted: the run ended before this call's result was stored; it may have run";
+/// A summary stands for messages that are no longer there.
+pub(super) const STALE_COMPACTION: &str =
+    "a hook changed messages that a summary stood for; the summary is dropped";
 /// The result of a call nobody approved before the conversation went on.
 const NOT_APPROVED: &str =
     "not approved: the conversation went on without an answer; the call did not run";
@@ -147,6 +150,7 @@ impl Driver {
     async fn run_before_agent(&mut self, mut state: AgentState) -> Result<()> {
         let agent = self.agent.clone();
         let config = agent.config();
+        let loaded = state.messages.clone();
         for hook in &config.hooks.before_agent {
             let timeout = config.limits.hook_timeout;
             let given = state.clone();
@@ -169,6 +173,9 @@ impl Driver {
             self.cx.warn(format!(
                 "what before_agent left of the history was repaired: {repairs}"
             ));
+        }
+        if state.drop_stale_compaction(&loaded) {
+            self.cx.warn(STALE_COMPACTION);
         }
         for section in state.system_prompt.sections() {
             let (id, text) = (section.id.clone(), section.text.clone());

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::hook::{Core, Onion, Verdict, guard};
 use crate::message::{Part, ToolCall, ToolResult};
-use crate::run::RunContext;
+use crate::run::{RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
@@ -46,8 +46,8 @@ impl Calls<'_> {
             Ok(tool) => tool,
             Err(text) => return Some(Outcome::Done(ToolResult::failed(&call, text))),
         };
-        if let Err(text) = parse_arguments(&call, tool.parameters())
-            && !call.args.is_object()
+        if !call.args.is_object()
+            && let Err(text) = parse_arguments(&call, tool.parameters())
         {
             // Not even hooks get to see arguments that could not be parsed.
             return Some(Outcome::Done(ToolResult::failed(&call, text)));
@@ -185,7 +185,11 @@ fn centre(
             if call.args != permitted.args {
                 call = match permit(agent.config(), &cx, &tool, call, Verdict::Continue).await {
                     Permit::Run(call) => call,
-                    Permit::Refuse(result) | Permit::Interrupt(result) => return Ok(result),
+                    Permit::Refuse(result) => return Ok(result),
+                    Permit::Interrupt(result) => {
+                        cx.shared().request_stop(Stop::Interrupt);
+                        return Ok(result);
+                    }
                     Permit::Park(_) => {
                         let text = "the call was changed after it was permitted, and nobody \
                                     answered about the change";

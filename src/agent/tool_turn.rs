@@ -1,9 +1,10 @@
 //! The tool calls of one answer: side by side or alone, their results in the order of the calls.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use serde_json::{Map, Value};
 
 use crate::error::Result;
@@ -11,6 +12,7 @@ use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::ExitReason;
 use crate::sdk::{SdkMessage, UserEvent};
 use crate::tool::Concurrency;
+use crate::util::panic;
 
 use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
@@ -100,7 +102,12 @@ impl Driver {
                         started,
                         outcome,
                     } = slot;
-                    *outcome = calls.run(call.clone(), started).await;
+                    let running = AssertUnwindSafe(calls.run(call.clone(), started));
+                    *outcome = running.catch_unwind().await.unwrap_or_else(|payload| {
+                        let text = panic::message(&*payload);
+                        let text = format!("the call of tool {:?} panicked: {text}", call.name);
+                        Some(Outcome::Done(ToolResult::failed(call, text)))
+                    });
                 })
                 .await;
         }
@@ -116,6 +123,9 @@ impl Driver {
     /// Counts equal calls with equal results; the model is told, then the run ends.
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
+        if !self.agent.config().limits.loop_detection {
+            return exit;
+        }
         for (call, result) in results {
             match self.repeats.note(self.cx.turn(), call, result) {
                 Repeated::No => {}

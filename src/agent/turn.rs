@@ -14,6 +14,7 @@ use crate::util::sync::lock;
 
 use super::answer;
 use super::attempt::{empty_response, is_empty};
+use super::booking::book;
 use super::drive::Driver;
 use super::ending::exit_of;
 use super::tidy;
@@ -81,7 +82,7 @@ impl Driver {
     }
 
     /// Says something to the model as the user, and shows it.
-    async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
+    pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
             if !tidy::is_said_to_model(&message) {
                 let role = message.role();
@@ -162,7 +163,7 @@ impl Driver {
         if !config.request.wrap_up || max_turns == 0 {
             return;
         }
-        let left = max_turns + 1 - self.cx.turn();
+        let left = (max_turns - self.cx.turn()).saturating_add(1);
         if left <= 2 {
             let text = format!(
                 "Turns left, this one included: {left}. Wrap up: finish what matters most and \
@@ -206,6 +207,7 @@ impl Driver {
         let paused = reason == Some(StopReason::PauseTurn);
         if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
             if out_of_room {
+                self.last = Some(response);
                 return Ok(Next::End(ExitReason::MaxTokens));
             }
             if reason == Some(StopReason::StopSequence) {
@@ -321,7 +323,7 @@ impl Driver {
         let Some(mut partial) = self.cx.take_partial() else {
             return exit;
         };
-        lock(&self.cx.shared().stats).usage += partial.usage;
+        book(&self.cx, &*self.cx.model(), partial.usage);
         partial
             .content
             .parts_mut()
@@ -377,6 +379,10 @@ impl Driver {
         }
         if !self.cx.shared().close_steering() {
             return Ok(Next::GoOn);
+        }
+        if let Some(reason) = self.cx.stop_reason() {
+            self.notes.push(reason);
+            return Ok(Next::End(ExitReason::HookStopped));
         }
         Ok(Next::End(match &response.stop_reason {
             Some(StopReason::StopSequence) => ExitReason::StopSequence,

@@ -20,8 +20,10 @@ pub struct BudgetLimits {
     pub usd: Option<f64>,
     /// The most tokens it may use, prompts and answers together.
     pub tokens: Option<u64>,
-    /// The longest it may take.
+    /// No model call begins after it has taken this long.
     pub duration: Option<Duration>,
+    /// Whether a model whose price is not known counts as free instead of being refused.
+    pub allow_unpriced: bool,
 }
 
 /// A run's budget. A child run's is carved from its parent's: what the child spends, the parent
@@ -60,9 +62,21 @@ impl Estimate {
     fn usd(&self, output: u64) -> f64 {
         // Input is counted at the dearer of fresh and cache-written tokens.
         self.prices.map_or(0.0, |prices| {
-            let input = prices.input.max(prices.cache_write);
-            (self.input_tokens as f64 * input + output as f64 * prices.output) / 1e6
+            let (input, output_price) = self.dearest(&prices);
+            (self.input_tokens as f64 * input + output as f64 * output_price) / 1e6
         })
+    }
+
+    /// What a token of input and of output costs at most, long prompts included.
+    fn dearest(&self, prices: &Prices) -> (f64, f64) {
+        let (input, output) = (prices.input.max(prices.cache_write), prices.output);
+        match &prices.long {
+            Some(long) => (
+                input.max(long.input).max(long.cache_write),
+                output.max(long.output),
+            ),
+            None => (input, output),
+        }
     }
 
     fn tokens(&self, output: u64) -> u64 {
@@ -206,7 +220,14 @@ impl Budget {
             .any(|node| node.limits.usd.is_some() || node.limits.tokens.is_some())
     }
 
-    fn spend(&self, usage: Usage, cost: Option<f64>) {
+    /// Whether money counts here or in any budget above, so that prices must be known.
+    pub(crate) fn needs_prices(&self) -> bool {
+        self.chain()
+            .any(|node| node.limits.usd.is_some() && !node.limits.allow_unpriced)
+    }
+
+    /// Books what was used.
+    pub(crate) fn spend(&self, usage: Usage, cost: Option<f64>) {
         for node in self.chain() {
             let mut amounts = lock(&node.amounts);
             amounts.usd += cost.unwrap_or_default();
@@ -233,8 +254,9 @@ impl Amounts {
             if left <= 0.0 {
                 return 0;
             }
-            if prices.output > 0.0 {
-                output = output.min((left / prices.output * 1e6) as u64);
+            let (_, price) = estimate.dearest(&prices);
+            if price > 0.0 {
+                output = output.min((left / price * 1e6) as u64);
             }
         }
         output
@@ -258,13 +280,6 @@ pub(crate) struct Reservation {
     tokens: u64,
     /// How long the answer may be, when less than was asked for fits.
     pub(crate) max_output_tokens: Option<u32>,
-}
-
-impl Reservation {
-    /// Books what was really used. What was set aside is free again when `self` is dropped.
-    pub(crate) fn settle(&self, usage: Usage, cost: Option<f64>) {
-        self.budget.spend(usage, cost);
-    }
 }
 
 impl Drop for Reservation {

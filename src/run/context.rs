@@ -23,6 +23,7 @@ use crate::util::sync::lock;
 use crate::util::{Cancellation, Values};
 
 use super::budget::Budget;
+use super::responder::Waiting;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
@@ -314,6 +315,7 @@ impl RunContext {
     pub(crate) fn reset_attempts(&self) {
         self.0.attempts.store(0, Ordering::Relaxed);
         *lock(&self.0.shown) = None;
+        *lock(&self.0.partial) = None;
     }
 
     /// The first message of the attempt of this turn that the reader saw last.
@@ -420,6 +422,10 @@ impl RunContext {
         // The desk is not kept: only responders may keep it open.
         let desk = lock(&self.shared().desk).upgrade();
         let receiver = desk.map(|desk| desk.open(request.id.clone()));
+        let _waiting = Waiting {
+            desk: lock(&self.shared().desk).clone(),
+            id: request.id.clone(),
+        };
         match (receiver, &self.0.parts.ask_parent) {
             (Some(receiver), _) => {
                 self.shared()

@@ -21,8 +21,8 @@ mod stats;
 mod system;
 mod typed;
 
+pub(crate) use budget::Estimate;
 pub use budget::{Budget, BudgetLimits};
-pub(crate) use budget::{Estimate, Reservation};
 pub(crate) use context::{AskParent, ContextParts, MAX_DEPTH};
 pub use context::{ParentCall, RunContext};
 pub use exit::ExitReason;

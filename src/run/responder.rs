@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
 
@@ -21,6 +21,25 @@ impl Desk {
         let (sender, receiver) = oneshot::channel();
         lock(&self.0).insert(id, sender);
         receiver
+    }
+
+    /// Forgets a question nobody waits for any more.
+    pub(crate) fn close(&self, id: &str) {
+        lock(&self.0).remove(id);
+    }
+}
+
+/// Closes a question when its asker stops waiting, whatever the reason.
+pub(crate) struct Waiting {
+    pub(crate) desk: Weak<Desk>,
+    pub(crate) id: Arc<str>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(desk) = self.desk.upgrade() {
+            desk.close(&self.id);
+        }
     }
 }
 

@@ -134,11 +134,14 @@ impl Run {
     ///
     /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
+        let panicked = self.future.is_none();
         self.output.take().unwrap_or_else(|| {
-            Err(Error::new(
-                ErrorKind::Cancelled,
-                "the run has not ended: poll it until it yields `None`, or await it",
-            ))
+            let text = if panicked {
+                "the run panicked while it was polled and has no output"
+            } else {
+                "the run has not ended: poll it until it yields `None`, or await it"
+            };
+            Err(Error::new(ErrorKind::Cancelled, text))
         })
     }
 
@@ -161,9 +164,7 @@ impl Run {
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
         };
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
-        lock(&self.shared.control)
-            .steering
-            .push(Message::human(said));
+        self.shared.steer(Message::human(said));
         let kind = SystemKind::TaskNotification(Box::new(TaskNotification::new(id, status, text)));
         let event = SystemEvent::new(self.shared.envelope(), kind);
         self.shared.push(SdkMessage::System(event));
@@ -179,8 +180,8 @@ impl Stream for Run {
         }
         // Taken out first: should the loop panic, the next poll ends the stream instead of
         // resuming a future that has already panicked.
+        self.poll_tasks(cx);
         if let Some(mut future) = self.future.take() {
-            self.poll_tasks(cx);
             match future.as_mut().poll(cx) {
                 Poll::Ready(output) => {
                     self.tasks.close();

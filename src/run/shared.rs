@@ -86,6 +86,8 @@ struct Queue {
     messages: VecDeque<SdkMessage>,
     /// Set until `init` has been put in front: what is emitted before waits behind it.
     held: bool,
+    /// Set once the run is over: nothing comes after its result.
+    closed: bool,
     /// Messages are numbered as they are queued, so that the numbers are the reader's order.
     next_seq: u64,
     reader: Option<Waker>,
@@ -145,6 +147,9 @@ impl Shared {
     pub(crate) fn push(&self, mut message: SdkMessage) {
         let reader = {
             let mut queue = lock(&self.queue);
+            if queue.closed {
+                return;
+            }
             message.envelope_mut().seq = queue.next_seq;
             queue.next_seq += 1;
             queue.messages.push_back(message);
@@ -260,6 +265,7 @@ impl Shared {
 
     /// Also called when a run is dropped before its end.
     pub(crate) fn mark_ended(&self) {
+        lock(&self.queue).closed = true;
         self.end_steering();
         self.ended.store(true, Ordering::Release);
         self.end_notify.notify_waiters();

@@ -99,6 +99,20 @@ impl AgentState {
         self.values.adopt(&given.values, &live.values);
     }
 
+    /// Drops the compaction when the messages it stands for are no longer those of `before`; true
+    /// when it had to go.
+    pub(crate) fn drop_stale_compaction(&mut self, before: &Messages) -> bool {
+        let covered = self
+            .compaction
+            .as_ref()
+            .map_or(0, |made| made.through_message);
+        let is_stale = self.messages.shared_prefix(before) < covered.min(before.len());
+        if is_stale {
+            self.compaction = None;
+        }
+        is_stale
+    }
+
     pub(crate) fn view(&mut self) -> StateView<'_> {
         StateView::new(
             &self.messages,

@@ -77,7 +77,7 @@ pub use http_tool::HttpTool;
 pub use map::ToolMap;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;
-pub(crate) use registry::check_tool;
+pub(crate) use registry::{check_name, check_tool};
 pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub use source::ToolSource;

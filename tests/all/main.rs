@@ -24,6 +24,7 @@ mod loop_streams;
 mod messages_json;
 mod messages_repair;
 mod messages_validate;
+mod modes_and_limits;
 #[cfg(feature = "http")]
 mod ollama;
 #[cfg(feature = "http")]

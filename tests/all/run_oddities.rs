@@ -272,3 +272,22 @@ async fn an_approved_call_that_ran_is_never_said_not_to_have_run() {
     assert_eq!(results[0], "done");
     assert!(results[1].contains("may have run"), "{results:?}");
 }
+
+#[tokio::test]
+async fn a_refusal_does_not_take_back_what_an_approved_call_did() {
+    let ask = hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("may it?")) });
+    let model = ScriptedModel::new()
+        .call("look", json!({}))
+        .step(Step::text("I will not.").stop(StopReason::Refusal));
+    let agent = AgentBuilder::new(model)
+        .tool(returning("seen".into()))
+        .hook(ask)
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    let parked = agent.session("s").run("Go").await.unwrap();
+    let allowed: Vec<_> = parked.state.pending.iter().map(Decision::allow).collect();
+    let resumed = agent.session("s").resume(allowed).await.unwrap();
+    assert_eq!(resumed.end, ExitReason::Refused);
+    assert_eq!(resumed.messages.last_content(), "seen");
+}

@@ -111,8 +111,10 @@ impl Endpoint {
 
     /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.
     pub(crate) fn secret_header(mut self, name: &str, prefix: &str, secret: &Secret) -> Self {
-        self.secrets = self.secrets.with(secret.clone());
-        let value = format!("{prefix}{}", secret.expose().trim());
+        // A key read from a file ends in a line break, which is no part of what is sent and echoed.
+        let secret = Secret::from(secret.expose().trim());
+        let value = format!("{prefix}{}", secret.expose());
+        self.secrets = self.secrets.with(secret);
         self.put(name, &value, true)
     }
 

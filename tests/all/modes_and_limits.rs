@@ -1,0 +1,175 @@
+//! Permission modes without a gate, and what bounds a run besides turns.
+
+use agentcore::model::{ModelProfile, Prices};
+use agentcore::sdk::{Level, SystemKind};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::tool::{GateDecision, GateRequest, SideEffect};
+use agentcore::{
+    ErrorKind, ExitReason, FuncTool, PermissionMode, RunContext, ToolRegistry, Usage, hook,
+};
+use futures::StreamExt;
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+
+use crate::kit::{Gate, Log, agent, any_object, echo, logged, texts};
+
+fn looking() -> FuncTool {
+    FuncTool::new("look", "Looks", any_object(), |_, _| async { "seen" })
+        .side_effect(SideEffect::ReadOnly)
+}
+
+#[tokio::test]
+async fn plan_mode_holds_without_a_gate() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .calls([("act", json!({})), ("look", json!({}))])
+        .say("planned");
+    let agent = agent(model)
+        .tools([logged("act", &log), looking()])
+        .permission_mode(PermissionMode::Plan)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(log.take(), Vec::<String>::new());
+    let said = texts(&output.messages);
+    assert!(said[0].contains("plan mode"), "{said:?}");
+    assert_eq!(said[1], "seen");
+    assert_eq!(output.permission_denials.len(), 1);
+}
+
+#[tokio::test]
+async fn what_would_be_asked_is_denied_in_dont_ask() {
+    let agent = agent(
+        ScriptedModel::new()
+            .call("echo", json!({"text": "x"}))
+            .say("ok"),
+    )
+    .tool(echo())
+    .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+    .permission_mode(PermissionMode::DontAsk)
+    .build()
+    .unwrap();
+    let run = agent.run("Go");
+    let _responder = run.responder();
+    let said = texts(&run.await.unwrap().messages);
+    assert!(said[0].contains("dontAsk mode"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_tool_the_registry_allows_needs_no_question_of_the_mode() {
+    let mut registry = ToolRegistry::new();
+    registry.register(echo()).unwrap();
+    registry.allow("echo");
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("ok");
+    let agent = agent(model)
+        .registry(&registry)
+        .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+        .build()
+        .unwrap();
+    assert_eq!(texts(&agent.run("Go").await.unwrap().messages), ["x"]);
+}
+
+#[tokio::test]
+async fn a_model_without_a_price_cannot_be_switched_to_under_a_money_budget() {
+    let priced = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
+    let first = ScriptedModel::new().with_profile(priced);
+    let agent = agent(first)
+        .tool(echo())
+        .max_budget_usd(1.0)
+        .build()
+        .unwrap();
+    let run = agent.run("Go");
+    run.handle()
+        .set_model(FunctionModel::text(|_| "free?".into()));
+    let error = run.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("price"), "{error}");
+}
+
+#[tokio::test]
+async fn an_interrupted_answer_is_paid_for() {
+    let profile = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
+    let events = vec![
+        Ok(agentcore::ModelEvent::Text("half".into())),
+        Ok(agentcore::ModelEvent::Usage(Usage::new(1_000_000, 0))),
+    ];
+    let model = FunctionModel::stream(move |_request| {
+        let head = futures::stream::iter(events.clone_events());
+        async move { Ok(head.chain(futures::stream::pending()).boxed()) }
+    })
+    .with_profile(profile);
+    let agent = agent(model).build().unwrap();
+    let mut run = agent.run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(output.cost, Some(1.0));
+}
+
+/// Errors are not `Clone`; these events hold none.
+trait CloneEvents {
+    fn clone_events(&self) -> Vec<agentcore::Result<agentcore::ModelEvent>>;
+}
+
+impl CloneEvents for Vec<agentcore::Result<agentcore::ModelEvent>> {
+    fn clone_events(&self) -> Vec<agentcore::Result<agentcore::ModelEvent>> {
+        self.iter().flatten().cloned().map(Ok).collect()
+    }
+}
+
+#[tokio::test]
+async fn nothing_comes_after_the_result() {
+    let kept = Arc::new(Mutex::new(None::<RunContext>));
+    let keep = hook::before_agent_with("keep", kept.clone(), |kept, cx, state| async move {
+        *kept.lock().unwrap() = Some(cx);
+        Ok(state)
+    });
+    let agent = agent(ScriptedModel::new().say("done"))
+        .hook(keep)
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let mut last = None;
+    while let Some(message) = run.next().await {
+        last = Some(message);
+    }
+    assert!(last.unwrap().is_result());
+    let cx = kept.lock().unwrap().take().unwrap();
+    cx.emit(SystemKind::Informational {
+        content: "late".into(),
+        level: Level::Info,
+        tool_use_id: None,
+    });
+    assert_eq!(run.next().await, None);
+}
+
+#[tokio::test]
+async fn repeating_may_be_allowed() {
+    let mut model = ScriptedModel::new();
+    for _ in 0..7 {
+        model = model.call("look", json!({}));
+    }
+    let agent = agent(model.say("done"))
+        .tool(looking())
+        .loop_detection(false)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::EndTurn);
+    assert!(texts(&output.messages).iter().all(|text| text == "seen"));
+}
+
+#[tokio::test]
+async fn a_schema_needs_a_name_that_providers_take() {
+    let agent = agent(ScriptedModel::new()).build().unwrap();
+    let error = agent
+        .run("Go")
+        .output_schema("not a name", json!({"type": "object"}))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("output schema"), "{error}");
+    assert_eq!(error.partial().unwrap().turns, 0);
+}
