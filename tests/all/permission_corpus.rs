@@ -26,9 +26,7 @@ fn unescape(text: &str) -> String {
 }
 
 fn permissions(rules: &str) -> Permissions {
-    let mut permissions = Permissions::new()
-        .home("/home/me")
-        .workspace("/home/me/project");
+    let mut permissions = Permissions::new().home("/h/me").workspace("/h/me/project");
     for item in rules
         .split(";;")
         .map(str::trim)

@@ -25,7 +25,7 @@ fn decide(permissions: &Permissions, tool: &dyn Tool, args: Value) -> Verdict {
 }
 
 fn base() -> Permissions {
-    Permissions::new().home("/home/me").workspace("/work/p")
+    Permissions::new().home("/h/me").workspace("/work/p")
 }
 
 #[test]

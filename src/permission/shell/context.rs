@@ -102,7 +102,7 @@ impl Context {
         }
         match value.and_then(Word::literal) {
             Some(text) => {
-                if !is_harmless(name) && !is_local(name) {
+                if is_run(name) {
                     self.run_later(name, text.clone());
                 }
                 if text.parse::<i64>().is_err() && !text.is_empty() {
@@ -189,6 +189,29 @@ fn is_harmless(name: &str) -> bool {
             | "LC_TELEPHONE"
             | "LC_TIME"
     )
+}
+
+/// Variables whose value programs run.
+fn is_run(name: &str) -> bool {
+    const PARTS: [&str; 16] = [
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "COMMAND",
+        "CMD",
+        "SHELL",
+        "ASKPASS",
+        "BROWSER",
+        "DIFF",
+        "GIT_SSH",
+        "RSH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "WRAPPER",
+        "RUNNER",
+        "BASH_ENV",
+    ];
+    PARTS.iter().any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
 }
 
 /// Lower-case names that nobody but the script itself uses.

@@ -181,7 +181,13 @@ fn found(
         _ => {
             cx.note(Reason::Option(name.to_owned(), option.to_owned()));
             if let (Some(value), "x") = (value, kind) {
-                let value = value.without_prefix("exec=").unwrap_or(value);
+                // `exec=program`, `ProxyCommand=program`.
+                let prefix = value.literal_prefix();
+                let setting = prefix.split(' ').next().unwrap_or_default();
+                let value = match setting.split_once('=') {
+                    Some((key, _)) => value.without_prefix(&format!("{key}=")).unwrap_or(value),
+                    None => value,
+                };
                 super::shells::run_word(cx, command, &format!("{name} {option}"), &value);
             }
         }

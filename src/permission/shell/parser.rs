@@ -269,10 +269,12 @@ impl<'a> Parser<'a> {
                     return self.cx.stop("a function without a name");
                 };
                 self.blanks()?;
+                let start = self.pos;
                 if self.take("(")? {
                     self.blanks()?;
                     if !self.take(")")? {
-                        return self.cx.stop("a function's parameters");
+                        // The body is a subshell.
+                        self.pos = start;
                     }
                 }
                 self.function(name)?;

@@ -113,7 +113,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         "BMTf",
         true,
     ),
-    program("ssh scp sftp", "h-o h-F x-S x-D", "cilPlJ", false),
+    program("ssh scp sftp", "x-o h-F x-S x-D", "cilPlJ", false),
     program("ssh-keygen ssh-add", "h-D h-w h-P", "", false),
     program(
         "curl",
