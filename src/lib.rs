@@ -86,6 +86,7 @@ mod error;
 pub mod hook;
 pub mod message;
 pub mod model;
+pub mod permission;
 #[cfg(feature = "http")]
 pub mod providers;
 pub mod run;

@@ -35,8 +35,13 @@ mod ollama;
 mod openai;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;
+#[cfg(unix)]
+mod permission_bash_diff;
+mod permission_corpus;
 mod permission_gate;
 mod permission_park;
+mod permission_rules;
+mod permission_shell;
 mod pretty;
 mod prices;
 #[cfg(feature = "http")]

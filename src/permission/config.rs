@@ -1,0 +1,71 @@
+//! Rules in a configuration file.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tool::PermissionMode;
+
+use super::rule::{Behavior, Rule};
+
+/// The block `{"allow":[..],"deny":[..],"ask":[..],"mode":".."}` of a configuration file.
+///
+/// ```
+/// use agentcore::permission::{PermissionConfig, Permissions};
+///
+/// let config = PermissionConfig::from_json(r#"{"allow":["Bash(git:*)"],"deny":["Bash(git push:*)"]}"#)?;
+/// let permissions = Permissions::new().config(&config, "project settings")?;
+/// assert_eq!(permissions.rules().count(), 2);
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PermissionConfig {
+    /// Rules to allow, without their behaviour.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Rules to deny.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Rules to ask about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<String>,
+    /// The mode, if it is not the agent's.
+    #[serde(alias = "defaultMode", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
+}
+
+impl PermissionConfig {
+    /// Reads the block from JSON.
+    ///
+    /// # Errors
+    ///
+    /// A [`Config`](ErrorKind::Config) error for anything but the block.
+    pub fn from_json(json: &str) -> Result<Self> {
+        serde_json::from_str(json)
+            .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))
+    }
+
+    /// The rules, each with `source`.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that could never match.
+    pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
+        let source: Arc<str> = source.into();
+        let lists = [
+            (Behavior::Deny, &self.deny),
+            (Behavior::Ask, &self.ask),
+            (Behavior::Allow, &self.allow),
+        ];
+        let mut rules = Vec::new();
+        for (behavior, texts) in lists {
+            for text in texts {
+                rules.push(Rule::new(behavior, text)?.with_source(source.clone()));
+            }
+        }
+        Ok(rules)
+    }
+}

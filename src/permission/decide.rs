@@ -1,0 +1,317 @@
+//! The order in which rules, grants and modes decide.
+
+use crate::tool::PermissionMode;
+
+use super::explanation::{Explanation, Verdict};
+use super::facts::{Facts, Touch};
+use super::glob::Match;
+use super::matching;
+use super::paths::{PathOf, Places};
+use super::protected::{is_protected, path_words};
+use super::rule::{Behavior, Kind, Rule};
+use super::shell::{Analysis, Weight, Word};
+
+/// What decisions stand on.
+pub(super) struct Policy<'a> {
+    pub(super) rules: &'a [Rule],
+    pub(super) places: &'a Places,
+    pub(super) own: &'a [String],
+    pub(super) mode: PermissionMode,
+}
+
+impl Policy<'_> {
+    fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
+        self.rules
+            .iter()
+            .filter(move |rule| rule.behavior() == behavior)
+    }
+
+    /// Decides about a call. `granted` says whether this session allows it already.
+    pub(super) fn decide(&self, facts: &Facts<'_>, granted: bool) -> Explanation {
+        let mut unsure = None;
+        for rule in self.of(Behavior::Deny) {
+            match matching::catches(rule, facts, self.places) {
+                Match::Yes => return denied(rule),
+                Match::Maybe => unsure = unsure.or(Some(rule)),
+                Match::No => {}
+            }
+        }
+        let in_plan = self.mode == PermissionMode::Plan;
+        if in_plan && !facts.read_only {
+            return Explanation::new(
+                Verdict::Deny,
+                "only read-only tools are allowed in plan mode",
+            );
+        }
+        if granted {
+            return Explanation::new(Verdict::Allow, "allowed for this session");
+        }
+        let asked = self.asks(facts, unsure).map(|asked| match self.mode {
+            PermissionMode::DontAsk => refused_instead(asked),
+            _ => asked,
+        });
+        if let Some(asked) = asked {
+            return asked;
+        }
+        let gap = match self.allows(facts) {
+            Ok(allowed) => return allowed,
+            Err(gap) => gap,
+        };
+        self.by_mode(facts, gap.as_deref())
+    }
+
+    /// What has to be answered whatever allow rules say.
+    fn asks<'s>(&'s self, facts: &Facts<'_>, mut unsure: Option<&'s Rule>) -> Option<Explanation> {
+        for rule in self.of(Behavior::Ask) {
+            match matching::catches(rule, facts, self.places) {
+                Match::Yes => {
+                    let why = match rule.message() {
+                        Some(message) => message.to_owned(),
+                        None => format!("rule {rule} asks"),
+                    };
+                    return Some(Explanation::new(Verdict::Ask, why).with_rule(rule));
+                }
+                Match::Maybe => unsure = unsure.or(Some(rule)),
+                Match::No => {}
+            }
+        }
+        if let Some(rule) = unsure {
+            let why = format!("it may be what rule {rule} is about");
+            return Some(Explanation::new(Verdict::Ask, why).with_rule(rule));
+        }
+        let restricted = self
+            .rules
+            .iter()
+            .find(|rule| rule.behavior() != Behavior::Allow && restricts_commands(rule));
+        for (_, analysis) in facts.commands() {
+            let weight = match restricted {
+                Some(_) => Weight::Script,
+                None => Weight::Refused,
+            };
+            if let Some(reason) = analysis.reason(Weight::Refused) {
+                return Some(Explanation::new(Verdict::Ask, reason.to_string()).strictly());
+            }
+            if let Some(rule) = restricted
+                && !self.names_scripts(facts, analysis)
+                && let Some(reason) = analysis.reason(weight)
+            {
+                let why = format!("{reason}, so it may hide what rule {rule} is about");
+                return Some(Explanation::new(Verdict::Ask, why).with_rule(rule));
+            }
+        }
+        self.protected(facts).map(|path| {
+            let why = format!("{path} decides what runs later");
+            Explanation::new(Verdict::Ask, why).strictly()
+        })
+    }
+
+    /// Whether nothing but scripts is unknown, and rules that name each command allow them.
+    fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
+        analysis.weight() == Some(Weight::Script)
+            && analysis
+                .commands
+                .iter()
+                .filter(|c| !c.guessed)
+                .all(|command| {
+                    self.of(Behavior::Allow).any(|rule| {
+                        !matching::allows_commands(rule, facts)
+                            && matching::allows_command(rule, facts, command)
+                    })
+                })
+    }
+
+    fn protected(&self, facts: &Facts<'_>) -> Option<String> {
+        let guarded = |path: PathOf| is_protected(path, self.places, self.own);
+        for touch in &facts.touches {
+            match touch {
+                Touch::Write(path) => {
+                    if guarded(PathOf::of_text(path, self.places)) {
+                        return Some(path.clone());
+                    }
+                }
+                Touch::Command(_, analysis) => {
+                    let at = |word: &Word| {
+                        let words = analysis.readings(word);
+                        words
+                            .into_iter()
+                            .map(|word| PathOf::of_word(&word, self.places, &analysis.directories))
+                            .collect::<Vec<_>>()
+                    };
+                    let written = analysis
+                        .writes
+                        .iter()
+                        .find(|word| at(word).into_iter().any(guarded));
+                    if let Some(word) = written {
+                        return Some(word.to_string());
+                    }
+                    let named = path_words(analysis)
+                        .filter(|(_, only_reads, _)| !only_reads)
+                        .find(|(word, ..)| {
+                            at(word).into_iter().filter(PathOf::is_known).any(guarded)
+                        });
+                    if let Some((word, ..)) = named {
+                        return Some(word.to_string());
+                    }
+                }
+                Touch::Read(_) | Touch::Url(_) => {}
+            }
+        }
+        None
+    }
+
+    /// The rule that covers everything the call does, or what is left uncovered.
+    fn allows(&self, facts: &Facts<'_>) -> Result<Explanation, Option<String>> {
+        let allowed = |rule: &Rule| {
+            let mut found = Explanation::new(Verdict::Allow, format!("allowed by rule {rule}"));
+            found = found.with_rule(rule);
+            found
+        };
+        for rule in self.of(Behavior::Allow) {
+            if matching::allows_all(rule, facts) || matching::allows_argument(rule, facts) {
+                return Ok(allowed(rule));
+            }
+        }
+        let mut last = None;
+        for touch in &facts.touches {
+            let rule = match touch {
+                Touch::Command(_, analysis) => self.allows_command(facts, analysis)?,
+                touch => self
+                    .of(Behavior::Allow)
+                    .find(|rule| matching::allows(rule, facts, touch, self.places))
+                    .ok_or(None)?,
+            };
+            last = Some(rule);
+        }
+        last.map(allowed).ok_or(None)
+    }
+
+    fn allows_command(
+        &self,
+        facts: &Facts<'_>,
+        analysis: &Analysis,
+    ) -> Result<&Rule, Option<String>> {
+        if let Some(rule) = self
+            .of(Behavior::Allow)
+            .find(|rule| matching::allows_commands(rule, facts))
+        {
+            return Ok(rule);
+        }
+        let mut last = None;
+        for command in analysis.commands.iter().filter(|c| !c.guessed) {
+            let harmless = command.argv.is_empty()
+                && !command.assignments.is_empty()
+                && analysis.opaque.is_empty()
+                && command
+                    .assignments
+                    .iter()
+                    .all(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
+            if harmless {
+                continue;
+            }
+            let rule = self
+                .of(Behavior::Allow)
+                .find(|rule| {
+                    !command.argv.is_empty() && matching::allows_command(rule, facts, command)
+                })
+                .filter(|_| {
+                    command
+                        .program()
+                        .is_none_or(|name| !analysis.functions.contains(&name))
+                });
+            match rule {
+                Some(rule) => last = Some(rule),
+                None => return Err(Some(format!("no rule allows `{command}`"))),
+            }
+        }
+        let blocking = analysis
+            .opaque
+            .iter()
+            .find(|reason| reason.weight() != Weight::Script);
+        if let Some(reason) = blocking {
+            return Err(Some(reason.to_string()));
+        }
+        for word in &analysis.writes {
+            let path = PathOf::of_word(word, self.places, &analysis.directories);
+            let free = word.literal().is_some_and(|text| {
+                matches!(
+                    text.as_str(),
+                    "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
+                )
+            });
+            let edits = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places);
+            let covered = free
+                || edits
+                || (path.is_known()
+                    && !word.is_glob()
+                    && self
+                        .of(Behavior::Allow)
+                        .any(|rule| matching::allows_redirection(rule, &path, self.places)));
+            if !covered {
+                return Err(Some(format!("no rule allows writing {word}")));
+            }
+        }
+        last.ok_or(None)
+    }
+
+    fn by_mode(&self, facts: &Facts<'_>, gap: Option<&str>) -> Explanation {
+        let needs = || match gap {
+            Some(gap) => gap.to_owned(),
+            None => format!("no rule allows {}", facts.tool),
+        };
+        match self.mode {
+            PermissionMode::BypassPermissions => {
+                Explanation::new(Verdict::Allow, "permissions are bypassed")
+            }
+            _ if facts.read_only && facts.commands().next().is_none() => {
+                Explanation::new(Verdict::Allow, "it only reads")
+            }
+            PermissionMode::AcceptEdits if self.is_edit(facts) => {
+                Explanation::new(Verdict::Allow, "edits in the workspace are accepted")
+            }
+            PermissionMode::DontAsk => refused_instead(Explanation::new(Verdict::Ask, needs())),
+            _ => Explanation::new(Verdict::Ask, needs()),
+        }
+    }
+
+    fn is_edit(&self, facts: &Facts<'_>) -> bool {
+        if facts.touches.is_empty() {
+            let name = facts.tool.to_ascii_lowercase();
+            return ["edit", "write", "create", "mkdir", "touch"]
+                .iter()
+                .any(|word| name.contains(word));
+        }
+        facts.touches.iter().all(|touch| match touch {
+            Touch::Write(path) | Touch::Read(path) => {
+                PathOf::of_text(path, self.places).is_inside(self.places)
+            }
+            Touch::Command(..) | Touch::Url(_) => false,
+        })
+    }
+}
+
+/// Whether hiding a command could get round the rule.
+fn restricts_commands(rule: &Rule) -> bool {
+    match rule.kind {
+        Kind::Command(_) => true,
+        Kind::Path(_) => {
+            rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
+        }
+        _ => false,
+    }
+}
+
+fn denied(rule: &Rule) -> Explanation {
+    let why = match rule.message() {
+        Some(message) => message.to_owned(),
+        None => format!("denied by rule {rule}"),
+    };
+    Explanation::new(Verdict::Deny, why).with_rule(rule)
+}
+
+fn refused_instead(asked: Explanation) -> Explanation {
+    Explanation {
+        decision: Verdict::Deny,
+        why: format!("tool not explicitly allowed (dontAsk mode): {}", asked.why),
+        ..asked
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a call may run or not.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::rule::Rule;
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// Somebody has to answer first.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// A decision and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// What was decided.
+    pub decision: Verdict,
+    /// The rule that decided, if one did.
+    pub rule: Option<Rule>,
+    /// Where that rule comes from, if it says so.
+    pub source: Option<String>,
+    /// Whether a rule or a protection decided, so that a hook's allow is not enough.
+    pub by_rule: bool,
+    /// The reason, for people and for the model.
+    pub why: String,
+}
+
+impl Explanation {
+    pub(super) fn new(decision: Verdict, why: impl Into<String>) -> Self {
+        Self {
+            decision,
+            rule: None,
+            source: None,
+            by_rule: false,
+            why: why.into(),
+        }
+    }
+
+    pub(super) fn with_rule(mut self, rule: &Rule) -> Self {
+        self.source = rule.source().map(str::to_owned);
+        self.rule = Some(rule.clone());
+        self.by_rule = true;
+        self
+    }
+
+    pub(super) fn strictly(mut self) -> Self {
+        self.by_rule = true;
+        self
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// `deny: denied by rule deny:Bash(rm -rf*) (project settings)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.decision, self.why)?;
+        match &self.source {
+            Some(source) => write!(f, " ({source})"),
+            None => Ok(()),
+        }
+    }
+}

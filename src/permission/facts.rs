@@ -1,0 +1,107 @@
+//! What is known of a call before it runs.
+
+use serde_json::Value;
+
+use crate::message::ToolCall;
+use crate::tool::{Access, Tool};
+
+use super::parse::{Family, family};
+use super::shell::{Analysis, analyse};
+
+/// A call, and what it touches.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) tool: &'a str,
+    pub(super) args: &'a Value,
+    pub(super) read_only: bool,
+    pub(super) touches: Vec<Touch>,
+}
+
+/// One thing a call touches.
+#[derive(Debug)]
+pub(super) enum Touch {
+    Command(String, Box<Analysis>),
+    Read(String),
+    Write(String),
+    Url(String),
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(call: &'a ToolCall, tool: &dyn Tool) -> Self {
+        let read_only = tool.side_effect().is_read_only();
+        let mut touches = tool
+            .accesses(&call.args)
+            .into_iter()
+            .filter_map(touch)
+            .collect::<Vec<_>>();
+        if touches.is_empty() {
+            touches = named(&call.name, &call.args, read_only);
+        }
+        Self {
+            tool: &call.name,
+            args: &call.args,
+            read_only,
+            touches,
+        }
+    }
+
+    pub(super) fn of_command(command: &str) -> Facts<'static> {
+        const NO_ARGUMENTS: &Value = &Value::Null;
+        Facts {
+            tool: "Bash",
+            args: NO_ARGUMENTS,
+            read_only: false,
+            touches: vec![Touch::Command(
+                command.to_owned(),
+                Box::new(analyse(command)),
+            )],
+        }
+    }
+
+    pub(super) fn commands(&self) -> impl Iterator<Item = (&str, &Analysis)> {
+        self.touches.iter().filter_map(|touch| match touch {
+            Touch::Command(text, analysis) => Some((text.as_str(), &**analysis)),
+            _ => None,
+        })
+    }
+}
+
+fn touch(access: Access) -> Option<Touch> {
+    Some(match access {
+        Access::Command(text) => Touch::Command(text.to_string(), Box::new(analyse(&text))),
+        Access::Read(path) => Touch::Read(path.to_string()),
+        Access::Write(path) => Touch::Write(path.to_string()),
+        Access::Url(url) => Touch::Url(url.to_string()),
+    })
+}
+
+/// What arguments with well-known names say, for tools that do not say it themselves.
+fn named(tool: &str, args: &Value, read_only: bool) -> Vec<Touch> {
+    let text = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| args.get(name)?.as_str())
+            .map(str::to_owned)
+    };
+    let mut touches = Vec::new();
+    if let Some(command) = text(&["command", "cmd"]) {
+        let analysis = Box::new(analyse(&command));
+        touches.push(Touch::Command(command, analysis));
+    }
+    if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
+        let reads = match family(tool) {
+            Family::Read => true,
+            Family::Write => false,
+            _ => read_only,
+        };
+        touches.push(if reads {
+            Touch::Read(path)
+        } else {
+            Touch::Write(path)
+        });
+    }
+    if let Some(url) = text(&["url"]) {
+        touches.push(Touch::Url(url));
+    }
+    touches
+}

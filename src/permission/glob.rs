@@ -1,0 +1,159 @@
+//! Wildcards: tool names, words and path segments.
+
+/// Most alternatives that braces in one name may stand for.
+const MOST_ALTERNATIVES: usize = 64;
+
+/// How sure a match is: a word that is only known when the shell runs may match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Match {
+    /// It cannot match.
+    No,
+    /// It may match, depending on what the shell makes of it.
+    Maybe,
+    /// It matches.
+    Yes,
+}
+
+impl From<bool> for Match {
+    fn from(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+}
+
+/// A character of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tok {
+    /// Itself.
+    Char(char),
+    /// `?`: any one.
+    One,
+    /// `*`: any number of any.
+    Many,
+}
+
+/// The pattern of `text`, in which `*` and `?` are wildcards.
+pub(crate) fn tokens(text: &str) -> Vec<Tok> {
+    text.chars()
+        .map(|c| match c {
+            '*' => Tok::Many,
+            '?' => Tok::One,
+            c => Tok::Char(c),
+        })
+        .collect()
+}
+
+/// Whether `pattern` matches all of `text`; in time proportional to the product of their lengths.
+pub(crate) fn matches(pattern: &[Tok], text: &[char]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(Tok::Many) => {
+                retry = Some((p + 1, t));
+                p += 1;
+            }
+            Some(Tok::One) => {
+                p += 1;
+                t += 1;
+            }
+            Some(Tok::Char(c)) if *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match retry {
+                Some((after, from)) => {
+                    retry = Some((after, from + 1));
+                    p = after;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|tok| *tok == Tok::Many)
+}
+
+/// Whether some text matches both patterns.
+pub(crate) fn intersect(left: &[Tok], right: &[Tok]) -> bool {
+    // Patterns this long are no file names; assume the worst.
+    if left.len().saturating_mul(right.len()) > 1 << 22 {
+        return true;
+    }
+    let mut row = vec![false; right.len() + 1];
+    for i in (0..=left.len()).rev() {
+        let mut next = vec![false; right.len() + 1];
+        for j in (0..=right.len()).rev() {
+            next[j] = match (left.get(i), right.get(j)) {
+                (None, None) => true,
+                (Some(Tok::Many), _) if row[j] => true,
+                (_, Some(Tok::Many)) if next[j + 1] => true,
+                (Some(Tok::Many), Some(_)) if next[j + 1] => true,
+                (Some(_), Some(Tok::Many)) if row[j] => true,
+                (Some(Tok::Char(a)), Some(Tok::Char(b))) => a == b && row[j + 1],
+                (Some(Tok::Many), _) | (_, Some(Tok::Many)) => false,
+                (Some(_), Some(_)) => row[j + 1],
+                _ => false,
+            };
+        }
+        row = next;
+    }
+    row[0]
+}
+
+/// A pattern for tool names: `*`, `?`, and `{a,b}`. Braces that do not close are text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NameGlob {
+    alternatives: Vec<Vec<Tok>>,
+}
+
+impl NameGlob {
+    /// `None` if the braces stand for too many names.
+    pub(crate) fn new(pattern: &str) -> Option<Self> {
+        let mut open = vec![pattern.to_owned()];
+        let mut alternatives = Vec::new();
+        while let Some(text) = open.pop() {
+            if alternatives.len() + open.len() > MOST_ALTERNATIVES {
+                return None;
+            }
+            match braces(&text) {
+                None => alternatives.push(tokens(&text)),
+                Some((before, items, after)) => {
+                    open.extend(items.iter().map(|item| format!("{before}{item}{after}")));
+                }
+            }
+        }
+        Some(Self { alternatives })
+    }
+
+    /// Whether `name` matches.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        let name = name.chars().collect::<Vec<_>>();
+        self.alternatives
+            .iter()
+            .any(|pattern| matches(pattern, &name))
+    }
+
+    /// The names it stands for, if it holds no wildcard.
+    pub(crate) fn names(&self) -> Option<Vec<String>> {
+        self.alternatives
+            .iter()
+            .map(|pattern| {
+                pattern
+                    .iter()
+                    .map(|tok| match tok {
+                        Tok::Char(c) => Some(*c),
+                        _ => None,
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// What stands before, in and after the first `{..}` that has no braces inside.
+fn braces(text: &str) -> Option<(&str, Vec<&str>, &str)> {
+    let end = text.find('}')?;
+    let start = text[..end].rfind('{')?;
+    let items = text[start + 1..end].split(',').collect();
+    Some((&text[..start], items, &text[end + 1..]))
+}

@@ -1,0 +1,276 @@
+//! Rules against a call.
+
+use serde_json::Value;
+
+use super::facts::{Facts, Touch};
+use super::glob::{Match, matches, tokens};
+use super::parse::{Family, family};
+use super::paths::{PathOf, PathPattern, Places};
+use super::protected::{deep_words, path_words};
+use super::rule::{Kind, Rule};
+use super::shell::{Analysis, SimpleCommand, Word};
+use super::url::Url;
+
+/// Whether a deny or ask rule fires: on anything the call does, and on what it may do.
+pub(super) fn catches(rule: &Rule, facts: &Facts<'_>, places: &Places) -> Match {
+    let by_name = names_tool(rule, facts.tool);
+    match &rule.kind {
+        Kind::Whole => (by_name || facts.touches.iter().any(|touch| governs(rule, touch))).into(),
+        Kind::Command(pattern) => {
+            let mut commands = facts.commands().peekable();
+            if commands.peek().is_none() {
+                return by_name.into();
+            }
+            if !by_name && !rule.name.matches("Bash") {
+                return Match::No;
+            }
+            commands
+                .flat_map(|(_, analysis)| &analysis.commands)
+                .map(|command| pattern.catches(command))
+                .max()
+                .unwrap_or(pattern.is_any().into())
+        }
+        Kind::Path(pattern) => paths(rule, by_name, pattern, facts, places),
+        Kind::Url(pattern) => {
+            let mut seen = false;
+            let mut found = Match::No;
+            for touch in &facts.touches {
+                if let Touch::Url(url) = touch {
+                    seen = true;
+                    if by_name || rule.name.matches("WebFetch") {
+                        // What is no plain address may lead anywhere.
+                        let hit = Url::parse(url).is_none_or(|url| pattern.matches(&url));
+                        found = found.max(hit.into());
+                    }
+                }
+            }
+            if seen { found } else { by_name.into() }
+        }
+        Kind::Named(pattern) if by_name => match name_argument(facts.args) {
+            Some(name) => pattern.catches(&words_of(name)),
+            None => Match::Yes,
+        },
+        Kind::Argument(argument, value) if by_name => match facts.args.get(argument) {
+            Some(given) => (fits(value, given)).into(),
+            None if facts.args.is_object() => Match::No,
+            None => Match::Yes,
+        },
+        Kind::Named(_) | Kind::Argument(..) => Match::No,
+    }
+}
+
+fn paths(
+    rule: &Rule,
+    by_name: bool,
+    pattern: &PathPattern,
+    facts: &Facts<'_>,
+    places: &Places,
+) -> Match {
+    let reads = rule.name.matches("Read");
+    let writes = rule.name.matches("Write") || rule.name.matches("Edit");
+    let mut seen = false;
+    let mut found = Match::No;
+    for touch in &facts.touches {
+        match touch {
+            Touch::Read(path) | Touch::Write(path) => {
+                seen = true;
+                let is_read = matches!(touch, Touch::Read(_));
+                if by_name || (is_read && reads) || (!is_read && writes) {
+                    let path = PathOf::of_text(path, places);
+                    found = found.max(pattern.matches(&path, places, true));
+                }
+            }
+            Touch::Command(_, analysis) => {
+                if reads {
+                    found = found.max(read_by(analysis, pattern, places));
+                }
+                if writes {
+                    found = found.max(written_by(analysis, pattern, places));
+                }
+            }
+            Touch::Url(_) => {}
+        }
+    }
+    if by_name && !seen { Match::Yes } else { found }
+}
+
+/// Whether the command reads what the pattern names, as far as its words say.
+fn read_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match {
+    let at = |word: &Word| {
+        let readings = analysis.readings(word);
+        let matches = readings.iter().map(|word| {
+            let path = PathOf::of_word(word, places, &analysis.directories);
+            pattern.matches(&path, places, true)
+        });
+        matches.max().unwrap_or(Match::No)
+    };
+    let mut found = Match::No;
+    for word in analysis.reads.iter().chain(&analysis.directories) {
+        found = found.max(at(word));
+    }
+    for (word, _, speaks) in path_words(analysis) {
+        let hit = at(&word);
+        if !speaks || hit == Match::Yes {
+            found = found.max(hit);
+        }
+    }
+    for word in deep_words(analysis) {
+        let path = PathOf::of_word(word, places, &analysis.directories);
+        if pattern.lies_beneath(&path, places) {
+            found = found.max(Match::Maybe);
+        }
+    }
+    found
+}
+
+/// Whether the command writes what the pattern names: redirections, and words of programs that
+/// do more than read.
+fn written_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match {
+    let at = |word: &Word| {
+        let readings = analysis.readings(word);
+        let matches = readings.iter().map(|word| {
+            let path = PathOf::of_word(word, places, &analysis.directories);
+            pattern.matches(&path, places, true)
+        });
+        matches.max().unwrap_or(Match::No)
+    };
+    let redirected = analysis.writes.iter().map(at).max().unwrap_or(Match::No);
+    let named = path_words(analysis)
+        .filter(|(_, only_reads, _)| !only_reads)
+        .map(|(word, ..)| at(&word))
+        .max()
+        .unwrap_or(Match::No);
+    redirected.max(named)
+}
+
+/// Whether an allow rule covers every call of the tool.
+pub(super) fn allows_all(rule: &Rule, facts: &Facts<'_>) -> bool {
+    matches!(rule.kind, Kind::Whole) && names_tool(rule, facts.tool)
+}
+
+/// Whether an allow rule covers this one thing.
+pub(super) fn allows(rule: &Rule, facts: &Facts<'_>, touch: &Touch, places: &Places) -> bool {
+    let by_name = names_tool(rule, facts.tool);
+    match (&rule.kind, touch) {
+        (Kind::Whole, touch) => by_name || governs(rule, touch),
+        (Kind::Path(pattern), Touch::Read(path)) if by_name || rule.name.matches("Read") => {
+            path_allowed(pattern, path, places)
+        }
+        (Kind::Path(pattern), Touch::Write(path))
+            if by_name || rule.name.matches("Write") || rule.name.matches("Edit") =>
+        {
+            path_allowed(pattern, path, places)
+        }
+        (Kind::Url(pattern), Touch::Url(url)) if by_name || rule.name.matches("WebFetch") => {
+            Url::parse(url).is_some_and(|url| pattern.matches(&url))
+        }
+        _ => false,
+    }
+}
+
+fn path_allowed(pattern: &PathPattern, path: &str, places: &Places) -> bool {
+    pattern.matches(&PathOf::of_text(path, places), places, false) == Match::Yes
+}
+
+/// Whether an allow rule about a name or an argument covers the call.
+pub(super) fn allows_argument(rule: &Rule, facts: &Facts<'_>) -> bool {
+    if !names_tool(rule, facts.tool) {
+        return false;
+    }
+    match &rule.kind {
+        Kind::Named(pattern) => {
+            name_argument(facts.args).is_some_and(|name| pattern.allows(&words_of(name)))
+        }
+        Kind::Argument(argument, value) => facts
+            .args
+            .get(argument)
+            .is_some_and(|given| fits(value, given)),
+        _ => false,
+    }
+}
+
+/// Whether an allow rule covers every command of any shell tool.
+pub(super) fn allows_commands(rule: &Rule, facts: &Facts<'_>) -> bool {
+    match &rule.kind {
+        Kind::Whole => names_tool(rule, facts.tool) || rule.name.matches("Bash"),
+        Kind::Command(pattern) => {
+            pattern.is_any() && (names_tool(rule, facts.tool) || rule.name.matches("Bash"))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an allow rule covers this simple command.
+pub(super) fn allows_command(rule: &Rule, facts: &Facts<'_>, command: &SimpleCommand) -> bool {
+    match &rule.kind {
+        Kind::Command(pattern) => {
+            (names_tool(rule, facts.tool) || rule.name.matches("Bash")) && pattern.allows(command)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an allow rule covers writing to this redirection's target.
+pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) -> bool {
+    if !(rule.name.matches("Write") || rule.name.matches("Edit")) {
+        return false;
+    }
+    match &rule.kind {
+        Kind::Whole => true,
+        Kind::Path(pattern) => pattern.matches(path, places, false) == Match::Yes,
+        _ => false,
+    }
+}
+
+fn names_tool(rule: &Rule, tool: &str) -> bool {
+    rule.name.matches(tool) || is_server_of(rule.tool(), tool)
+}
+
+/// `mcp__server` is every tool of the server.
+fn is_server_of(rule: &str, tool: &str) -> bool {
+    rule.strip_prefix("mcp__")
+        .is_some_and(|server| !server.is_empty() && !server.contains("__"))
+        && tool
+            .strip_prefix(rule)
+            .is_some_and(|rest| rest.starts_with("__"))
+}
+
+/// Whether a rule without a specifier is about whatever touches this.
+fn governs(rule: &Rule, touch: &Touch) -> bool {
+    // A pattern such as `*` names tools; a family's own name stands for what its tools do.
+    let names = rule.name.names().unwrap_or_default();
+    let has =
+        |wanted: Family, name: &str| family(name) == wanted && names.iter().any(|n| n == name);
+    match touch {
+        Touch::Command(_, analysis) => {
+            has(Family::Command, "Bash")
+                || ((has(Family::Write, "Write") || has(Family::Write, "Edit"))
+                    && rule.behavior() != super::rule::Behavior::Allow
+                    && !analysis.writes.is_empty())
+        }
+        Touch::Read(_) => has(Family::Read, "Read"),
+        Touch::Write(_) => has(Family::Write, "Write") || has(Family::Write, "Edit"),
+        Touch::Url(_) => has(Family::Url, "WebFetch"),
+    }
+}
+
+fn name_argument(args: &Value) -> Option<&str> {
+    ["subagent_type", "agent", "skill", "name", "command"]
+        .iter()
+        .find_map(|key| args.get(key)?.as_str())
+}
+
+fn words_of(text: &str) -> SimpleCommand {
+    SimpleCommand {
+        argv: text.split_whitespace().map(Word::from_text).collect(),
+        ..SimpleCommand::default()
+    }
+}
+
+fn fits(pattern: &str, given: &Value) -> bool {
+    let text = match given {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
+}

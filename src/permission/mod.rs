@@ -1,0 +1,56 @@
+//! Permission rules: what may run without a question, what never may.
+//!
+//! [`Permissions`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
+//! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this order, and the first
+//! that has something to say wins; how specific a rule is never matters:
+//!
+//! 1. a **deny** rule: absolute, in every mode;
+//! 2. a **grant** of this session: somebody answered "yes, for the session" to the same call;
+//! 3. an **ask** rule, a protected path, or a command that may hide something denied;
+//! 4. plan mode: only tools that read;
+//! 5. an **allow** rule that covers everything the call does;
+//! 6. the **mode**.
+//!
+//! A shell command is taken apart by [`shell::analyse`]: a deny or ask rule fires if *any* command
+//! in it matches, an allow rule is enough only if *every* command matches one and nothing is left
+//! that is not understood.
+//!
+//! Rules are no sandbox. They judge what a call says it does; a script file, a build tool or a
+//! program's own configuration can do anything once it runs.
+//!
+//! ```
+//! use agentcore::permission::Permissions;
+//!
+//! let permissions = Permissions::new()
+//!     .allow("Bash(git:*)")?
+//!     .allow("Read")?
+//!     .deny("Bash(git push:*)")?
+//!     .deny("Read(~/.ssh/**)")?;
+//!
+//! let why = permissions.explain_command("git log -3 && git -C sub push");
+//! assert_eq!(why.to_string(), "deny: denied by rule deny:Bash(git push:*)");
+//! # Ok::<(), agentcore::Error>(())
+//! ```
+
+mod config;
+mod decide;
+mod explanation;
+mod facts;
+mod glob;
+mod grants;
+mod matching;
+mod options;
+mod parse;
+mod paths;
+mod pattern;
+mod protected;
+mod rule;
+mod rules_gate;
+pub mod shell;
+mod suggest;
+mod url;
+
+pub use config::PermissionConfig;
+pub use explanation::{Explanation, Verdict};
+pub use rule::{Behavior, Rule};
+pub use rules_gate::Permissions;

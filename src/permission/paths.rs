@@ -1,0 +1,358 @@
+//! Paths and patterns of paths, compared by their segments after `.` and `..` are gone.
+
+use super::glob::{Match, Tok, intersect, matches, tokens};
+use super::shell::{Part, Word};
+
+/// Where relative paths and `~` begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// The workspace, absolute.
+    pub(crate) workspace: Option<String>,
+    /// The home directory, absolute.
+    pub(crate) home: Option<String>,
+}
+
+/// A part of a path between slashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// A name, perhaps with wildcards.
+    Name(Vec<Tok>),
+    /// `**`: any number of names.
+    Deep,
+    /// Anything at all from here on: a variable or a substitution.
+    Unknown,
+}
+
+/// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
+const MOST_DIRECTORIES: usize = 4;
+/// Where a path that is not absolute begins when that place is not known.
+const NO_HOME: &str = "~";
+const NO_WORKSPACE: &str = ".";
+
+/// `path` without `.`, `..` and repeated slashes. `..` at the beginning of a relative path stays.
+pub(crate) fn lexical(path: &str) -> String {
+    let absolute = path.starts_with('/');
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => match names.last() {
+                Some(&"..") | None => {
+                    if !absolute {
+                        names.push("..");
+                    }
+                }
+                Some(_) => {
+                    names.pop();
+                }
+            },
+            name => names.push(name),
+        }
+    }
+    let joined = names.join("/");
+    match (absolute, joined.is_empty()) {
+        (true, _) => format!("/{joined}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => joined,
+    }
+}
+
+/// A pattern of a rule: gitignore's, but `/x` is absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathPattern {
+    text: String,
+}
+
+impl PathPattern {
+    /// What is wrong with `text`, if it can match nothing.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        if text.contains(|c: char| c.is_control()) {
+            return Err("a path pattern holds no control characters".to_owned());
+        }
+        if text.starts_with('~') && text != "~" && !text.starts_with("~/") {
+            return Err(format!(
+                "`{text}` names another user's home; write the absolute path"
+            ));
+        }
+        if text.starts_with('!') {
+            return Err("a pattern is not negated; write a rule of the other behaviour".to_owned());
+        }
+        Ok(Self {
+            text: text.to_owned(),
+        })
+    }
+
+    fn segments(&self, places: &Places) -> Vec<Segment> {
+        let text = self.text.as_str();
+        let trimmed = text.trim_end_matches('/');
+        let mut all = Vec::new();
+        let rest = if text.starts_with('/') {
+            text
+        } else if let Some(rest) = text.strip_prefix('~') {
+            all.extend(start(places.home.as_deref(), NO_HOME));
+            rest
+        } else {
+            all.extend(start(places.workspace.as_deref(), NO_WORKSPACE));
+            if !trimmed.contains('/') && !trimmed.is_empty() {
+                all.clear();
+                all.push(Segment::Deep);
+            }
+            text
+        };
+        for name in rest.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => {
+                    all.pop();
+                }
+                "**" => all.push(Segment::Deep),
+                name => all.push(Segment::Name(tokens(name))),
+            }
+        }
+        all
+    }
+
+    /// Whether `path` matches; with `beneath`, also what lies under a match.
+    pub(crate) fn matches(&self, path: &PathOf, places: &Places, beneath: bool) -> Match {
+        let pattern = self.segments(places);
+        let beneath = beneath || self.text.ends_with('/');
+        let found = path
+            .0
+            .iter()
+            .map(|path| compare(&pattern, path, beneath))
+            .max()
+            .unwrap_or(Match::No);
+        if path.is_known() {
+            found
+        } else {
+            // What is not known may begin with `..`.
+            found.max(Match::Maybe)
+        }
+    }
+
+    /// Whether something the pattern matches may lie beneath `path`.
+    pub(crate) fn lies_beneath(&self, path: &PathOf, places: &Places) -> bool {
+        let mut fixed = self.segments(places);
+        let end = fixed
+            .iter()
+            .position(|segment| !is_literal(segment))
+            .unwrap_or(fixed.len());
+        fixed.truncate(end);
+        path.0.iter().any(|path| {
+            path.len() < fixed.len() && fixed.starts_with(path) && path.iter().all(is_literal)
+        })
+    }
+}
+
+fn is_literal(segment: &Segment) -> bool {
+    matches!(segment, Segment::Name(name) if name.iter().all(|tok| matches!(tok, Tok::Char(_))))
+}
+
+fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
+    match place {
+        Some(path) => path
+            .split('/')
+            .filter(|name| !name.is_empty())
+            .map(literal)
+            .collect(),
+        None => vec![literal(unknown)],
+    }
+}
+
+fn literal(name: &str) -> Segment {
+    Segment::Name(name.chars().map(Tok::Char).collect())
+}
+
+/// A path as segments; several where it may begin at several directories.
+#[derive(Clone, Debug)]
+pub(crate) struct PathOf(Vec<Vec<Segment>>);
+
+impl PathOf {
+    /// A path that a tool was given.
+    pub(crate) fn of_text(text: &str, places: &Places) -> Self {
+        Self::of_word(&home_word(text), places, &[])
+    }
+
+    /// A word of a command that may have changed to one of `directories`.
+    pub(crate) fn of_word(word: &Word, places: &Places, directories: &[Word]) -> Self {
+        let mut all = vec![resolve(
+            word,
+            &start(places.workspace.as_deref(), NO_WORKSPACE),
+            places,
+        )];
+        if !is_anchored(word) {
+            let mut bases = vec![start(places.workspace.as_deref(), NO_WORKSPACE)];
+            if directories.len() > MOST_DIRECTORIES {
+                bases.push(vec![Segment::Unknown]);
+            }
+            for directory in directories.iter().take(MOST_DIRECTORIES) {
+                for base in &bases.clone() {
+                    let next = resolve(directory, base, places);
+                    if !bases.contains(&next) {
+                        bases.push(next);
+                    }
+                }
+            }
+            all.extend(bases.iter().skip(1).map(|base| resolve(word, base, places)));
+        }
+        Self(all)
+    }
+
+    /// The same path with letters in lower case.
+    pub(crate) fn folded(mut self) -> Self {
+        for path in &mut self.0 {
+            for segment in path {
+                if let Segment::Name(name) = segment {
+                    for tok in name {
+                        if let Tok::Char(c) = tok {
+                            *c = c.to_lowercase().next().unwrap_or(*c);
+                        }
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// Whether it is known but for wildcards.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.0.iter().flatten().any(|s| *s == Segment::Unknown)
+    }
+
+    /// Whether it certainly lies in the workspace.
+    pub(crate) fn is_inside(&self, places: &Places) -> bool {
+        let root = start(places.workspace.as_deref(), NO_WORKSPACE);
+        self.is_known()
+            && self
+                .0
+                .iter()
+                .all(|path| path.len() > root.len() && path.starts_with(&root))
+    }
+}
+
+/// `text` as a word, `~` at its beginning understood.
+fn home_word(text: &str) -> Word {
+    match text.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            let mut word = Word::default();
+            word.parts.push(Part::Home(String::new()));
+            word.push_text(rest, true);
+            word
+        }
+        _ => Word::from_text(text),
+    }
+}
+
+fn is_anchored(word: &Word) -> bool {
+    match word.parts.first() {
+        Some(Part::Text { text, .. }) => text.starts_with('/') || text.starts_with('~'),
+        Some(Part::Home(_)) => true,
+        Some(Part::Value { name, .. }) => matches!(name.as_deref(), Some("HOME")),
+        _ => false,
+    }
+}
+
+fn resolve(word: &Word, base: &[Segment], places: &Places) -> Vec<Segment> {
+    let mut path: Vec<Segment> = base.to_vec();
+    let mut name: Vec<Tok> = Vec::new();
+    for (at, part) in word.parts.iter().enumerate() {
+        match part {
+            Part::Text { text, .. } => {
+                if at == 0 && text.starts_with('/') {
+                    path.clear();
+                }
+                for c in text.chars() {
+                    if c == '/' {
+                        finish(&mut path, &mut name);
+                    } else {
+                        name.push(Tok::Char(c));
+                    }
+                }
+            }
+            Part::Glob('?') => name.push(Tok::One),
+            Part::Glob(_) => name.push(Tok::Many),
+            Part::Brace(c) => name.push(Tok::Char(*c)),
+            Part::Home(user) if user.is_empty() && at == 0 => {
+                path = start(places.home.as_deref(), NO_HOME);
+            }
+            Part::Value {
+                name: Some(variable),
+                ..
+            } if variable == "HOME" && at == 0 => {
+                path = start(places.home.as_deref(), NO_HOME);
+            }
+            Part::Value {
+                name: Some(variable),
+                ..
+            } if variable == "PWD" && at == 0 => {}
+            Part::Home(_) | Part::Value { .. } => {
+                if at == 0 {
+                    path.clear();
+                }
+                path.push(Segment::Unknown);
+                return path;
+            }
+        }
+    }
+    finish(&mut path, &mut name);
+    path
+}
+
+fn finish(path: &mut Vec<Segment>, name: &mut Vec<Tok>) {
+    let name = std::mem::take(name);
+    let is = |text: &str| name.iter().copied().eq(text.chars().map(Tok::Char));
+    if name.is_empty() || is(".") {
+        return;
+    }
+    if is("..") {
+        path.pop();
+        return;
+    }
+    path.push(Segment::Name(name));
+}
+
+/// Whether `pattern` matches `path`; with `beneath`, or what lies under it.
+fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
+    let columns = path.len() + 1;
+    let mut below = vec![Match::No; columns];
+    for i in (0..=pattern.len()).rev() {
+        let mut row = vec![Match::No; columns];
+        for j in (0..columns).rev() {
+            row[j] = match (pattern.get(i), path.get(j)) {
+                (None, None) => Match::Yes,
+                (None, Some(_)) if beneath => Match::Yes,
+                (None, Some(Segment::Unknown)) => Match::Maybe,
+                (None, Some(_)) => Match::No,
+                (Some(Segment::Deep), None) => below[j],
+                (Some(Segment::Deep), Some(_)) => below[j].max(row[j + 1]),
+                (Some(_), None) => Match::No,
+                (Some(_), Some(Segment::Unknown)) => Match::Maybe,
+                (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
+                    below[j + 1].min(segment(wanted, given))
+                }
+                (Some(_), Some(_)) => Match::Maybe,
+            };
+        }
+        below = row;
+    }
+    below[0]
+}
+
+/// One name against another; both may hold wildcards.
+fn segment(wanted: &[Tok], given: &[Tok]) -> Match {
+    let shown = given
+        .iter()
+        .map(|tok| match tok {
+            Tok::Char(c) => *c,
+            // A character no name holds: only a wildcard of the rule matches it.
+            _ => '\0',
+        })
+        .collect::<Vec<_>>();
+    if matches(wanted, &shown) {
+        Match::Yes
+    } else if given.iter().any(|tok| !matches!(tok, Tok::Char(_))) && intersect(wanted, given) {
+        Match::Maybe
+    } else {
+        Match::No
+    }
+}

@@ -1,0 +1,403 @@
+//! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
+
+use super::glob::{Match, Tok, matches};
+use super::options::{has_flag, variants};
+use super::shell::{SimpleCommand, Word};
+
+/// A specifier of `Bash(..)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandPattern {
+    words: Vec<PatternWord>,
+    /// Further words may follow: `git:*`, `git *`.
+    rest: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum PatternWord {
+    /// `*` alone: one word or more.
+    Any,
+    /// A word, perhaps with `*` in it.
+    Word(Vec<Tok>),
+}
+
+impl CommandPattern {
+    /// What is wrong with `text`, if it can match nothing.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        let (body, mut rest) = match text.strip_suffix(":*") {
+            Some(body) => (body.trim_end(), true),
+            None => (text, false),
+        };
+        let mut words = split(body)?;
+        if !rest && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
+            words.pop();
+            rest = true;
+        }
+        if words.is_empty() {
+            return Err(
+                "empty specifier: write Bash for every command, Bash(git:*) for a prefix"
+                    .to_owned(),
+            );
+        }
+        if words == [PatternWord::Any] {
+            words.clear();
+            rest = true;
+        }
+        Ok(Self { words, rest })
+    }
+
+    /// Whether every command matches.
+    pub(crate) fn is_any(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Whether the command is certainly one the pattern allows: literal words, `*` within a word.
+    pub(crate) fn allows(&self, command: &SimpleCommand) -> bool {
+        if self.is_any() {
+            return true;
+        }
+        let argv = &command.argv;
+        let Some(program) = argv.first().and_then(Word::literal) else {
+            return false;
+        };
+        let rest = self.rest || (self.words.len() == 1 && ends_open(&self.words[0]));
+        if let Some(script) = command.script {
+            let named = self.words.get(script).is_some_and(|word| match word {
+                PatternWord::Word(toks) => toks.iter().all(|tok| matches!(tok, Tok::Char(_))),
+                PatternWord::Any => false,
+            });
+            if !named {
+                return false;
+            }
+        }
+        let first_fits = |word: &PatternWord| match word {
+            PatternWord::Any => true,
+            PatternWord::Word(toks) => matches(toks, &chars(&program)),
+        };
+        if !self.words.first().is_some_and(first_fits) {
+            return false;
+        }
+        self.walk(argv, rest, &|toks, word, _| match word.literal() {
+            Some(text) => {
+                let has_star = toks.contains(&Tok::Many);
+                let up = text.split('/').any(|name| name == "..");
+                if has_star && up && !text.contains("://") {
+                    return matches(toks, &chars(&super::paths::lexical(&text))).into();
+                }
+                matches(toks, &chars(&text)).into()
+            }
+            None => Match::No,
+        }) == Match::Yes
+    }
+
+    /// Whether the command is, or may be, one the pattern denies or asks about: after wrappers,
+    /// directories and global options are gone, flags in any order.
+    pub(crate) fn catches(&self, command: &SimpleCommand) -> Match {
+        if self.is_any() {
+            return Match::Yes;
+        }
+        if command.argv.is_empty() {
+            return Match::No;
+        }
+        let rest = self.rest || self.words.last().is_some_and(ends_open);
+        let mut best = Match::No;
+        for argv in variants(&command.argv) {
+            let found = self.walk(&argv, rest, &caught);
+            best = best.max(found).max(self.as_text(&argv));
+            if best == Match::Yes {
+                return best;
+            }
+        }
+        best.max(self.as_flags(&command.argv))
+    }
+
+    /// Matches word by word: a table of pattern words against words.
+    fn walk(
+        &self,
+        argv: &[Word],
+        rest: bool,
+        fits: &dyn Fn(&[Tok], &Word, usize) -> Match,
+    ) -> Match {
+        let columns = argv.len() + 1;
+        let mut below = vec![Match::No; columns];
+        let splits = argv.iter().map(Word::may_split).collect::<Vec<_>>();
+        for i in (0..=self.words.len()).rev() {
+            let mut row = vec![Match::No; columns];
+            for j in (0..columns).rev() {
+                let mut best = match (self.words.get(i), argv.get(j)) {
+                    (None, None) => Match::Yes,
+                    (None, Some(_)) => rest.into(),
+                    (Some(_), None) => Match::No,
+                    (Some(PatternWord::Any), Some(_)) => below[j + 1].max(row[j + 1]),
+                    (Some(PatternWord::Word(toks)), Some(word)) => {
+                        let one = below[j + 1];
+                        if one == Match::No {
+                            Match::No
+                        } else {
+                            one.min(fits(toks, word, j))
+                        }
+                    }
+                };
+                if splits.get(j) == Some(&true) && best != Match::Yes {
+                    // It may be any number of words.
+                    let skipped = row.get(j + 1).copied().unwrap_or(Match::No).max(below[j]);
+                    best = best.max(skipped.min(Match::Maybe));
+                }
+                row[j] = best;
+            }
+            below = row;
+        }
+        below[0]
+    }
+
+    /// The pattern over the words joined by blanks: `*` crosses words.
+    fn as_text(&self, argv: &[Word]) -> Match {
+        let crosses = self.words.iter().any(|word| match word {
+            PatternWord::Word(toks) => toks.contains(&Tok::Many),
+            PatternWord::Any => true,
+        });
+        if !crosses {
+            return Match::No;
+        }
+        let Some(texts) = argv.iter().map(Word::literal).collect::<Option<Vec<_>>>() else {
+            return Match::No;
+        };
+        let mut pattern = Vec::new();
+        for (at, word) in self.words.iter().enumerate() {
+            if at > 0 {
+                pattern.push(Tok::Char(' '));
+            }
+            match word {
+                PatternWord::Any => pattern.push(Tok::Many),
+                PatternWord::Word(toks) => pattern.extend_from_slice(toks),
+            }
+        }
+        if self.rest {
+            pattern.push(Tok::Many);
+        }
+        matches(&pattern, &chars(&texts.join(" "))).into()
+    }
+
+    /// The pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
+    /// `rm -f x -r` and `rm --recursive --force`.
+    fn as_flags(&self, argv: &[Word]) -> Match {
+        let mut wanted_words = Vec::new();
+        let mut wanted_flags = Vec::new();
+        for word in &self.words {
+            let PatternWord::Word(toks) = word else {
+                return Match::No;
+            };
+            let open = toks.last() == Some(&Tok::Many);
+            let text = toks
+                .iter()
+                .take(toks.len() - usize::from(open))
+                .map(|tok| match tok {
+                    Tok::Char(c) => Some(*c),
+                    _ => None,
+                })
+                .collect::<Option<String>>();
+            match text {
+                Some(text) if text.starts_with('-') && text.len() > 1 => wanted_flags.push(text),
+                Some(text) if !open => wanted_words.push(text),
+                _ => return Match::No,
+            }
+        }
+        if wanted_flags.is_empty() && wanted_words.len() < 2 {
+            return Match::No;
+        }
+        let open = self.rest || self.words.last().is_some_and(ends_open);
+        let Some(program) = argv[0].basename() else {
+            return Match::No;
+        };
+        let mut words = vec![program.clone()];
+        let mut flags: Vec<String> = Vec::new();
+        let mut unknown = false;
+        let mut only_words = false;
+        for word in &argv[1..] {
+            match word.literal() {
+                Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
+                    words.push(text);
+                }
+                Some(text) if text == "--" => only_words = true,
+                Some(text) => flags.push(text),
+                None => {
+                    unknown |= word.literal_prefix().is_empty() && !word.is_glob();
+                    words.push(word.to_string());
+                }
+            }
+        }
+        let fits = words.len() >= wanted_words.len()
+            && words
+                .iter()
+                .zip(&wanted_words)
+                .enumerate()
+                .all(|(at, (word, wanted))| {
+                    word == wanted || (at == 0 && word.eq_ignore_ascii_case(wanted))
+                });
+        if !fits || (!open && words.len() != wanted_words.len()) {
+            return Match::No;
+        }
+        let has = |flag: &String| has_flag(&program, &flags, flag);
+        if wanted_flags.iter().all(has) {
+            if !open {
+                // An exact rule says nothing about further flags.
+                let known = flags.iter().all(|given| {
+                    wanted_flags.iter().any(|wanted| {
+                        wanted == given || (!given.starts_with("--") && !wanted.starts_with("--"))
+                    })
+                });
+                return known.into();
+            }
+            Match::Yes
+        } else if unknown {
+            Match::Maybe
+        } else {
+            Match::No
+        }
+    }
+}
+
+fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
+    if let Some(text) = word.literal() {
+        let text = chars(&text);
+        if at == 0 {
+            let folded = text
+                .iter()
+                .flat_map(|c| c.to_lowercase())
+                .collect::<Vec<_>>();
+            return (matches(toks, &text) || matches(toks, &folded)).into();
+        }
+        return matches(toks, &text).into();
+    }
+    if at == 0 && !word.is_dynamic() {
+        // A pattern of file names in the program's place.
+        let name = toks.iter().map_while(|tok| match tok {
+            Tok::Char(c) => Some(*c),
+            _ => None,
+        });
+        let glob = program_glob(word);
+        return matches(&glob, &name.collect::<Vec<_>>()).into();
+    }
+    let prefix = chars(&word.literal_prefix());
+    let mut open = prefix.iter().map(|c| Tok::Char(*c)).collect::<Vec<_>>();
+    open.push(Tok::Many);
+    if word.is_glob() && !word.is_dynamic() && prefix.first().is_none_or(|c| *c != '-') {
+        // File names are no options.
+        let is_option = toks.first() == Some(&Tok::Char('-'));
+        if is_option {
+            return Match::No;
+        }
+    }
+    if super::glob::intersect(toks, &open) {
+        Match::Maybe
+    } else {
+        Match::No
+    }
+}
+
+/// What follows the last slash, as a pattern.
+fn program_glob(word: &Word) -> Vec<Tok> {
+    use super::shell::Part;
+    let mut toks = Vec::new();
+    for part in &word.parts {
+        match part {
+            Part::Text { text, .. } => toks.extend(text.chars().map(Tok::Char)),
+            Part::Glob('?') => toks.push(Tok::One),
+            Part::Brace(c) => toks.push(Tok::Char(*c)),
+            _ => toks.push(Tok::Many),
+        }
+    }
+    match toks.iter().rposition(|tok| *tok == Tok::Char('/')) {
+        Some(slash) => toks.split_off(slash + 1),
+        None => toks,
+    }
+}
+
+fn ends_open(word: &PatternWord) -> bool {
+    matches!(word, PatternWord::Word(toks) if toks.last() == Some(&Tok::Many))
+}
+
+fn chars(text: &str) -> Vec<char> {
+    text.chars().collect()
+}
+
+/// The words of a pattern: quotes as in a shell, `*` a wildcard unless quoted.
+fn split(text: &str) -> Result<Vec<PatternWord>, String> {
+    let mut words = Vec::new();
+    let mut toks: Vec<Tok> = Vec::new();
+    let mut raw = String::new();
+    let mut any = false;
+    let mut quote: Option<char> = None;
+    let mut all = text.chars().chain([' ']);
+    while let Some(c) = all.next() {
+        if let Some(open) = quote {
+            if c == open {
+                quote = None;
+            } else {
+                toks.push(Tok::Char(c));
+            }
+            continue;
+        }
+        match c {
+            ' ' | '\t' => {
+                if any {
+                    words.push(word(
+                        std::mem::take(&mut toks),
+                        &std::mem::take(&mut raw),
+                        words.is_empty(),
+                    )?);
+                    any = false;
+                }
+                continue;
+            }
+            '\'' | '"' => quote = Some(c),
+            '\\' => toks.extend(all.next().map(Tok::Char)),
+            '*' => {
+                if toks.last() != Some(&Tok::Many) {
+                    toks.push(Tok::Many);
+                }
+                raw.push(c);
+            }
+            c if c.is_control() => return Err("a command pattern is one line".to_owned()),
+            c => {
+                toks.push(Tok::Char(c));
+                raw.push(c);
+            }
+        }
+        any = true;
+    }
+    if quote.is_some() {
+        return Err("a quote without its end; write `\\'` or `\\\"` for the character".to_owned());
+    }
+    Ok(words)
+}
+
+fn word(toks: Vec<Tok>, raw: &str, first: bool) -> Result<PatternWord, String> {
+    if matches!(
+        raw,
+        "&&" | "||" | ";" | "|" | "|&" | "&" | ">" | ">>" | "<" | "2>&1"
+    ) || raw.starts_with("$(")
+        || raw.starts_with('`')
+        || (raw.ends_with(';') && raw.len() > 1)
+    {
+        return Err(format!(
+            "`{raw}`: a rule is about one command; write a rule for each command of the list"
+        ));
+    }
+    if raw.contains(":*") {
+        return Err("`:*` stands only at the end; write `*` for a word in between".to_owned());
+    }
+    if first
+        && let Some((name, _)) = raw.split_once('=')
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    {
+        return Err(format!(
+            "`{name}=`: a rule names the command, not the variables before it"
+        ));
+    }
+    Ok(if toks == [Tok::Many] && raw == "*" {
+        PatternWord::Any
+    } else {
+        PatternWord::Word(toks)
+    })
+}

@@ -1,0 +1,212 @@
+//! One rule.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::Result;
+
+use super::glob::NameGlob;
+use super::parse;
+use super::paths::PathPattern;
+use super::pattern::CommandPattern;
+use super::url::UrlPattern;
+
+/// What a rule does with a call it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Behavior {
+    /// It may run.
+    Allow,
+    /// It never runs.
+    Deny,
+    /// Somebody has to answer first.
+    Ask,
+}
+
+impl Behavior {
+    /// The behaviour's name in a rule's text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+        }
+    }
+}
+
+impl fmt::Display for Behavior {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A permission rule: `deny:Bash(rm -rf*)`.
+///
+/// | text | matches |
+/// |---|---|
+/// | `Bash`, `Bash(*)` | every command, of whichever tool runs it |
+/// | `Bash(npm run build)` | that command |
+/// | `Bash(git:*)`, `Bash(git *)` | `git` alone and with any arguments, not `gitk` |
+/// | `Bash(ls*)` | also `lsof` |
+/// | `Bash(git * main)` | `*` alone is one word or more |
+/// | `Read(/etc/**)`, `Edit(src/*.rs)` | paths: absolute, below `~`, or in the workspace; a name without a slash anywhere |
+/// | `WebFetch(domain:example.com)` | the host and every host below it |
+/// | `WebFetch(https://example.com/docs/*)` | addresses |
+/// | `mcp__server`, `mcp__server__*` | all tools of a server |
+/// | `Agent(name)`, `Skill(name *)` | a subagent, a skill |
+/// | `Tool(parameter:value)` | a call whose argument has that value; `*` is a wildcard |
+///
+/// Tool names may hold `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
+/// commands, `Read(..)` those that read and, to deny and to ask, the words of commands;
+/// `Write(..)` and `Edit(..)` those that write, redirections included.
+///
+/// A rule that could never match is an error:
+///
+/// ```
+/// use agentcore::permission::Rule;
+///
+/// let rule: Rule = "deny:Bash(rm -rf*)".parse()?;
+/// assert_eq!(rule.to_string(), "deny:Bash(rm -rf*)");
+/// let error = "allow:Bash()".parse::<Rule>().unwrap_err();
+/// assert!(error.to_string().contains("empty specifier"));
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Rule {
+    behavior: Behavior,
+    tool: String,
+    specifier: Option<String>,
+    message: Option<String>,
+    source: Option<Arc<str>>,
+    pub(super) name: NameGlob,
+    pub(super) kind: Kind,
+}
+
+/// What the specifier looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// There is none.
+    Whole,
+    Command(CommandPattern),
+    Path(PathPattern),
+    Url(UrlPattern),
+    /// A subagent's or a skill's name.
+    Named(CommandPattern),
+    /// An argument and its value.
+    Argument(String, String),
+}
+
+impl Rule {
+    /// The rule `behavior:tool(specifier)`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Config`](crate::ErrorKind::Config) error if it could never match; the text says what
+    /// to write instead.
+    pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
+        parse::rule(Some(behavior), text)
+    }
+
+    pub(super) fn from_parts(
+        behavior: Behavior,
+        tool: String,
+        specifier: Option<String>,
+        name: NameGlob,
+        kind: Kind,
+    ) -> Self {
+        Self {
+            behavior,
+            tool,
+            specifier,
+            message: None,
+            source: None,
+            name,
+            kind,
+        }
+    }
+
+    /// What the model reads when the rule denies, instead of the rule's text.
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// Where the rule comes from, for explanations: a file, `user settings`.
+    pub fn with_source(mut self, source: impl Into<Arc<str>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What it does.
+    pub fn behavior(&self) -> Behavior {
+        self.behavior
+    }
+
+    /// The pattern of tool names.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// What stands in the parentheses.
+    pub fn specifier(&self) -> Option<&str> {
+        self.specifier.as_deref()
+    }
+
+    /// What the model reads when the rule denies.
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.behavior == other.behavior
+            && self.tool == other.tool
+            && self.specifier == other.specifier
+            && self.message == other.message
+            && self.source == other.source
+    }
+}
+
+impl Eq for Rule {}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.behavior, self.tool)?;
+        match &self.specifier {
+            Some(specifier) => write!(f, "({specifier})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::str::FromStr for Rule {
+    type Err = crate::error::Error;
+
+    /// Reads `behavior:Tool(specifier)`; without a behaviour it is an allow rule.
+    fn from_str(text: &str) -> Result<Self> {
+        parse::rule(None, text)
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}

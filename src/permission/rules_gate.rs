@@ -1,0 +1,224 @@
+//! The gate that rules make.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::message::ToolCall;
+use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode, Tool};
+use crate::util::sync::lock;
+
+use super::config::PermissionConfig;
+use super::decide::Policy;
+use super::explanation::{Explanation, Verdict};
+use super::facts::Facts;
+use super::grants::Grants;
+use super::paths::Places;
+use super::rule::{Behavior, Rule};
+use super::suggest::suggest;
+
+/// Permission rules as a gate. See the [module](super) for the order in which they decide.
+///
+/// A clone shares the grants of sessions.
+///
+/// ```
+/// use agentcore::permission::Permissions;
+///
+/// let permissions = Permissions::new()
+///     .workspace("/work/project")
+///     .allow("Bash(cargo test:*)")?
+///     .deny("Write(/etc/**)")?;
+/// assert_eq!(permissions.explain_command("cargo test --lib").decision.to_string(), "allow");
+/// assert_eq!(permissions.explain_command("cargo test; id").decision.to_string(), "ask");
+/// assert_eq!(permissions.explain_command("id > /etc/motd").decision.to_string(), "deny");
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Permissions {
+    rules: Vec<Rule>,
+    places: Places,
+    own: Vec<String>,
+    mode: Option<PermissionMode>,
+    grants: Arc<Mutex<Grants>>,
+}
+
+impl Permissions {
+    /// No rules. `~` is the `HOME` of this process.
+    pub fn new() -> Self {
+        let home = std::env::var("HOME")
+            .ok()
+            .filter(|home| home.starts_with('/'));
+        Self {
+            rules: Vec::new(),
+            places: Places {
+                workspace: None,
+                home,
+            },
+            own: Vec::new(),
+            mode: None,
+            grants: Arc::default(),
+        }
+    }
+
+    /// Adds a rule.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Adds a rule to allow, such as `Bash(git:*)`.
+    ///
+    /// # Errors
+    ///
+    /// If the rule could never match.
+    pub fn allow(self, rule: &str) -> Result<Self> {
+        Ok(self.rule(Rule::new(Behavior::Allow, rule)?))
+    }
+
+    /// Adds a rule to deny.
+    ///
+    /// # Errors
+    ///
+    /// If the rule could never match.
+    pub fn deny(self, rule: &str) -> Result<Self> {
+        Ok(self.rule(Rule::new(Behavior::Deny, rule)?))
+    }
+
+    /// Adds a rule to ask about.
+    ///
+    /// # Errors
+    ///
+    /// If the rule could never match.
+    pub fn ask(self, rule: &str) -> Result<Self> {
+        Ok(self.rule(Rule::new(Behavior::Ask, rule)?))
+    }
+
+    /// Adds the rules of a configuration, which explanations call `source`, and takes its mode.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that could never match; none is added then.
+    pub fn config(mut self, config: &PermissionConfig, source: &str) -> Result<Self> {
+        self.rules.extend(config.rules(source)?);
+        self.mode = config.mode.or(self.mode);
+        Ok(self)
+    }
+
+    /// Where relative paths begin, absolute. Edits inside it are what `acceptEdits` accepts.
+    pub fn workspace(mut self, path: impl Into<String>) -> Self {
+        self.places.workspace = Some(path.into());
+        self
+    }
+
+    /// What `~` stands for, absolute.
+    pub fn home(mut self, path: impl Into<String>) -> Self {
+        self.places.home = Some(path.into());
+        self
+    }
+
+    /// The mode, instead of the one the agent was built with.
+    pub fn mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// A file or directory of the program's own settings: writing it always needs an answer, as
+    /// for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
+    pub fn protect(mut self, path: impl Into<String>) -> Self {
+        self.own.push(path.into());
+        self
+    }
+
+    /// The rules, in the order they were added.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// What would be decided about a call in the configured mode, and why. Grants of sessions are left out.
+    pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
+        self.decide(&Facts::of(call, tool), PermissionMode::Default, None)
+    }
+
+    /// What would be decided about a shell command, and why.
+    pub fn explain_command(&self, command: &str) -> Explanation {
+        self.decide(&Facts::of_command(command), PermissionMode::Default, None)
+    }
+
+    /// Allow rules to offer for a call: none is broader than what the call shows, and there is
+    /// none for a command that is not fully understood.
+    pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
+        suggest(&Facts::of(call, tool))
+    }
+
+    fn decide(
+        &self,
+        facts: &Facts<'_>,
+        mode: PermissionMode,
+        session: Option<&str>,
+    ) -> Explanation {
+        let granted = session.is_some_and(|session| lock(&self.grants).covers(session, facts));
+        let policy = Policy {
+            rules: &self.rules,
+            places: &self.places,
+            own: &self.own,
+            mode: self.mode.unwrap_or(mode),
+        };
+        policy.decide(facts, granted)
+    }
+}
+
+impl Default for Permissions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permissions")
+            .field("rules", &self.rules)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl PermissionGate for Permissions {
+    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+        let facts = Facts::of(&request.call, &*request.tool);
+        let found = self.decide(&facts, request.mode, Some(&request.session_id));
+        Ok(match found.decision {
+            Verdict::Allow => GateDecision::allow(),
+            Verdict::Deny => GateDecision::deny(found.why),
+            Verdict::Ask => GateDecision::Ask {
+                question: question(&facts, &found),
+                by_rule: found.by_rule,
+            },
+        })
+    }
+
+    async fn grant(&self, request: &GateRequest) -> Result<()> {
+        let facts = Facts::of(&request.call, &*request.tool);
+        lock(&self.grants).add(&request.session_id, &facts);
+        Ok(())
+    }
+}
+
+/// What somebody is asked: what the call does, invisible characters shown, and why it is asked.
+fn question(facts: &Facts<'_>, found: &Explanation) -> String {
+    use super::facts::Touch;
+    use super::shell::printable;
+    let what = facts.touches.first().map(|touch| match touch {
+        Touch::Command(text, _) => format!("run `{}`", printable(text)),
+        Touch::Read(path) => format!("read {}", printable(path)),
+        Touch::Write(path) => format!("write {}", printable(path)),
+        Touch::Url(url) => format!("fetch {}", printable(url)),
+    });
+    match what {
+        Some(what) => format!("{} wants to {what}: {}", facts.tool, found.why),
+        None => format!("{}: {}", facts.tool, found.why),
+    }
+}

@@ -1,0 +1,44 @@
+//! The way in.
+
+use super::analysis::{Analysis, Reason};
+use super::context::{Context, MAX_LENGTH};
+use super::inspect::inspect;
+use super::parser::Parser;
+use super::word::is_hidden;
+
+/// Takes a shell command apart.
+///
+/// ```
+/// use agentcore::permission::shell::analyse;
+///
+/// let found = analyse("cd src && c\\url example.com | env sh -c 'rm x'");
+/// let programs: Vec<_> = found.commands.iter().filter_map(|c| c.program()).collect();
+/// assert_eq!(programs, ["cd", "curl", "env", "sh", "rm"]);
+/// assert!(found.opaque.is_empty());
+/// ```
+pub fn analyse(command: &str) -> Analysis {
+    let mut cx = Context::default();
+    if command.len() > MAX_LENGTH {
+        cx.note(Reason::Limit("length"));
+        return cx.found;
+    }
+    let mut dropped = String::new();
+    let mut text = command;
+    for c in command.chars() {
+        if (c.is_control() && !matches!(c, '\t' | '\n')) || is_hidden(c) {
+            cx.note(Reason::Character(c));
+        }
+    }
+    if command.contains(|c: char| c == '\0' || is_hidden(c)) {
+        // Some shells drop them: what is denied without them stays denied.
+        dropped.extend(command.chars().filter(|&c| c != '\0' && !is_hidden(c)));
+        text = &dropped;
+    }
+    // A parser that stops has noted why.
+    let _noted = Parser::new(text, &mut cx).script();
+    inspect(&mut cx);
+    cx.found.steps = cx.work;
+    cx.found.values = cx.constants;
+    cx.found.values.retain(|name, _| !cx.unknown.contains(name));
+    cx.found
+}

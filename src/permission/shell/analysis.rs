@@ -1,0 +1,209 @@
+//! What the analyser says of a command.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::word::{Part, Word, printable};
+
+/// A shell command, taken apart.
+///
+/// `commands` holds every simple command that may run, wherever it stands: in lists, pipes,
+/// groups, functions, substitutions, here-documents given to a shell, and behind wrappers such
+/// as `env` or `find -exec`. What is not understood is in `opaque`, never guessed.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Analysis {
+    /// Every simple command that may run.
+    pub commands: Vec<SimpleCommand>,
+    /// Why the list of commands, or what they do, may be incomplete.
+    pub opaque: Vec<Reason>,
+    /// Files that redirections and options read.
+    pub reads: Vec<Word>,
+    /// Files that redirections and options write.
+    pub writes: Vec<Word>,
+    /// Directories the command changes to.
+    pub directories: Vec<Word>,
+    /// Names of functions it defines.
+    pub functions: Vec<String>,
+    /// Characters looked at, those of nested scripts each time: bounded, whatever the command.
+    pub steps: usize,
+    /// What variables hold, where the script gives them nothing but known texts.
+    pub(crate) values: BTreeMap<String, Vec<String>>,
+}
+
+impl Analysis {
+    /// The heaviest reason, if anything was not understood.
+    pub fn weight(&self) -> Option<Weight> {
+        self.opaque.iter().map(Reason::weight).max()
+    }
+
+    /// What a word may be once the variables in it that are known are filled in.
+    pub(crate) fn readings(&self, word: &Word) -> Vec<Word> {
+        let mut all = vec![Word::default()];
+        for part in &word.parts {
+            let known = match part {
+                Part::Value {
+                    name: Some(name), ..
+                } => self.values.get(name),
+                _ => None,
+            };
+            match known {
+                Some(values) if all.len() * values.len() <= 16 => {
+                    all = all
+                        .iter()
+                        .flat_map(|head| values.iter().map(|value| head.followed_by(value)))
+                        .collect();
+                }
+                _ => all
+                    .iter_mut()
+                    .for_each(|head| head.parts.push(part.clone())),
+            }
+        }
+        all
+    }
+
+    /// The first reason of at least that weight.
+    pub fn reason(&self, weight: Weight) -> Option<&Reason> {
+        self.opaque.iter().find(|reason| reason.weight() >= weight)
+    }
+}
+
+/// One program or builtin with its arguments.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SimpleCommand {
+    /// The program and its arguments, quotes removed. Empty for assignments alone.
+    pub argv: Vec<Word>,
+    /// Names assigned before the program.
+    pub assignments: Vec<String>,
+    /// What it was found behind, outermost first: `env`, `xargs`, `sh -c`.
+    pub via: Vec<String>,
+    /// Where in `argv` a shell is given a script file: an allow rule has to name it.
+    pub script: Option<usize>,
+    /// Whether its input comes from a pipe; with the command before it, if that is a simple one.
+    pub(crate) piped: Option<Option<usize>>,
+    /// It only may run: deny and ask rules look at it, allow rules need not cover it.
+    pub(crate) guessed: bool,
+    /// Text of here-documents and here-strings.
+    pub(crate) input: Option<Word>,
+}
+
+impl SimpleCommand {
+    /// The program's name without its directory, if it is known.
+    pub fn program(&self) -> Option<String> {
+        self.argv.first().and_then(Word::basename)
+    }
+}
+
+impl fmt::Display for SimpleCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, word) in self.argv.iter().enumerate() {
+            if at > 0 {
+                f.write_str(" ")?;
+            }
+            write!(f, "{word}")?;
+        }
+        if self.argv.is_empty() {
+            write!(f, "{}=..", self.assignments.join("=.. "))?;
+        }
+        Ok(())
+    }
+}
+
+/// How much a [`Reason`] takes away from what is known. Ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Weight {
+    /// Every command is known, but one of them does more than its name says.
+    Effect,
+    /// A file is run whose content nobody looked at.
+    Script,
+    /// Commands may run that are not listed.
+    Hidden,
+    /// No rule can allow it: a reader would not see what runs.
+    Refused,
+}
+
+/// Why a command is not fully understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It is not a shell command, or uses syntax the analyser does not know.
+    Syntax(&'static str),
+    /// It is longer, deeper or larger than the analyser looks at.
+    Limit(&'static str),
+    /// It holds a control character, or one that is invisible or changes the text's direction.
+    Character(char),
+    /// The program's name is only known when the shell runs.
+    DynamicCommand(String),
+    /// A builtin that changes what later commands mean, or runs text.
+    Builtin(String),
+    /// A variable that changes what programs do.
+    Variable(String),
+    /// An expansion that runs text held in variables.
+    Expansion(&'static str),
+    /// A shell reads its commands from a pipe or a file.
+    ShellInput(String),
+    /// Program text in another language.
+    InlineCode(String),
+    /// An option that runs another program.
+    Option(String, String),
+    /// An option or subcommand that does more than the program's name says.
+    Effect(String, String),
+    /// A script or program outside the system's directories.
+    Script(String),
+    /// Network access by redirection.
+    Network(String),
+}
+
+impl Reason {
+    /// How much it takes away.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Self::Effect(..) => Weight::Effect,
+            Self::Script(_) => Weight::Script,
+            Self::Character(_) | Self::Network(_) => Weight::Refused,
+            _ => Weight::Hidden,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(what) => write!(f, "it cannot be parsed: {what}"),
+            Self::Limit(what) => write!(f, "it is too large to check: {what}"),
+            Self::Character(c) => {
+                write!(f, "it holds the character {}", c.escape_unicode())
+            }
+            Self::DynamicCommand(word) => {
+                write!(
+                    f,
+                    "the program {} is only known when it runs",
+                    printable(word)
+                )
+            }
+            Self::Builtin(name) => write!(f, "`{name}` changes what commands mean or runs text"),
+            Self::Variable(name) => {
+                write!(
+                    f,
+                    "the variable {} may change what programs do",
+                    printable(name)
+                )
+            }
+            Self::Expansion(what) => write!(f, "{what} may run text held in variables"),
+            Self::ShellInput(name) => write!(f, "{name} reads its commands from its input"),
+            Self::InlineCode(name) => write!(f, "{name} is given program text"),
+            Self::Option(name, option) => {
+                write!(f, "{name} {} runs another program", printable(option))
+            }
+            Self::Effect(name, option) => {
+                write!(f, "{name} {} changes files or settings", printable(option))
+            }
+            Self::Script(name) => {
+                write!(f, "the content of {} is not known", printable(name))
+            }
+            Self::Network(target) => write!(f, "{} opens a connection", printable(target)),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Brace expansion: `a{b,c}` is two words, before anything else is expanded.
+
+use super::word::{Part, Word};
+
+/// No word becomes more words than this.
+const MOST: usize = 64;
+
+/// The words `word` expands to, or `None` if there are too many to look at.
+pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
+    if !word
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Brace('{')))
+    {
+        return Some(vec![word]);
+    }
+    let braces = word
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Brace(_)));
+    if braces.count() > MOST * 4 {
+        return None;
+    }
+    let mut done = Vec::new();
+    let mut open = vec![word.parts];
+    let mut rounds = 0;
+    while let Some(parts) = open.pop() {
+        rounds += 1;
+        if rounds > MOST * 4 || done.len() + open.len() > MOST {
+            return None;
+        }
+        match first_group(&parts) {
+            None => done.push(Word {
+                parts: parts.into_iter().map(settle).collect(),
+            }),
+            Some(Group { start, end, items }) => {
+                if items.len() > MOST {
+                    return None;
+                }
+                for item in items.into_iter().rev() {
+                    let mut next = parts[..start]
+                        .iter()
+                        .cloned()
+                        .map(settle)
+                        .collect::<Vec<_>>();
+                    next.extend(item);
+                    next.extend_from_slice(&parts[end + 1..]);
+                    open.push(next);
+                }
+            }
+        }
+    }
+    Some(done)
+}
+
+struct Group {
+    start: usize,
+    end: usize,
+    items: Vec<Vec<Part>>,
+}
+
+fn settle(part: Part) -> Part {
+    match part {
+        Part::Brace(c) => Part::Text {
+            text: c.to_string(),
+            quoted: false,
+        },
+        other => other,
+    }
+}
+
+/// The first `{..}` that expands; a `{` before it that does not is plain text.
+fn first_group(parts: &[Part]) -> Option<Group> {
+    for (start, part) in parts.iter().enumerate() {
+        if *part != Part::Brace('{') {
+            continue;
+        }
+        let Some((end, commas)) = closing(parts, start) else {
+            continue;
+        };
+        if !commas.is_empty() {
+            let mut items = Vec::new();
+            let mut from = start + 1;
+            for comma in commas.into_iter().chain([end]) {
+                items.push(parts[from..comma].to_vec());
+                from = comma + 1;
+            }
+            return Some(Group { start, end, items });
+        }
+        if let [
+            Part::Text {
+                text,
+                quoted: false,
+            },
+        ] = &parts[start + 1..end]
+            && let Some(items) = sequence(text)
+        {
+            return Some(Group { start, end, items });
+        }
+    }
+    None
+}
+
+fn closing(parts: &[Part], start: usize) -> Option<(usize, Vec<usize>)> {
+    let mut depth = 0_usize;
+    let mut commas = Vec::new();
+    for (at, part) in parts.iter().enumerate().skip(start) {
+        match part {
+            Part::Brace('{') => depth += 1,
+            Part::Brace('}') => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some((at, commas));
+                }
+            }
+            Part::Brace(',') if depth == 1 => commas.push(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `1..5`, `a..e`, `1..9..2`: an unknown value when it is no short run of letters or numbers.
+fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
+    let ends: Vec<&str> = text.split("..").collect();
+    if !(2..=3).contains(&ends.len()) {
+        return None;
+    }
+    let letters = |s: &str| s.len() == 1 && s.as_bytes()[0].is_ascii_alphabetic();
+    let number = |s: &str| s.parse::<i64>().ok();
+    let (from, to, is_letters) = if letters(ends[0]) && letters(ends[1]) {
+        let end = |s: &str| i64::from(s.as_bytes()[0]);
+        (end(ends[0]), end(ends[1]), true)
+    } else {
+        (number(ends[0])?, number(ends[1])?, false)
+    };
+    let plain = |s: &str| !s.trim_start_matches('-').starts_with('0') || s == "0";
+    let known = ends.len() == 2
+        && from.abs_diff(to) < MOST as u64
+        && (is_letters || (plain(ends[0]) && plain(ends[1])));
+    if !known {
+        return Some(vec![Word::unknown().parts]);
+    }
+    let run: Vec<i64> = if from <= to {
+        (from..=to).collect()
+    } else {
+        (to..=from).rev().collect()
+    };
+    let text = |n: i64| match u8::try_from(n) {
+        Ok(byte) if is_letters => char::from(byte).to_string(),
+        _ => n.to_string(),
+    };
+    Some(
+        run.into_iter()
+            .map(|n| {
+                vec![Part::Text {
+                    text: text(n),
+                    quoted: false,
+                }]
+            })
+            .collect(),
+    )
+}

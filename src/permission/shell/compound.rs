@@ -1,0 +1,290 @@
+//! Compound commands: groups, subshells, loops, conditions, tests.
+
+use super::analysis::Reason;
+use super::context::Parse;
+use super::parser::Parser;
+use super::word::Word;
+
+impl Parser<'_> {
+    /// A compound command, if one begins at the cursor.
+    pub(super) fn compound(&mut self) -> Parse<bool> {
+        if self.peek() == Some(b'(') {
+            self.cx.enter()?;
+            self.subshell()?;
+            self.cx.leave();
+            return Ok(true);
+        }
+        let Some(word) = self.reserved() else {
+            return Ok(false);
+        };
+        if !matches!(
+            word,
+            "{" | "if" | "while" | "until" | "for" | "select" | "case" | "[["
+        ) {
+            return Ok(false);
+        }
+        self.bump_by(word.len())?;
+        self.cx.enter()?;
+        match word {
+            "{" => {
+                self.filled_list()?;
+                self.expect("}")?;
+            }
+            "if" => self.conditions()?,
+            "while" | "until" => {
+                self.filled_list()?;
+                self.body()?;
+            }
+            "for" | "select" => self.loop_over()?,
+            "case" => self.case()?,
+            _ => self.test()?,
+        }
+        self.cx.leave();
+        Ok(true)
+    }
+
+    fn expect(&mut self, word: &'static str) -> Parse<()> {
+        if self.reserved() == Some(word) {
+            self.bump_by(word.len())
+        } else {
+            self.cx.stop("a compound command without its end")
+        }
+    }
+
+    fn body(&mut self) -> Parse<()> {
+        self.expect("do")?;
+        self.filled_list()?;
+        self.expect("done")
+    }
+
+    fn subshell(&mut self) -> Parse<()> {
+        if self.peek_at(1) == Some(b'(') {
+            let start = self.pos;
+            self.bump_by(2)?;
+            if self.arithmetic(b')', 2)? {
+                return Ok(());
+            }
+            self.pos = start;
+        }
+        self.bump()?;
+        self.filled_list()?;
+        if self.take(")")? {
+            Ok(())
+        } else {
+            self.cx.stop("a group without its end")
+        }
+    }
+
+    fn conditions(&mut self) -> Parse<()> {
+        self.filled_list()?;
+        self.expect("then")?;
+        self.filled_list()?;
+        loop {
+            match self.reserved() {
+                Some("elif") => {
+                    self.bump_by(4)?;
+                    self.filled_list()?;
+                    self.expect("then")?;
+                    self.filled_list()?;
+                }
+                Some("else") => {
+                    self.bump_by(4)?;
+                    self.filled_list()?;
+                    return self.expect("fi");
+                }
+                _ => return self.expect("fi"),
+            }
+        }
+    }
+
+    fn loop_over(&mut self) -> Parse<()> {
+        self.blanks()?;
+        if self.peek() == Some(b'(') && self.peek_at(1) == Some(b'(') {
+            self.bump_by(2)?;
+            if !self.arithmetic(b')', 2)? {
+                return self.cx.stop("a loop's arithmetic");
+            }
+        } else {
+            let name = self.word()?.and_then(|word| word.plain());
+            let Some(name) = name.filter(|name| is_name(name)) else {
+                return self.cx.stop("a loop without a variable");
+            };
+            self.newlines()?;
+            if self.reserved() == Some("in") {
+                self.bump_by(2)?;
+                loop {
+                    self.blanks()?;
+                    let words = self.expanded_words()?;
+                    if words.is_empty() {
+                        break;
+                    }
+                    for word in words {
+                        if word.is_glob() && !word.is_dynamic() {
+                            // File names: no options, but no numbers either.
+                            let shown = Word::from_text(word.to_string());
+                            self.cx.assign(&name, Some(&shown), false);
+                        } else {
+                            self.cx.assign(&name, Some(&word), false);
+                        }
+                    }
+                }
+            } else {
+                self.cx.assign(&name, None, false);
+            }
+        }
+        self.blanks()?;
+        if self.peek() == Some(b';') {
+            self.bump()?;
+        }
+        self.newlines()?;
+        if self.reserved() == Some("{") {
+            self.bump_by(1)?;
+            self.filled_list()?;
+            return self.expect("}");
+        }
+        self.body()
+    }
+
+    fn case(&mut self) -> Parse<()> {
+        self.blanks()?;
+        if self.word()?.is_none() {
+            return self.cx.stop("a case without a word");
+        }
+        self.newlines()?;
+        self.expect("in")?;
+        loop {
+            self.newlines()?;
+            if self.reserved() == Some("esac") {
+                return self.bump_by(4);
+            }
+            self.take("(")?;
+            loop {
+                self.blanks()?;
+                if self.word()?.is_none() {
+                    return self.cx.stop("a case pattern");
+                }
+                self.blanks()?;
+                if self.take("|")? {
+                    continue;
+                }
+                if self.take(")")? {
+                    break;
+                }
+                return self.cx.stop("a case pattern");
+            }
+            self.cx.enter()?;
+            self.list()?;
+            self.cx.leave();
+            if !(self.take(";;&")? || self.take(";&")? || self.take(";;")?) {
+                self.newlines()?;
+                return self.expect("esac");
+            }
+        }
+    }
+
+    /// `[[ .. ]]`: its words; what compares numbers is arithmetic.
+    fn test(&mut self) -> Parse<()> {
+        let mut before: Option<Word> = None;
+        let mut compares = false;
+        let mut looks_up = false;
+        loop {
+            self.newlines()?;
+            if self.word_ahead().as_deref() == Some("]]") {
+                return self.bump_by(2);
+            }
+            if self.take("&&")? || self.take("||")? || self.take("(")? || self.take(")")? {
+                before = None;
+                continue;
+            }
+            let process = matches!(self.peek(), Some(b'<' | b'>')) && self.peek_at(1) == Some(b'(');
+            if !process && (self.take("<")? || self.take(">")?) {
+                before = None;
+                continue;
+            }
+            let Some(word) = self.word()? else {
+                return self.cx.stop("a test");
+            };
+            if std::mem::take(&mut compares) {
+                self.operand(&word);
+            }
+            if std::mem::take(&mut looks_up) && !word.literal().is_some_and(|w| is_name(&w)) {
+                self.opaque(Reason::Expansion("a test of a variable"));
+            }
+            match word.plain().as_deref() {
+                Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
+                    compares = true;
+                    if let Some(left) = before.take() {
+                        self.operand(&left);
+                    }
+                }
+                Some("-v" | "-R") => looks_up = true,
+                Some("=~") => {
+                    self.blanks()?;
+                    self.regex()?;
+                }
+                _ => {}
+            }
+            before = Some(word);
+        }
+    }
+
+    /// The text of a number to compare is arithmetic, even in quotes.
+    fn operand(&mut self, word: &Word) {
+        match word.literal() {
+            Some(text) if text.trim().parse::<i64>().is_ok() => {}
+            Some(text) if is_name(&text) => {
+                self.cx.numbers.insert(text);
+            }
+            _ => self.number_in(word),
+        }
+    }
+
+    pub(super) fn number_in(&mut self, word: &Word) {
+        use super::word::Part;
+        for part in &word.parts {
+            match part {
+                Part::Value {
+                    name: Some(name), ..
+                } if is_name(name) => {
+                    self.cx.numbers.insert(name.clone());
+                }
+                Part::Value {
+                    name: Some(name), ..
+                } if matches!(name.as_str(), "#" | "?" | "$" | "!") => {}
+                Part::Text { text, .. }
+                    if text
+                        .bytes()
+                        .all(|b| b.is_ascii_digit() || b" +-*/%".contains(&b)) => {}
+                _ => self.opaque(Reason::Expansion("arithmetic")),
+            }
+        }
+    }
+
+    /// A regular expression after `=~`: parentheses and bars are part of it.
+    fn regex(&mut self) -> Parse<()> {
+        let mut depth = 0_usize;
+        loop {
+            match self.peek() {
+                Some(b'(') => depth += 1,
+                Some(b')') if depth > 0 => depth -= 1,
+                Some(b'|') if depth > 0 || self.peek_at(1) != Some(b'|') => {}
+                Some(b' ' | b'\t') if depth > 0 => {}
+                Some(b'<' | b'>' | b'&' | b';') if depth > 0 => {
+                    return self.cx.stop("a regular expression");
+                }
+                _ => match self.word()? {
+                    Some(_) => continue,
+                    None => return Ok(()),
+                },
+            }
+            self.bump()?;
+        }
+    }
+}
+
+/// Whether `text` may name a variable.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit())
+        && !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}

@@ -1,0 +1,222 @@
+//! What parsers of nested texts share: the findings and the limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::analysis::{Analysis, Reason, SimpleCommand};
+use super::word::{Part, Word};
+
+/// Longer commands are not looked at.
+pub(crate) const MAX_LENGTH: usize = 64 * 1024;
+/// Nesting of substitutions, groups and scripts in words.
+pub(super) const MAX_DEPTH: usize = 40;
+/// Characters looked at, counting nested scripts each time.
+pub(super) const MAX_WORK: usize = 16 * MAX_LENGTH;
+/// Simple commands of one analysis.
+pub(super) const MAX_COMMANDS: usize = 8 * 1024;
+/// Words of all wrapped commands together.
+pub(super) const MAX_WORDS: usize = 64 * 1024;
+
+/// Parsing ended; the reason is among the findings.
+#[derive(Debug)]
+pub(super) struct Stop;
+
+pub(super) type Parse<T> = Result<T, Stop>;
+
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    pub(super) found: Analysis,
+    pub(super) work: usize,
+    pub(super) words: usize,
+    pub(super) depth: usize,
+    /// No further command is taken.
+    pub(super) full: bool,
+    /// What is found now only may run, and what is not understood of it does not matter.
+    pub(super) guessing: bool,
+    /// What the script being parsed was found behind.
+    pub(super) via: Vec<String>,
+    /// How many pipes feed what is being parsed.
+    pub(super) piped: usize,
+    /// Literal values that variables may hold.
+    pub(super) constants: BTreeMap<String, Vec<String>>,
+    /// Variables that may hold something no reader of the script knows.
+    pub(super) unknown: BTreeSet<String>,
+    /// Texts that programs run because a variable or an option says so: where from, and what.
+    pub(super) later: Vec<(String, String)>,
+    /// Variables that may hold something else than a number.
+    pub(super) texts: BTreeSet<String>,
+    /// Variables that arithmetic looks at.
+    pub(super) numbers: BTreeSet<String>,
+    /// Every variable may hold text.
+    pub(super) any_text: bool,
+}
+
+impl Context {
+    pub(super) fn note(&mut self, reason: Reason) {
+        if self.guessing && !matches!(reason, Reason::Limit(_)) {
+            return;
+        }
+        if self.found.opaque.len() < 64 && !self.found.opaque.contains(&reason) {
+            self.found.opaque.push(reason);
+        }
+    }
+
+    pub(super) fn stop<T>(&mut self, why: &'static str) -> Parse<T> {
+        self.note(Reason::Syntax(why));
+        Err(Stop)
+    }
+
+    pub(super) fn limit<T>(&mut self, what: &'static str) -> Parse<T> {
+        self.note(Reason::Limit(what));
+        Err(Stop)
+    }
+
+    pub(super) fn enter(&mut self) -> Parse<()> {
+        if self.depth >= MAX_DEPTH {
+            return self.limit("nesting");
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Adds a command; its place in the list.
+    pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
+        command.guessed |= self.guessing;
+        let length: usize = command.argv.iter().map(Word::len).sum();
+        self.words += command.argv.len() + length / 32;
+        if self.found.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {
+            self.full = true;
+            return self.limit("number of commands");
+        }
+        self.found.commands.push(command);
+        Ok(self.found.commands.len() - 1)
+    }
+
+    /// Notes that the shell variable `name` gets `value`. `exported` is for one that programs see.
+    pub(super) fn assign(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        if !is_harmless(name) && (exported || !is_local(name)) {
+            self.note(Reason::Variable(name.to_owned()));
+        }
+        match value.and_then(Word::literal) {
+            Some(text) => {
+                if is_run(name) {
+                    self.run_later(name, text.clone());
+                }
+                if text.parse::<i64>().is_err() && !text.is_empty() {
+                    self.texts.insert(name.to_owned());
+                }
+                self.constants
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(text);
+            }
+            None => {
+                self.texts.insert(name.to_owned());
+                self.unknown.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Notes that `text` is run as a command because of `from`.
+    pub(super) fn run_later(&mut self, from: &str, text: String) {
+        if self.later.len() < 1024 {
+            self.later.push((from.to_owned(), text));
+        } else {
+            self.note(Reason::Limit("number of commands"));
+        }
+    }
+
+    /// What a word may be when the variables in it hold what this script gives them.
+    /// Empty if any of them may hold something else, unless `loose`.
+    pub(super) fn guesses(&self, word: &Word, loose: bool) -> Vec<String> {
+        let mut all = vec![String::new()];
+        for part in &word.parts {
+            let values = match part {
+                Part::Text { text, .. } => std::slice::from_ref(text),
+                Part::Value {
+                    name: Some(name), ..
+                } => match self.constants.get(name) {
+                    Some(_) if !loose && self.unknown.contains(name) => return Vec::new(),
+                    Some(values) => values.as_slice(),
+                    None => return Vec::new(),
+                },
+                _ => return Vec::new(),
+            };
+            if all.len() * values.len() > 16 {
+                return Vec::new();
+            }
+            all = all
+                .iter()
+                .flat_map(|head| values.iter().map(move |tail| format!("{head}{tail}")))
+                .collect();
+        }
+        all
+    }
+
+    /// Arithmetic runs substitutions held in the text of a variable it looks at.
+    pub(super) fn check_numbers(&mut self) {
+        let unsafe_name = self
+            .numbers
+            .iter()
+            .any(|name| self.any_text || self.texts.contains(name));
+        if unsafe_name {
+            self.note(Reason::Expansion("arithmetic"));
+        }
+    }
+}
+
+/// Variables that change nothing but language, colour and logging.
+fn is_harmless(name: &str) -> bool {
+    matches!(
+        name,
+        "NODE_ENV" | "LANG" | "TZ" | "CI" | "NO_COLOR" | "RUST_LOG" | "RUST_BACKTRACE"
+    ) || matches!(
+        name,
+        "LC_ALL"
+            | "LC_ADDRESS"
+            | "LC_COLLATE"
+            | "LC_CTYPE"
+            | "LC_IDENTIFICATION"
+            | "LC_MEASUREMENT"
+            | "LC_MESSAGES"
+            | "LC_MONETARY"
+            | "LC_NAME"
+            | "LC_NUMERIC"
+            | "LC_PAPER"
+            | "LC_TELEPHONE"
+            | "LC_TIME"
+    )
+}
+
+/// Variables whose value programs run.
+fn is_run(name: &str) -> bool {
+    const PARTS: [&str; 16] = [
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "COMMAND",
+        "CMD",
+        "SHELL",
+        "ASKPASS",
+        "BROWSER",
+        "DIFF",
+        "GIT_SSH",
+        "RSH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "WRAPPER",
+        "RUNNER",
+        "BASH_ENV",
+    ];
+    PARTS.iter().any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
+}
+
+/// Lower-case names that nobody but the script itself uses.
+fn is_local(name: &str) -> bool {
+    !name.contains(|c: char| c.is_ascii_uppercase())
+        && !name.ends_with("_proxy")
+        && !matches!(name, "_" | "histchars" | "auto_resume")
+}

@@ -1,0 +1,313 @@
+//! `$..` and backticks: substitutions, parameters, arithmetic.
+
+use super::analysis::Reason;
+use super::compound::is_name;
+use super::context::Parse;
+use super::parser::Parser;
+use super::word::{Part, Word};
+
+impl Parser<'_> {
+    /// `$` at the cursor; `quoted` in double quotes and here-documents.
+    pub(super) fn dollar(&mut self, word: &mut Word, quoted: bool) -> Parse<()> {
+        match self.peek_at(1) {
+            Some(b'(') => {
+                if self.peek_at(2) == Some(b'(') {
+                    let start = self.pos;
+                    self.bump_by(3)?;
+                    self.cx.enter()?;
+                    let is_arithmetic = self.arithmetic(b')', 2)?;
+                    self.cx.leave();
+                    if is_arithmetic {
+                        // A number: it never splits and is no option but for its sign.
+                        word.push_value(Some("#".to_owned()), true);
+                        return Ok(());
+                    }
+                    self.pos = start;
+                }
+                self.bump_by(2)?;
+                self.substitution_body()?;
+                word.push_value(None, quoted);
+            }
+            Some(b'{') => {
+                self.bump_by(2)?;
+                self.cx.enter()?;
+                self.parameter(word, quoted)?;
+                self.cx.leave();
+            }
+            Some(b'[') => {
+                self.bump_by(2)?;
+                self.cx.enter()?;
+                if !self.arithmetic(b']', 1)? {
+                    return self.cx.stop("arithmetic");
+                }
+                self.cx.leave();
+                word.push_value(Some("#".to_owned()), true);
+            }
+            Some(b'\'') if !quoted => {
+                self.peek();
+                self.ansi(word)?;
+            }
+            Some(b'"') if !quoted => {
+                self.bump()?;
+                self.peek();
+                self.double(word)?;
+            }
+            Some(b) if b.is_ascii_alphabetic() || b == b'_' => {
+                self.bump_by(1)?;
+                let name = self.name()?;
+                word.push_value(Some(name), quoted);
+            }
+            Some(b) if b.is_ascii_digit() || b"@*#?-$!".contains(&b) => {
+                self.bump_by(2)?;
+                word.push_value(Some(char::from(b).to_string()), quoted && b != b'@');
+            }
+            _ => {
+                self.bump_by(1)?;
+                word.push_text("$", quoted);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&mut self) -> Parse<String> {
+        let mut name = String::new();
+        while let Some(b) = self
+            .peek()
+            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        {
+            name.push(char::from(b));
+            self.bump()?;
+        }
+        Ok(name)
+    }
+
+    /// The commands of `$(..)` or `<(..)`, after the opening parenthesis.
+    pub(super) fn substitution_body(&mut self) -> Parse<()> {
+        self.cx.enter()?;
+        // A here-document that began outside has its body after the line that ends outside.
+        let outer = std::mem::take(&mut self.heredocs);
+        self.list()?;
+        if !self.heredocs.is_empty() {
+            return self.cx.stop("a here-document that a substitution cuts off");
+        }
+        self.heredocs = outer;
+        if !self.take(")")? {
+            return self.cx.stop("a substitution without its end");
+        }
+        self.cx.leave();
+        Ok(())
+    }
+
+    /// A substitution in backticks.
+    pub(super) fn backtick(&mut self, word: &mut Word, in_quotes: bool) -> Parse<()> {
+        self.bump()?;
+        let mut text: Vec<u8> = Vec::new();
+        loop {
+            let Some(&b) = self.src.get(self.pos) else {
+                return self.cx.stop("a substitution without its end");
+            };
+            self.bump()?;
+            match b {
+                b'`' => break,
+                b'\\' => match self.src.get(self.pos) {
+                    Some(&next) if b"$`\\".contains(&next) || (next == b'"' && in_quotes) => {
+                        text.push(next);
+                        self.bump()?;
+                    }
+                    _ => text.push(b),
+                },
+                _ => text.push(b),
+            }
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        self.cx.enter()?;
+        Parser::new(&text, self.cx).script()?;
+        self.cx.leave();
+        word.push_value(None, in_quotes);
+        Ok(())
+    }
+
+    /// `${..}` after the brace.
+    fn parameter(&mut self, word: &mut Word, quoted: bool) -> Parse<()> {
+        if self.take("#}")? || self.take("?}")? || self.take("-}")? || self.take("!}")? {
+            word.push_value(None, quoted);
+            return Ok(());
+        }
+        let length = self.peek() == Some(b'#') && self.peek_at(1) != Some(b'#');
+        if length {
+            self.bump()?;
+        }
+        if self.peek() == Some(b'!') {
+            self.bump()?;
+            self.opaque(Reason::Expansion("`${!name}`"));
+        }
+        let name = match self.peek() {
+            Some(b) if b.is_ascii_alphanumeric() || b == b'_' => self.name()?,
+            Some(b) if b"@*#?-$!".contains(&b) => {
+                self.bump()?;
+                char::from(b).to_string()
+            }
+            _ => return self.cx.stop("an expansion"),
+        };
+        let mut quoted_value = quoted && name != "@";
+        if self.peek() == Some(b'[') {
+            self.bump()?;
+            let all = matches!(self.peek(), Some(b'@' | b'*')) && self.peek_at(1) == Some(b']');
+            if all {
+                quoted_value = false;
+                self.bump_by(2)?;
+            } else if !self.arithmetic(b']', 1)? {
+                return self.cx.stop("a subscript");
+            }
+        }
+        if self.take("}")? {
+            if length {
+                word.push_value(Some("#".to_owned()), true);
+            } else {
+                let whole = is_name(&name) || name.len() == 1;
+                word.push_value(whole.then_some(name), quoted_value);
+            }
+            return Ok(());
+        }
+        word.push_value(None, quoted_value);
+        let quotes_are_text = match (self.peek(), self.peek_at(1)) {
+            (Some(b'@'), Some(operator)) => {
+                if !b"QUuLEAKak".contains(&operator) {
+                    self.opaque(Reason::Expansion("`${name@..}`"));
+                }
+                false
+            }
+            (Some(b':'), Some(b'-' | b'=' | b'?' | b'+'))
+            | (Some(b'-' | b'=' | b'?' | b'+'), _) => {
+                let colon = self.peek() == Some(b':');
+                let operator = self.peek_at(usize::from(colon));
+                self.bump_by(1 + usize::from(colon))?;
+                let value = self.parameter_rest(quoted)?;
+                if operator == Some(b'=') {
+                    self.cx.assign(&name, Some(&value), false);
+                }
+                return Ok(());
+            }
+            (Some(b':'), _) => {
+                self.bump()?;
+                if self.arithmetic(b'}', 1)? {
+                    return Ok(());
+                }
+                return self.cx.stop("an expansion's offset");
+            }
+            (Some(b'#' | b'%' | b'/' | b'^' | b','), _) => quoted,
+            _ => return self.cx.stop("an expansion"),
+        };
+        if quotes_are_text && self.has_quote_before_brace() {
+            // Whether a quote here hides what follows depends on more than the analyser knows.
+            self.opaque(Reason::Expansion("a quote in an expansion"));
+        }
+        self.parameter_rest(quoted)?;
+        Ok(())
+    }
+
+    fn has_quote_before_brace(&self) -> bool {
+        self.src[self.pos..]
+            .iter()
+            .take(256)
+            .take_while(|&&b| b != b'}')
+            .any(|&b| b == b'\'')
+    }
+
+    /// The word of `${x:-word}` and its like, up to the brace that ends the expansion.
+    fn parameter_rest(&mut self, quoted: bool) -> Parse<Word> {
+        let mut word = Word::default();
+        loop {
+            let Some(c) = self.peek() else {
+                return self.cx.stop("an expansion without its end");
+            };
+            match c {
+                b'}' => {
+                    self.bump()?;
+                    return Ok(word);
+                }
+                b'\\' => {
+                    self.bump()?;
+                    let start = self.pos;
+                    if self.pos < self.src.len() {
+                        self.bump()?;
+                    }
+                    let text = String::from_utf8_lossy(&self.src[start..self.pos]).into_owned();
+                    word.push_text(&text, true);
+                }
+                b'\'' if !quoted => self.single(&mut word)?,
+                b'"' => self.double(&mut word)?,
+                b'$' => self.dollar(&mut word, quoted)?,
+                b'`' => self.backtick(&mut word, quoted)?,
+                b'<' | b'>' if !quoted && self.peek_at(1) == Some(b'(') => {
+                    self.bump_by(2)?;
+                    self.substitution_body()?;
+                    word.push_value(None, true);
+                }
+                _ => {
+                    self.bump()?;
+                    let text = String::from_utf8_lossy(&[c]).into_owned();
+                    word.push_text(&text, quoted);
+                }
+            }
+        }
+    }
+
+    /// Arithmetic up to `count` times `close`, which are consumed. `false`: it is none, and the
+    /// cursor is anywhere.
+    pub(super) fn arithmetic(&mut self, close: u8, count: usize) -> Parse<bool> {
+        let mut depth = 0_usize;
+        let mut word = Word::default();
+        loop {
+            let Some(c) = self.peek() else {
+                return Ok(false);
+            };
+            if c == close && depth == 0 {
+                if count == 2 && self.peek_at(1) != Some(close) {
+                    return Ok(false);
+                }
+                self.bump_by(count)?;
+                self.number_in(&word);
+                return Ok(true);
+            }
+            match c {
+                b'(' | b'[' => {
+                    depth += 1;
+                    self.bump()?;
+                }
+                b')' | b']' => {
+                    if depth == 0 {
+                        return Ok(false);
+                    }
+                    depth -= 1;
+                    self.bump()?;
+                }
+                b'$' => self.dollar(&mut word, true)?,
+                b'`' => self.backtick(&mut word, true)?,
+                b'"' => self.bump()?,
+                b'0'..=b'9' => {
+                    while self
+                        .peek()
+                        .is_some_and(|b| b.is_ascii_alphanumeric() || b"#@_".contains(&b))
+                    {
+                        self.bump()?;
+                    }
+                }
+                b'A'..=b'Z' | b'a'..=b'z' | b'_' => {
+                    let name = self.name()?;
+                    word.parts.push(Part::Value {
+                        name: Some(name),
+                        quoted: true,
+                    });
+                }
+                b' ' | b'\t' | b'\n' | b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'='
+                | b'!' | b'&' | b'|' | b'^' | b'~' | b'?' | b':' | b',' => self.bump()?,
+                b';' if count == 2 => self.bump()?,
+                _ => {
+                    self.opaque(Reason::Expansion("arithmetic"));
+                    self.bump()?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Redirections and here-documents.
+
+use super::analysis::{Reason, SimpleCommand};
+use super::context::Parse;
+use super::parser::Parser;
+use super::word::{Part, Word};
+
+/// A here-document whose body begins after the next newline.
+#[derive(Debug)]
+pub(super) struct Pending {
+    delimiter: String,
+    quoted: bool,
+    strip_tabs: bool,
+    /// The command it is the input of.
+    command: Option<usize>,
+}
+
+impl Parser<'_> {
+    /// Redirections after a compound command.
+    pub(super) fn redirections_after_compound(&mut self) -> Parse<()> {
+        let mut dummy = SimpleCommand::default();
+        loop {
+            self.blanks()?;
+            if !self.redirection(&mut dummy)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A redirection, if one begins at the cursor.
+    pub(super) fn redirection(&mut self, command: &mut SimpleCommand) -> Parse<bool> {
+        let start = self.pos;
+        if self.peek() == Some(b'{') {
+            let mut name = String::new();
+            self.bump()?;
+            while let Some(b) = self
+                .peek()
+                .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+            {
+                name.push(char::from(b));
+                self.bump()?;
+            }
+            if name.is_empty()
+                || self.peek() != Some(b'}')
+                || !matches!(self.peek_at(1), Some(b'<' | b'>'))
+            {
+                self.pos = start;
+                return Ok(false);
+            }
+            self.bump()?;
+            self.cx.assign(&name, Some(&Word::from_text("10")), false);
+        } else {
+            while self.peek().is_some_and(|b| b.is_ascii_digit()) {
+                self.bump()?;
+            }
+        }
+        let is_operator = match self.peek() {
+            Some(b'<' | b'>') => self.pos != start || self.peek_at(1) != Some(b'('),
+            Some(b'&') => self.pos == start && self.peek_at(1) == Some(b'>'),
+            _ => false,
+        };
+        if !is_operator {
+            self.pos = start;
+            return Ok(false);
+        }
+        const OPERATORS: [&str; 12] = [
+            "<<<", "<<-", "<<", "<&", "<>", "<", "&>>", "&>", ">>", ">&", ">|", ">",
+        ];
+        let mut operator = "";
+        for candidate in OPERATORS {
+            if self.take(candidate)? {
+                operator = candidate;
+                break;
+            }
+        }
+        self.blanks()?;
+        if matches!(operator, "<<" | "<<-") {
+            return self.here_document(operator == "<<-");
+        }
+        let Some(target) = self.word()? else {
+            return self.cx.stop("a redirection without a target");
+        };
+        self.target(operator, target, command);
+        Ok(true)
+    }
+
+    fn target(&mut self, operator: &str, target: Word, command: &mut SimpleCommand) {
+        let text = target.literal();
+        if operator == "<<<" {
+            command.input = Some(target);
+            return;
+        }
+        if matches!(operator, "<&" | ">&")
+            && let Some(text) = &text
+            && !text.is_empty()
+            && text
+                .strip_suffix('-')
+                .unwrap_or(text)
+                .bytes()
+                .all(|b| b.is_ascii_digit())
+        {
+            return;
+        }
+        let shown = target.to_string();
+        let normal = super::super::paths::lexical(&shown);
+        if normal.starts_with("/dev/tcp") || normal.starts_with("/dev/udp") {
+            self.opaque(Reason::Network(shown));
+            return;
+        }
+        if target.literal_prefix().starts_with("/dev/") && text.is_none() {
+            if target.literal_prefix() == "/dev/fd/" {
+                // `> >(command)`: the command is in the list.
+                return;
+            }
+            self.opaque(Reason::Network(shown));
+        }
+        if operator.starts_with('<') {
+            self.cx.found.reads.push(target.clone());
+            if operator == "<>" {
+                self.cx.found.writes.push(target);
+            } else {
+                command.input = Some(Word::unknown());
+            }
+        } else {
+            self.cx.found.writes.push(target);
+        }
+    }
+
+    fn here_document(&mut self, strip_tabs: bool) -> Parse<bool> {
+        let Some(word) = self.word()? else {
+            return self.cx.stop("a here-document without a delimiter");
+        };
+        let mut delimiter = String::new();
+        let mut quoted = false;
+        for part in &word.parts {
+            match part {
+                Part::Text { text, quoted: q } => {
+                    delimiter.push_str(text);
+                    quoted |= q;
+                }
+                Part::Glob(c) | Part::Brace(c) => delimiter.push(*c),
+                Part::Home(user) => {
+                    delimiter.push('~');
+                    delimiter.push_str(user);
+                }
+                Part::Value { .. } => return self.cx.stop("a here-document's delimiter"),
+            }
+        }
+        if delimiter.contains('\n') {
+            return self.cx.stop("a here-document's delimiter");
+        }
+        self.heredocs.push(Pending {
+            delimiter,
+            quoted,
+            strip_tabs,
+            command: None,
+        });
+        Ok(true)
+    }
+
+    /// Says whose input the here-documents from number `first` on are.
+    pub(super) fn here_documents_of(&mut self, first: usize, command: usize) {
+        for pending in self.heredocs.iter_mut().skip(first) {
+            pending.command = Some(command);
+        }
+    }
+
+    /// Reads the bodies that begin here.
+    pub(super) fn here_documents(&mut self) -> Parse<()> {
+        for pending in std::mem::take(&mut self.heredocs) {
+            let body = self.here_body(&pending)?;
+            let word = if pending.quoted {
+                Word::from_text(body)
+            } else {
+                self.expandable(&body)?
+            };
+            if let Some(at) = pending.command {
+                self.cx.found.commands[at].input = Some(word);
+            }
+        }
+        Ok(())
+    }
+
+    fn here_body(&mut self, pending: &Pending) -> Parse<String> {
+        let mut body = String::new();
+        loop {
+            if self.pos >= self.src.len() {
+                // The shell warns and takes what there is.
+                self.opaque(Reason::Syntax("a here-document without its end"));
+                return Ok(body);
+            }
+            let mut line = self.line()?;
+            while !pending.quoted && joins(&line) && self.pos < self.src.len() {
+                line.pop();
+                line.push_str(&self.line()?);
+            }
+            let text = if pending.strip_tabs {
+                line.trim_start_matches('\t')
+            } else {
+                &line
+            };
+            if text == pending.delimiter {
+                return Ok(body);
+            }
+            body.push_str(text);
+            body.push('\n');
+        }
+    }
+
+    /// The rest of the line; the cursor is after its newline.
+    fn line(&mut self) -> Parse<String> {
+        let start = self.pos;
+        while self.src.get(self.pos).is_some_and(|&b| b != b'\n') {
+            self.bump()?;
+        }
+        let line = String::from_utf8_lossy(&self.src[start..self.pos]).into_owned();
+        if self.pos < self.src.len() {
+            self.bump()?;
+        }
+        Ok(line)
+    }
+
+    /// The text of an unquoted here-document, its substitutions parsed.
+    fn expandable(&mut self, body: &str) -> Parse<Word> {
+        self.cx.enter()?;
+        let mut inner = Parser::new(body, self.cx);
+        let word = inner.text_until(None)?;
+        self.cx.leave();
+        Ok(word)
+    }
+}
+
+/// Whether the line ends in a backslash that is not escaped itself.
+fn joins(line: &str) -> bool {
+    line.bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 1
+}

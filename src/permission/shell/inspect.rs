@@ -1,0 +1,159 @@
+//! What each command found means: wrappers are peeled, dangerous ones noted.
+
+use super::analysis::{Reason, SimpleCommand};
+use super::context::Context;
+use super::word::{Part, Word};
+use super::{builtins, code, git, options, peel, shells, wrappers};
+
+/// Directories that hold the system's own programs.
+const SYSTEM: [&str; 8] = [
+    "/bin/",
+    "/sbin/",
+    "/usr/bin/",
+    "/usr/sbin/",
+    "/usr/local/bin/",
+    "/usr/local/sbin/",
+    "/opt/homebrew/bin/",
+    "/run/current-system/sw/bin/",
+];
+
+/// Looks at every command, those it finds on the way included.
+pub(super) fn inspect(cx: &mut Context) {
+    let mut at = 0;
+    loop {
+        while let Some((from, text)) = cx.later.pop() {
+            let command = SimpleCommand::default();
+            shells::run_text(cx, &command, &from, &text);
+        }
+        let Some(command) = cx.found.commands.get(at).cloned() else {
+            break;
+        };
+        cx.guessing = command.guessed;
+        one(cx, at, &command);
+        cx.guessing = false;
+        at += 1;
+        if cx.full {
+            // It is noted: no rule allows the command any more.
+            break;
+        }
+    }
+    cx.check_numbers();
+}
+
+fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
+    let Some(first) = command.argv.first() else {
+        return;
+    };
+    if first.literal().is_none() {
+        unknown_program(cx, command, first);
+    }
+    let Some(name) = first.basename() else {
+        return;
+    };
+    if let Some(path) = first.literal()
+        && path.contains('/')
+        && !SYSTEM
+            .iter()
+            .any(|directory| path.strip_prefix(directory) == Some(&name))
+    {
+        cx.note(Reason::Script(path));
+    }
+    dispatch(cx, index, &name, command);
+}
+
+fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
+    if builtins::builtin(cx, name, command) || peel::peel(cx, name, command) {
+        return;
+    }
+    if shells::SHELLS.contains(&name) {
+        return shells::shell(cx, name, index, command);
+    }
+    if code::interpreter(cx, name, command) {
+        return;
+    }
+    let words = command.argv.iter().skip(1).filter_map(Word::literal);
+    if wrappers::is_loose(name, words) {
+        peel::every_tail(cx, name, command);
+        if matches!(name, "watch" | "parallel" | "script" | "su") {
+            let tail = command
+                .argv
+                .iter()
+                .skip(1)
+                .filter(|word| !word.starts_with_dash());
+            let words = tail.cloned().collect::<Vec<_>>();
+            shells::run_words(cx, command, name, &words);
+        }
+        return;
+    }
+    let words = command.argv.iter().skip(1).filter_map(Word::literal);
+    if wrappers::runs_elsewhere(name, words) {
+        cx.note(Reason::Script(name.to_owned()));
+        peel::guess_tails(cx, name, command);
+    }
+    match name {
+        "xargs" | "gxargs" => peel::xargs(cx, command),
+        "find" | "fd" | "fdfind" | "gfind" => peel::exec_actions(cx, name, command),
+        "awk" | "gawk" | "mawk" | "nawk" => code::awk(cx, name, command),
+        "sed" | "gsed" => code::sed(cx, command),
+        "git" => git::git(cx, command),
+        "npm" | "pnpm" | "yarn" => {
+            let sets = |word: &Word| {
+                word.literal()
+                    .is_some_and(|w| matches!(w.as_str(), "config" | "set" | "set-script" | "pkg"))
+            };
+            let is_set = command
+                .argv
+                .iter()
+                .skip(1)
+                .filter(|word| sets(word))
+                .count()
+                > 1
+                || command
+                    .argv
+                    .get(1)
+                    .is_some_and(|w| w.literal().is_some_and(|w| w == "set-script"));
+            if is_set {
+                cx.note(Reason::Option(name.to_owned(), "config set".to_owned()));
+            }
+        }
+        "go" => {
+            let words = command.argv.iter().skip(1).filter_map(Word::literal);
+            if words.take(2).eq(["env".to_owned(), "-w".to_owned()]) {
+                cx.note(Reason::Effect("go".to_owned(), "env -w".to_owned()));
+            }
+        }
+        _ => {}
+    }
+    options::options(cx, name, command);
+}
+
+/// The program's name is only known when the shell runs; what it probably is, is looked at too.
+fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
+    let only_home = first
+        .parts
+        .iter()
+        .all(|part| matches!(part, Part::Text { .. } | Part::Home(_)));
+    if only_home {
+        cx.note(Reason::Script(first.to_string()));
+        return;
+    }
+    cx.note(Reason::DynamicCommand(first.to_string()));
+    for guess in cx.guesses(first, true) {
+        let mut argv = guess
+            .split([' ', '\t', '\n', '_', ',', ':'])
+            .filter(|word| !word.is_empty())
+            .map(Word::from_text)
+            .collect::<Vec<_>>();
+        if guess.contains(['_', ',', ':']) {
+            peel::inner(cx, "$", command, vec![Word::from_text(guess.clone())]);
+        }
+        argv.extend_from_slice(&command.argv[1..]);
+        if !argv.is_empty() {
+            peel::inner(cx, "$", command, argv);
+        }
+    }
+    if first.may_split() && command.argv.len() > 1 {
+        // It may expand to nothing.
+        peel::inner(cx, "$", command, command.argv[1..].to_vec());
+    }
+}

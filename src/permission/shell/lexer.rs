@@ -1,0 +1,301 @@
+//! Words: quotes, escapes and where expansions begin.
+
+use super::brace;
+use super::context::Parse;
+use super::parser::Parser;
+use super::word::{Part, Word};
+
+/// How far a bracket's end is looked for.
+const LOOK_AHEAD: usize = 256;
+
+impl Parser<'_> {
+    /// The word at the cursor, braces not expanded; `None` if there is none.
+    pub(super) fn word(&mut self) -> Parse<Option<Word>> {
+        let mut word = Word::default();
+        let mut seen = false;
+        while let Some(c) = self.peek() {
+            match c {
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
+                b'<' | b'>' => {
+                    if self.peek_at(1) != Some(b'(') {
+                        break;
+                    }
+                    self.bump_by(2)?;
+                    self.substitution_body()?;
+                    word.push_text("/dev/fd/", true);
+                    word.push_value(None, true);
+                }
+                b'\\' => {
+                    self.bump()?;
+                    match self.src.get(self.pos) {
+                        None => word.push_text("\\", true),
+                        Some(_) => self.character(&mut word, true)?,
+                    }
+                }
+                b'\'' => self.single(&mut word)?,
+                b'"' => self.double(&mut word)?,
+                b'$' => self.dollar(&mut word, false)?,
+                b'`' => self.backtick(&mut word, false)?,
+                b'*' | b'?' => {
+                    self.bump()?;
+                    word.parts.push(Part::Glob(char::from(c)));
+                }
+                b'[' => self.bracket(&mut word)?,
+                b'{' | b'}' | b',' => {
+                    self.bump()?;
+                    word.parts.push(Part::Brace(char::from(c)));
+                }
+                b'~' if at_tilde(&word) => self.tilde(&mut word)?,
+                _ => self.character(&mut word, false)?,
+            }
+            seen = true;
+        }
+        if word.parts.len() > 1 {
+            // `""$x` is what `$x` is.
+            word.parts
+                .retain(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
+        }
+        Ok(seen.then_some(word))
+    }
+
+    /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
+    fn bracket(&mut self, word: &mut Word) -> Parse<()> {
+        let rest = &self.src[self.pos + 1..];
+        let end = rest
+            .iter()
+            .position(|b| b" \t\n;&|()<>/'\"\\$`[{},".contains(b) || *b == b']');
+        match end {
+            Some(end) if rest[end] == b']' && end > 0 => {
+                self.bump_by(end + 2)?;
+                word.parts.push(Part::Glob('['));
+            }
+            _ => {
+                let open = rest
+                    .iter()
+                    .take(LOOK_AHEAD)
+                    .take_while(|b| !b" \t\n".contains(b))
+                    .collect::<Vec<_>>();
+                let closes = open.iter().any(|b| **b == b']');
+                let unclear = open.len() == LOOK_AHEAD;
+                self.bump()?;
+                if closes || unclear {
+                    // What stands between is not worked out.
+                    word.push_value(None, true);
+                } else {
+                    word.push_text("[", false);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The words that the word at the cursor becomes; none if there is none.
+    pub(super) fn expanded_words(&mut self) -> Parse<Vec<Word>> {
+        let Some(word) = self.word()? else {
+            return Ok(Vec::new());
+        };
+        self.cx.work += word.parts.len();
+        match brace::expand(word) {
+            Some(words) => {
+                // `{,}` expands to nothing at all; an empty word keeps its place here.
+                self.cx.words += words.len();
+                Ok(words)
+            }
+            None => self.cx.limit("brace expansion"),
+        }
+    }
+
+    /// One character, whatever its meaning elsewhere.
+    fn character(&mut self, word: &mut Word, quoted: bool) -> Parse<()> {
+        let start = self.pos;
+        self.bump()?;
+        while self.src.get(self.pos).is_some_and(|&b| b & 0xc0 == 0x80) {
+            self.bump()?;
+        }
+        let text = String::from_utf8_lossy(&self.src[start..self.pos]);
+        word.push_text(&text, quoted);
+        Ok(())
+    }
+
+    pub(super) fn single(&mut self, word: &mut Word) -> Parse<()> {
+        self.bump()?;
+        let start = self.pos;
+        while self.src.get(self.pos).is_some_and(|&b| b != b'\'') {
+            self.bump()?;
+        }
+        if self.pos >= self.src.len() {
+            return self.cx.stop("a quote without its end");
+        }
+        let text = String::from_utf8_lossy(&self.src[start..self.pos]).into_owned();
+        self.bump()?;
+        word.push_text(&text, true);
+        Ok(())
+    }
+
+    /// `".."` at the cursor.
+    pub(super) fn double(&mut self, word: &mut Word) -> Parse<()> {
+        self.bump()?;
+        let inner = self.text_until(Some(b'"'))?;
+        word.push_text("", true);
+        for part in inner.parts {
+            match part {
+                Part::Text { text, .. } => word.push_text(&text, true),
+                other => word.parts.push(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// Text in which only `$`, backticks and some escapes mean something, up to `end`, which is
+    /// consumed; to the end of the text without one.
+    pub(super) fn text_until(&mut self, end: Option<u8>) -> Parse<Word> {
+        let mut word = Word::default();
+        loop {
+            let Some(c) = self.peek() else {
+                if end.is_none() {
+                    return Ok(word);
+                }
+                return self.cx.stop("a quote without its end");
+            };
+            if Some(c) == end {
+                self.bump()?;
+                return Ok(word);
+            }
+            match c {
+                b'\\' => {
+                    let next = self.src.get(self.pos + 1).copied();
+                    self.bump()?;
+                    match next {
+                        Some(b'$' | b'`' | b'\\') => self.character(&mut word, true)?,
+                        Some(b'"') if end.is_some() => self.character(&mut word, true)?,
+                        _ => word.push_text("\\", true),
+                    }
+                }
+                b'$' => self.dollar(&mut word, true)?,
+                b'`' => self.backtick(&mut word, end.is_some())?,
+                _ => self.character(&mut word, true)?,
+            }
+        }
+    }
+
+    /// `$'..'`: its escapes decoded as the shell does.
+    pub(super) fn ansi(&mut self, word: &mut Word) -> Parse<()> {
+        self.bump_by(2)?;
+        let mut bytes: Vec<u8> = Vec::new();
+        loop {
+            let Some(&b) = self.src.get(self.pos) else {
+                return self.cx.stop("a quote without its end");
+            };
+            self.bump()?;
+            match b {
+                b'\'' => break,
+                b'\\' => self.ansi_escape(&mut bytes)?,
+                _ => bytes.push(b),
+            }
+        }
+        // What follows a NUL is cut off.
+        if let Some(nul) = bytes.iter().position(|&b| b == 0) {
+            bytes.truncate(nul);
+        }
+        let Ok(text) = String::from_utf8(bytes) else {
+            word.push_value(None, true);
+            return Ok(());
+        };
+        word.push_text(&text, true);
+        Ok(())
+    }
+
+    fn ansi_escape(&mut self, bytes: &mut Vec<u8>) -> Parse<()> {
+        let Some(&c) = self.src.get(self.pos) else {
+            return self.cx.stop("a quote without its end");
+        };
+        self.bump()?;
+        let byte = match c {
+            b'a' => 7,
+            b'b' => 8,
+            b'e' | b'E' => 27,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 11,
+            b'\\' | b'\'' | b'"' | b'?' => c,
+            b'0'..=b'7' => {
+                self.pos -= 1;
+                (self.digits(8, 3)?.unwrap_or(0) & 0xff) as u8
+            }
+            b'x' => match self.digits(16, 2)? {
+                Some(value) => value as u8,
+                None => {
+                    bytes.extend_from_slice(b"\\x");
+                    return Ok(());
+                }
+            },
+            b'u' | b'U' => {
+                let most = if c == b'u' { 4 } else { 8 };
+                match self.digits(16, most)?.map(char::from_u32) {
+                    Some(Some(decoded)) => {
+                        bytes.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
+                    }
+                    _ => bytes.push(0xff),
+                }
+                return Ok(());
+            }
+            b'c' => match self.src.get(self.pos) {
+                Some(&control) => {
+                    self.bump()?;
+                    control & 0x1f
+                }
+                None => return self.cx.stop("a quote without its end"),
+            },
+            _ => {
+                bytes.push(b'\\');
+                c
+            }
+        };
+        bytes.push(byte);
+        Ok(())
+    }
+
+    fn digits(&mut self, radix: u32, most: usize) -> Parse<Option<u32>> {
+        let mut value = None;
+        for _ in 0..most {
+            let digit = self
+                .src
+                .get(self.pos)
+                .and_then(|&b| char::from(b).to_digit(radix));
+            let Some(digit) = digit else { break };
+            value = Some(value.unwrap_or(0) * radix + digit);
+            self.bump()?;
+        }
+        Ok(value)
+    }
+
+    fn tilde(&mut self, word: &mut Word) -> Parse<()> {
+        self.bump()?;
+        let mut user = String::new();
+        while let Some(b) = self
+            .peek()
+            .filter(|b| b.is_ascii_alphanumeric() || b"_-+.".contains(b))
+        {
+            user.push(char::from(b));
+            self.bump()?;
+        }
+        word.parts.push(Part::Home(user));
+        Ok(())
+    }
+}
+
+/// Whether a `~` here names a directory: at the beginning, or after `=` or `:` as in assignments.
+fn at_tilde(word: &Word) -> bool {
+    match word.parts.last() {
+        None => true,
+        Some(Part::Text {
+            text,
+            quoted: false,
+        }) => text.len() > 1 && text.ends_with(['=', ':']),
+        // `{~,x}` becomes a word that begins with it.
+        Some(Part::Brace('{' | ',')) => true,
+        _ => false,
+    }
+}

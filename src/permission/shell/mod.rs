@@ -1,0 +1,35 @@
+//! What a shell command would run, found without running it.
+//!
+//! [`analyse`] reads a command as bash 5.2 does and lists every simple command in it, wherever it
+//! hides. It fails closed: what it does not understand is noted as opaque, and no rule allows an
+//! opaque command. It always returns, in time linear in the command's length times a small constant: length, depth,
+//! work and number of commands are bounded, and reaching a bound is a reason as well.
+//!
+//! It is no sandbox. What a program does when it runs, and what a script file holds, it cannot know.
+
+mod analyse;
+mod analysis;
+mod brace;
+mod builtins;
+mod code;
+mod compound;
+mod context;
+mod expansion;
+mod git;
+mod heredoc;
+mod inspect;
+mod lexer;
+mod options;
+mod parser;
+mod peel;
+mod programs;
+mod shells;
+mod simple;
+mod word;
+mod wrappers;
+
+pub use analyse::analyse;
+pub use analysis::{Analysis, Reason, SimpleCommand, Weight};
+pub(crate) use git::GLOBAL_VALUES as GIT_GLOBAL_VALUES;
+pub use word::Word;
+pub(crate) use word::{Part, printable};

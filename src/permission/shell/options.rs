@@ -1,0 +1,195 @@
+//! Finds options that run programs, write files or change settings.
+
+use super::analysis::{Reason, SimpleCommand};
+use super::context::Context;
+use super::programs::{ONE_DASH, PROGRAMS, WORDS};
+use super::word::{Part, Word};
+
+fn is_one_of(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known == name)
+}
+
+/// Whether the options of `name` are worth a look, so that an unknown word may be one of them.
+fn matters(name: &str) -> bool {
+    name == "git"
+        || PROGRAMS.iter().any(|known| {
+            is_one_of(known.names, name) && !(known.options.is_empty() && known.abbreviates)
+        })
+        || matches!(name, "fd" | "fdfind" | "sed" | "awk" | "gawk" | "mawk")
+}
+
+/// Looks for options of `command` that do more than its name says.
+pub(super) fn options(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    for (names, start) in WORDS {
+        let holds = |word: &Word| {
+            let prefix = word.literal_prefix();
+            match *start {
+                "" => false,
+                "=in" => prefix.contains('=') && !prefix.starts_with('-'),
+                "\\" => prefix.contains('\\') || prefix.starts_with("system"),
+                start => prefix.starts_with(start),
+            }
+        };
+        if is_one_of(names, name)
+            && let Some(word) = command.argv[1..].iter().find(|word| holds(word))
+        {
+            cx.note(Reason::Option(name.to_owned(), word.to_string()));
+        }
+    }
+    if matches!(name, "ed" | "red" | "dc" | "m4") {
+        super::shells::input(cx, name, command, false);
+    }
+    if let Some(program) = PROGRAMS.iter().find(|known| is_one_of(known.names, name)) {
+        scan(
+            cx,
+            name,
+            program.options,
+            program.values,
+            program.abbreviates,
+            command,
+            1,
+        );
+    }
+    if matters(name) {
+        unknown_options(cx, name, command);
+    }
+}
+
+/// A word that is only known when the command runs may be an option.
+fn unknown_options(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    for word in command.argv.iter().skip(1) {
+        if word.literal().is_some() || !word.is_dynamic() {
+            continue;
+        }
+        if word.literal_prefix() == "--" {
+            return;
+        }
+        let safe_start =
+            !word.literal_prefix().is_empty() && !word.literal_prefix().starts_with('-');
+        if safe_start && !word.may_split() {
+            continue;
+        }
+        if let [
+            Part::Value {
+                name: Some(variable),
+                ..
+            },
+            ..,
+        ] = word.parts.as_slice()
+            && matches!(
+                variable.as_str(),
+                "HOME" | "PWD" | "OLDPWD" | "TMPDIR" | "USER" | "#" | "?" | "$" | "!" | "{}"
+            )
+            && !cx.constants.contains_key(variable)
+            && !cx.unknown.contains(variable)
+        {
+            continue;
+        }
+        let guesses = cx.guesses(word, false);
+        let is_value = |text: &String| !text.starts_with('-') && !text.contains([' ', '\t', '\n']);
+        if !guesses.is_empty() && guesses.iter().all(is_value) {
+            continue;
+        }
+        for guess in guesses {
+            super::shells::run_text(cx, command, name, &guess);
+        }
+        cx.note(Reason::Option(name.to_owned(), word.to_string()));
+    }
+}
+
+/// Looks for the options `table` among the words from number `from` on.
+pub(super) fn scan(
+    cx: &mut Context,
+    name: &str,
+    table: &str,
+    values: &str,
+    abbreviates: bool,
+    command: &SimpleCommand,
+    from: usize,
+) {
+    for (at, word) in command.argv.iter().enumerate().skip(from) {
+        let prefix = word.literal_prefix();
+        if prefix == "--" && word.literal().is_some() {
+            return;
+        }
+        if !prefix.starts_with('-') || prefix.len() < 2 {
+            continue;
+        }
+        let given = prefix.split('=').next().unwrap_or_default();
+        for entry in table.split(' ').filter(|entry| !entry.is_empty()) {
+            let (kind, option) = entry.split_at(1);
+            let is_long = option.len() > 2;
+            let value = if is_long {
+                let fits = given == option
+                    || (abbreviates
+                        && given.len() > 2
+                        && given.starts_with("--")
+                        && option.starts_with(given));
+                if !fits {
+                    continue;
+                }
+                match prefix.split_once('=') {
+                    Some((before, _)) => word.without_prefix(&format!("{before}=")),
+                    None => command.argv.get(at + 1).cloned(),
+                }
+            } else {
+                if prefix.starts_with("--") {
+                    continue;
+                }
+                if ONE_DASH.contains(&name) && given != option {
+                    // `-count` is one option here, not five.
+                    continue;
+                }
+                let letter = option.as_bytes()[1];
+                let Some(place) = cluster(&prefix, char::from(letter), values) else {
+                    continue;
+                };
+                match word.without_prefix(&prefix[..=place]) {
+                    Some(rest) if rest.literal().is_none_or(|r| !r.is_empty()) => Some(rest),
+                    _ => command.argv.get(at + 1).cloned(),
+                }
+            };
+            found(cx, name, kind, option, value, command);
+        }
+    }
+}
+
+/// Where `letter` stands among the short options of `word`, before one that takes a value.
+fn cluster(word: &str, letter: char, values: &str) -> Option<usize> {
+    for (at, c) in word.char_indices().skip(1) {
+        if c == letter {
+            return Some(at);
+        }
+        if values.contains(c) {
+            return None;
+        }
+    }
+    None
+}
+
+fn found(
+    cx: &mut Context,
+    name: &str,
+    kind: &str,
+    option: &str,
+    value: Option<Word>,
+    command: &SimpleCommand,
+) {
+    match kind {
+        "w" => cx.found.writes.extend(value),
+        "e" => cx.note(Reason::Effect(name.to_owned(), option.to_owned())),
+        _ => {
+            cx.note(Reason::Option(name.to_owned(), option.to_owned()));
+            if let (Some(value), "x") = (value, kind) {
+                // `exec=program`, `ProxyCommand=program`.
+                let prefix = value.literal_prefix();
+                let setting = prefix.split(' ').next().unwrap_or_default();
+                let value = match setting.split_once('=') {
+                    Some((key, _)) => value.without_prefix(&format!("{key}=")).unwrap_or(value),
+                    None => value,
+                };
+                super::shells::run_word(cx, command, &format!("{name} {option}"), &value);
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Lists, pipelines and the choice of a command: the spine of the grammar.
+//!
+//! A recursive descent over bytes; depth and work are counted in [`Context`]. Line joins
+//! (`\` newline) vanish in [`Parser::peek`], so that `cu\⏎rl` is one word everywhere but in single
+//! quotes.
+
+use super::analysis::Reason;
+use super::context::{Context, MAX_WORK, Parse};
+use super::heredoc::Pending;
+use super::word::Word;
+
+pub(super) struct Parser<'a> {
+    pub(super) src: &'a [u8],
+    pub(super) pos: usize,
+    pub(super) heredocs: Vec<Pending>,
+    pub(super) cx: &'a mut Context,
+}
+
+/// A stage of a pipeline: a simple command's place in the list, if it is one.
+pub(super) type Stage = Option<usize>;
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, cx: &'a mut Context) -> Self {
+        Self {
+            src: text.as_bytes(),
+            pos: 0,
+            heredocs: Vec::new(),
+            cx,
+        }
+    }
+
+    /// The byte at the cursor, after line joins.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        while self.src[self.pos..].starts_with(b"\\\n") {
+            self.pos += 2;
+        }
+        self.src.get(self.pos).copied()
+    }
+
+    /// The byte `ahead` of the cursor, after line joins.
+    pub(super) fn peek_at(&mut self, ahead: usize) -> Option<u8> {
+        self.peek();
+        let mut at = self.pos;
+        for _ in 0..ahead {
+            at += 1;
+            while self.src.get(at..).is_some_and(|s| s.starts_with(b"\\\n")) {
+                at += 2;
+            }
+        }
+        self.src.get(at).copied()
+    }
+
+    pub(super) fn bump(&mut self) -> Parse<()> {
+        self.pos += 1;
+        self.cx.work += 1;
+        if self.cx.work > MAX_WORK {
+            return self.cx.limit("nested scripts");
+        }
+        Ok(())
+    }
+
+    pub(super) fn bump_by(&mut self, count: usize) -> Parse<()> {
+        for _ in 0..count {
+            self.peek();
+            self.bump()?;
+        }
+        Ok(())
+    }
+
+    /// Consumes `text` if it is next.
+    pub(super) fn take(&mut self, text: &str) -> Parse<bool> {
+        for (ahead, byte) in text.bytes().enumerate() {
+            if self.peek_at(ahead) != Some(byte) {
+                return Ok(false);
+            }
+        }
+        self.bump_by(text.len())?;
+        Ok(true)
+    }
+
+    /// Skips blanks and a comment.
+    pub(super) fn blanks(&mut self) -> Parse<()> {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.bump()?;
+        }
+        if self.peek() == Some(b'#') {
+            while self.src.get(self.pos).is_some_and(|&b| b != b'\n') {
+                self.bump()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips blanks, comments and newlines.
+    pub(super) fn newlines(&mut self) -> Parse<()> {
+        loop {
+            self.blanks()?;
+            if self.src.get(self.pos) != Some(&b'\n') {
+                return Ok(());
+            }
+            self.newline()?;
+        }
+    }
+
+    fn newline(&mut self) -> Parse<()> {
+        self.bump()?;
+        self.here_documents()
+    }
+
+    /// A whole text.
+    pub(super) fn script(&mut self) -> Parse<()> {
+        self.list()?;
+        if self.peek().is_some() {
+            return self.cx.stop("something that closes nothing");
+        }
+        if !self.heredocs.is_empty() {
+            return self.cx.stop("a here-document without its end");
+        }
+        Ok(())
+    }
+
+    /// Commands up to something that ends a list; how many there were.
+    pub(super) fn list(&mut self) -> Parse<usize> {
+        let mut count = 0;
+        loop {
+            self.newlines()?;
+            if self.at_list_end()? {
+                return Ok(count);
+            }
+            self.and_or()?;
+            count += 1;
+            self.blanks()?;
+            match self.peek() {
+                Some(b';') if self.peek_at(1) != Some(b';') && self.peek_at(1) != Some(b'&') => {
+                    self.bump()?;
+                }
+                Some(b'&') => self.bump()?,
+                Some(b'\n') => {}
+                _ => {
+                    if self.at_list_end()? {
+                        return Ok(count);
+                    }
+                    return self.cx.stop("two commands with nothing between them");
+                }
+            }
+        }
+    }
+
+    /// A list that may not be empty.
+    pub(super) fn filled_list(&mut self) -> Parse<()> {
+        self.cx.enter()?;
+        let count = self.list()?;
+        self.cx.leave();
+        if count == 0 {
+            return self.cx.stop("an empty list");
+        }
+        Ok(())
+    }
+
+    fn at_list_end(&mut self) -> Parse<bool> {
+        Ok(match self.peek() {
+            None | Some(b')') => true,
+            Some(b';') if matches!(self.peek_at(1), Some(b';' | b'&')) => true,
+            _ => matches!(
+                self.reserved(),
+                Some("}" | "fi" | "done" | "then" | "else" | "elif" | "do" | "esac")
+            ),
+        })
+    }
+
+    fn and_or(&mut self) -> Parse<()> {
+        loop {
+            self.pipeline()?;
+            self.blanks()?;
+            if self.take("&&")? || self.take("||")? {
+                self.newlines()?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn pipeline(&mut self) -> Parse<()> {
+        loop {
+            self.blanks()?;
+            match self.reserved() {
+                Some("!") => self.bump_by(1)?,
+                Some("time") => {
+                    self.bump_by(4)?;
+                    self.blanks()?;
+                    for option in ["-p", "--"] {
+                        if self.word_ahead().as_deref() == Some(option) {
+                            self.bump_by(2)?;
+                            self.blanks()?;
+                        }
+                    }
+                    if matches!(self.peek(), None | Some(b'\n' | b';' | b'&' | b')')) {
+                        return Ok(());
+                    }
+                }
+                _ => break,
+            }
+        }
+        let mut before: Stage = None;
+        let mut first = true;
+        loop {
+            if !first {
+                self.cx.piped += 1;
+            }
+            let stage = self.command()?;
+            if !first {
+                self.cx.piped -= 1;
+                if let Some(at) = stage {
+                    self.cx.found.commands[at].piped = Some(before);
+                }
+            }
+            first = false;
+            before = stage;
+            self.blanks()?;
+            if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
+                self.bump()?;
+                if self.peek() == Some(b'&') {
+                    self.bump()?;
+                }
+                self.newlines()?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The unquoted word at the cursor, not consumed; only what reserved words are made of.
+    pub(super) fn word_ahead(&mut self) -> Option<String> {
+        let mut word = String::new();
+        loop {
+            match self.peek_at(word.len()) {
+                None
+                | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>') => {
+                    return Some(word);
+                }
+                Some(b) if b.is_ascii_graphic() && word.len() < 12 => word.push(char::from(b)),
+                Some(_) => return None,
+            }
+        }
+    }
+
+    /// The reserved word at the cursor, not consumed.
+    pub(super) fn reserved(&mut self) -> Option<&'static str> {
+        const WORDS: [&str; 22] = [
+            "!", "{", "}", "[[", "if", "then", "else", "elif", "fi", "for", "select", "while",
+            "until", "do", "done", "case", "esac", "in", "function", "coproc", "time", "]]",
+        ];
+        let word = self.word_ahead()?;
+        WORDS.into_iter().find(|reserved| *reserved == word)
+    }
+
+    /// One command of any kind.
+    fn command(&mut self) -> Parse<Stage> {
+        self.blanks()?;
+        if self.compound()? {
+            self.redirections_after_compound()?;
+            return Ok(None);
+        }
+        match self.reserved() {
+            Some("function") => {
+                self.bump_by(8)?;
+                self.blanks()?;
+                let Some(name) = self.word()?.and_then(|word| word.literal()) else {
+                    return self.cx.stop("a function without a name");
+                };
+                self.blanks()?;
+                let start = self.pos;
+                if self.take("(")? {
+                    self.blanks()?;
+                    if !self.take(")")? {
+                        // The body is a subshell.
+                        self.pos = start;
+                    }
+                }
+                self.function(name)?;
+                Ok(None)
+            }
+            Some("coproc") => {
+                self.bump_by(6)?;
+                self.coproc()
+            }
+            Some("!" | "in" | "]]" | "time") | None => self.simple(),
+            Some(_) => self.cx.stop("a reserved word out of place"),
+        }
+    }
+
+    /// The body of the function `name`.
+    pub(super) fn function(&mut self, name: String) -> Parse<()> {
+        self.cx.found.functions.push(name);
+        self.newlines()?;
+        // Whoever calls it decides what its parameters are.
+        self.cx.any_text = true;
+        let piped = std::mem::replace(&mut self.cx.piped, 1);
+        let is_body = self.compound()?;
+        if !is_body {
+            return self.cx.stop("a function without a body");
+        }
+        self.redirections_after_compound()?;
+        self.cx.piped = piped;
+        Ok(())
+    }
+
+    fn coproc(&mut self) -> Parse<Stage> {
+        self.cx.enter()?;
+        self.blanks()?;
+        let start = self.pos;
+        if self.reserved().is_none() && self.peek() != Some(b'(') {
+            // A name only stands before a compound command.
+            let name: Option<Word> = self.word()?;
+            self.blanks()?;
+            let named = matches!(
+                self.reserved(),
+                Some("{" | "[[" | "if" | "for" | "select" | "while" | "until" | "case")
+            ) || self.peek() == Some(b'(');
+            match name.and_then(|name| name.plain()) {
+                Some(name) if named => self.cx.assign(&name, None, false),
+                _ => self.pos = start,
+            }
+        }
+        let stage = self.command()?;
+        self.cx.leave();
+        Ok(stage)
+    }
+
+    /// Parses `text` as a script found behind `via`. Its errors are noted, they do not stop the
+    /// outer parser: what it runs may be incomplete, and that is noted too.
+    pub(super) fn nested(cx: &mut Context, text: &str, via: Vec<String>, piped: bool) {
+        if cx.enter().is_err() {
+            return;
+        }
+        let depth = cx.depth;
+        let outer_via = std::mem::replace(&mut cx.via, via);
+        let outer_piped = std::mem::replace(&mut cx.piped, usize::from(piped));
+        // A parser that stops has noted why.
+        let _noted = Parser::new(text, cx).script();
+        cx.via = outer_via;
+        cx.piped = outer_piped;
+        cx.depth = depth;
+        cx.leave();
+    }
+
+    pub(super) fn opaque(&mut self, reason: Reason) {
+        self.cx.note(reason);
+    }
+}

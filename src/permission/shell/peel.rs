@@ -1,0 +1,384 @@
+//! Finds the commands behind wrappers.
+
+use super::analysis::{Reason, SimpleCommand};
+use super::compound::is_name;
+use super::context::Context;
+use super::word::{Part, Word};
+use super::wrappers::{Wrapper, wrapper};
+
+/// Where the wrapped program begins.
+pub(super) enum Inner {
+    /// There, or nowhere if that is the end.
+    At(usize),
+    /// At a word nobody can name.
+    Unknown,
+}
+
+/// Reads the options of a wrapper from word 1 on.
+pub(super) fn skip_options(argv: &[Word], spec: &Wrapper) -> Inner {
+    let mut at = 1;
+    while at < argv.len() {
+        let word = &argv[at];
+        let prefix = word.literal_prefix();
+        if !prefix.starts_with('-') {
+            if prefix.is_empty() && word.literal().is_none() {
+                return Inner::Unknown;
+            }
+            break;
+        }
+        if prefix == "--" && word.literal().is_some() {
+            at += 1;
+            break;
+        }
+        if let Some(name) = prefix.strip_prefix("--") {
+            let (name, has_value) = match name.split_once('=') {
+                Some((name, _)) => (name, true),
+                None => (name, false),
+            };
+            let among = |list: &str| {
+                list.split_ascii_whitespace()
+                    .any(|known| known.starts_with(name))
+            };
+            if among(spec.long_flags) {
+                at += 1;
+            } else if among(spec.long_values) {
+                at += if has_value { 1 } else { 2 };
+            } else {
+                return Inner::Unknown;
+            }
+            continue;
+        }
+        let mut takes_next = false;
+        for (offset, letter) in prefix[1..].char_indices() {
+            if spec.values.contains(letter) {
+                let rest = &prefix[1 + offset + letter.len_utf8()..];
+                takes_next = rest.is_empty() && word.literal().is_some();
+                break;
+            }
+            if !spec.flags.contains(letter) {
+                return Inner::Unknown;
+            }
+        }
+        if prefix.len() == 1 && spec.flags != "i0v" {
+            break;
+        }
+        at += 1 + usize::from(takes_next);
+    }
+    Inner::At(at)
+}
+
+/// Adds the commands behind the wrapper `command`, if it is one.
+pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
+    let Some(spec) = wrapper(name) else {
+        return false;
+    };
+    let argv = &command.argv;
+    if name == "command" && has_short(argv, "vV") {
+        return true;
+    }
+    if name == "env" && split_string(cx, command) {
+        return true;
+    }
+    let mut at = match skip_options(argv, &spec) {
+        Inner::At(at) => at,
+        Inner::Unknown => {
+            every_tail(cx, name, command);
+            return true;
+        }
+    };
+    if name == "setarch" && argv.len() > at {
+        at += 1;
+    }
+    if spec.assigns {
+        while let Some(word) = argv.get(at) {
+            let prefix = word.literal_prefix();
+            let Some((variable, _)) = prefix.split_once('=') else {
+                break;
+            };
+            if !is_name(variable) {
+                cx.note(Reason::Variable(variable.to_owned()));
+            }
+            let value = word.without_prefix(&format!("{variable}="));
+            cx.assign(variable, value.as_ref(), true);
+            at += 1;
+        }
+    }
+    for skipped in argv.iter().skip(at).take(spec.skip) {
+        if skipped.may_split() {
+            every_tail(cx, name, command);
+            return true;
+        }
+    }
+    at += spec.skip;
+    if name == "flock"
+        && argv
+            .get(at)
+            .and_then(Word::literal)
+            .is_some_and(|w| w == "-c" || w == "--command")
+    {
+        if let Some(text) = argv.get(at + 1) {
+            super::shells::run_word(cx, command, "flock -c", text);
+        }
+        return true;
+    }
+    if at < argv.len() {
+        inner(cx, name, command, argv[at..].to_vec());
+    }
+    true
+}
+
+/// Adds `argv` as a command found behind `command`.
+pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
+    if command.via.len() >= 32 {
+        cx.note(Reason::Limit("nesting"));
+        return;
+    }
+    let mut via = command.via.clone();
+    via.push(name.to_owned());
+    let found = SimpleCommand {
+        argv,
+        via,
+        piped: command.piped,
+        input: command.input.clone(),
+        guessed: command.guessed,
+        ..SimpleCommand::default()
+    };
+    // Too many commands is noted where they are counted.
+    let _counted = cx.add(found);
+}
+
+/// Where the program begins is not known: any word may be it.
+pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let option = command
+        .argv
+        .get(1)
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    cx.note(Reason::Option(name.to_owned(), option));
+    guess_tails(cx, name, command);
+}
+
+/// Adds what begins at any word, for deny and ask rules.
+pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let outer = std::mem::replace(&mut cx.guessing, true);
+    for at in 1..command.argv.len().min(40) {
+        let word = &command.argv[at];
+        if word.starts_with_dash() {
+            continue;
+        }
+        if word
+            .literal()
+            .is_some_and(|text| text.contains(char::is_whitespace))
+        {
+            super::shells::run_word(cx, command, name, word);
+        }
+        inner(cx, name, command, command.argv[at..].to_vec());
+    }
+    cx.guessing = outer;
+}
+
+fn has_short(argv: &[Word], letters: &str) -> bool {
+    argv.iter()
+        .skip(1)
+        .map(Word::literal_prefix)
+        .take_while(|word| word.starts_with('-') && word != "--")
+        .any(|word| word.contains(|c| letters.contains(c)))
+}
+
+/// `env -S "program argument"`.
+fn split_string(cx: &mut Context, command: &SimpleCommand) -> bool {
+    for (at, word) in command.argv.iter().enumerate().skip(1) {
+        let prefix = word.literal_prefix();
+        if !prefix.starts_with('-') {
+            return false;
+        }
+        let text = if let Some(long) = prefix.strip_prefix("--s") {
+            match long.split_once('=') {
+                Some((name, _)) => word.without_prefix(&format!("--s{name}=")),
+                None => command.argv.get(at + 1).cloned(),
+            }
+        } else if prefix.starts_with("--") {
+            continue;
+        } else if let Some((before, after)) = prefix.split_once('S') {
+            match after {
+                "" => command.argv.get(at + 1).cloned(),
+                _ => word.without_prefix(&format!("{before}S")),
+            }
+        } else {
+            continue;
+        };
+        cx.note(Reason::Option("env".to_owned(), "-S".to_owned()));
+        if let Some(text) = text {
+            super::shells::run_word(cx, command, "env -S", &text);
+        }
+        every_tail(cx, "env", command);
+        return true;
+    }
+    false
+}
+
+/// `find .. -exec program .. ;` and `fd .. -x program ..`.
+pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let argv = &command.argv;
+    let mut at = 1;
+    while at < argv.len() {
+        let text = argv[at].literal().unwrap_or_default();
+        let is_find = name == "find";
+        let runs = if is_find {
+            matches!(text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")
+        } else {
+            matches!(text.as_str(), "-x" | "-X")
+                || (text.len() > 3
+                    && ("--exec".starts_with(&text) || "--exec-batch".starts_with(&text)))
+        };
+        if runs {
+            let end = argv[at + 1..]
+                .iter()
+                .position(|word| {
+                    word.literal()
+                        .is_some_and(|w| w == ";" || (is_find && w == "+"))
+                })
+                .map_or(argv.len(), |end| at + 1 + end);
+            let words = argv[at + 1..end].iter().map(filled).collect::<Vec<_>>();
+            let replaces = argv[at + 1..end]
+                .iter()
+                .any(|w| w.literal().is_some_and(|t| t.contains('{')));
+            let mut words = words;
+            if !is_find && !replaces {
+                words.push(found_file());
+            }
+            if !words.is_empty() {
+                inner(cx, &format!("{name} {text}"), command, words);
+            }
+            at = end + 1;
+            continue;
+        }
+        if !is_find
+            && (text.starts_with("--exec")
+                || (text.starts_with('-') && !text.starts_with("--") && text.contains(['x', 'X'])))
+        {
+            every_tail(cx, name, command);
+        }
+        if is_find {
+            match text.as_str() {
+                "-delete" => {
+                    cx.note(Reason::Effect("find".to_owned(), text));
+                    let words = vec![Word::from_text("rm"), found_file()];
+                    inner(cx, "find -delete", command, words);
+                }
+                "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
+                    cx.found.writes.extend(argv.get(at + 1).cloned());
+                }
+                _ => {}
+            }
+        }
+        at += 1;
+    }
+}
+
+fn found_file() -> Word {
+    let mut word = Word::default();
+    word.push_text("./", true);
+    word.push_value(None, true);
+    word
+}
+
+/// `{}` stands for a file's name.
+fn filled(word: &Word) -> Word {
+    let Some(text) = word.literal() else {
+        return word.clone();
+    };
+    if !text.contains('{') {
+        return word.clone();
+    }
+    replace_marker(&text, &["{}", "{/}", "{//}", "{.}", "{/.}"])
+}
+
+/// `text` with every marker replaced by something unknown. What is found always begins with a
+/// directory or a name the search began at, so only an empty beginning is left open.
+pub(super) fn replace_marker(text: &str, markers: &[&str]) -> Word {
+    let mut word = Word::default();
+    let mut rest = text;
+    'text: while !rest.is_empty() {
+        for marker in markers {
+            if let Some(after) = rest.strip_prefix(marker) {
+                word.parts.push(Part::Value {
+                    name: Some("{}".to_owned()),
+                    quoted: true,
+                });
+                rest = after;
+                continue 'text;
+            }
+        }
+        let mut end = 1;
+        while !rest.is_char_boundary(end) {
+            end += 1;
+        }
+        word.push_text(&rest[..end], true);
+        rest = &rest[end..];
+    }
+    word
+}
+
+/// `xargs [options] program ..`: its input becomes further arguments.
+pub(super) fn xargs(cx: &mut Context, command: &SimpleCommand) {
+    let spec = Wrapper {
+        flags: "0prtxo",
+        values: "IdELnPsaJR",
+        long_flags: "null interactive no-run-if-empty verbose exit open-tty show-limits",
+        long_values: "arg-file delimiter max-lines max-args max-procs max-chars process-slot-var replace",
+        skip: 0,
+        assigns: false,
+    };
+    let argv = &command.argv;
+    let Inner::At(at) = skip_options(argv, &spec) else {
+        return every_tail(cx, "xargs", command);
+    };
+    let marker = argv[1..at.min(argv.len())]
+        .iter()
+        .enumerate()
+        .find_map(|(i, word)| {
+            let text = word.literal()?;
+            if let Some(rest) = text.strip_prefix("-I") {
+                return match rest {
+                    "" => argv.get(i + 2)?.literal(),
+                    _ => Some(rest.to_owned()),
+                };
+            }
+            if text.starts_with("--r") && !text.starts_with("--no") {
+                return Some(text.split_once('=').map_or("{}", |(_, m)| m).to_owned());
+            }
+            None
+        });
+    if at >= argv.len() {
+        return;
+    }
+    let words = match marker {
+        Some(marker) if !marker.is_empty() => argv[at..]
+            .iter()
+            .map(|word| match word.literal() {
+                Some(text) if text.contains(&marker) => unknown_in(&text, &marker),
+                _ => word.clone(),
+            })
+            .collect(),
+        _ => {
+            let mut words = argv[at..].to_vec();
+            words.push(Word::unknown());
+            words
+        }
+    };
+    inner(cx, "xargs", command, words);
+}
+
+fn unknown_in(text: &str, marker: &str) -> Word {
+    let mut word = Word::default();
+    for (index, piece) in text.split(marker).enumerate() {
+        if index > 0 {
+            word.push_value(None, true);
+        }
+        if !piece.is_empty() {
+            word.push_text(piece, true);
+        }
+    }
+    word
+}

@@ -1,0 +1,196 @@
+//! Simple commands: assignments, words, redirections.
+
+use super::analysis::SimpleCommand;
+use super::compound::is_name;
+use super::context::Parse;
+use super::parser::{Parser, Stage};
+use super::word::Word;
+
+/// Builtins whose arguments are assignments, arrays included.
+const DECLARES: [&str; 5] = ["declare", "typeset", "local", "export", "readonly"];
+
+impl Parser<'_> {
+    /// A simple command, or a function definition that looks like one at first.
+    pub(super) fn simple(&mut self) -> Parse<Stage> {
+        let mut command = SimpleCommand {
+            via: self.cx.via.clone(),
+            ..SimpleCommand::default()
+        };
+        let first_document = self.heredocs.len();
+        let mut assigned: Vec<(String, Option<Word>)> = Vec::new();
+        let mut any = false;
+        loop {
+            self.blanks()?;
+            if self.redirection(&mut command)? {
+                any = true;
+                continue;
+            }
+            let declares = command
+                .program()
+                .is_some_and(|name| DECLARES.contains(&name.as_str()));
+            if (command.argv.is_empty() || declares)
+                && let Some((name, value)) = self.assignment()?
+            {
+                any = true;
+                if declares {
+                    self.cx.assign(&name, value.as_ref(), true);
+                } else {
+                    command.assignments.push(name.clone());
+                    assigned.push((name, value));
+                }
+                continue;
+            }
+            if command.argv.is_empty() && self.reserved() == Some("time") && !any {
+                break;
+            }
+            let words = self.expanded_words()?;
+            if words.is_empty() {
+                break;
+            }
+            let first = command.argv.is_empty();
+            command.argv.extend(words);
+            any = true;
+            if first && self.function_follows()? {
+                return self.defined(&command);
+            }
+        }
+        if !any {
+            return self.cx.stop("a command is missing");
+        }
+        let exported = !command.argv.is_empty();
+        for (name, value) in assigned {
+            self.cx.assign(&name, value.as_ref(), exported);
+        }
+        if self.cx.piped > 0 {
+            command.piped = Some(None);
+        }
+        let at = self.cx.add(command)?;
+        self.here_documents_of(first_document, at);
+        Ok(Some(at))
+    }
+
+    fn function_follows(&mut self) -> Parse<bool> {
+        let start = self.pos;
+        self.blanks()?;
+        if self.take("(")? {
+            self.blanks()?;
+            if self.take(")")? {
+                return Ok(true);
+            }
+            return self.cx.stop("a parenthesis out of place");
+        }
+        self.pos = start;
+        Ok(false)
+    }
+
+    fn defined(&mut self, command: &SimpleCommand) -> Parse<Stage> {
+        let name = match command.argv.as_slice() {
+            [word] if command.assignments.is_empty() => word.literal(),
+            _ => None,
+        };
+        let Some(name) = name else {
+            return self.cx.stop("a function's name");
+        };
+        self.function(name)?;
+        Ok(None)
+    }
+
+    /// `name=value`, `name+=value`, `name[..]=value`, `name=(..)` at the cursor.
+    fn assignment(&mut self) -> Parse<Option<(String, Option<Word>)>> {
+        let start = self.pos;
+        let mut name = String::new();
+        while let Some(b) = self
+            .peek()
+            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        {
+            name.push(char::from(b));
+            self.bump()?;
+        }
+        if !is_name(&name) {
+            self.pos = start;
+            return Ok(None);
+        }
+        let mut element = false;
+        if self.peek() == Some(b'[') {
+            // Only an assignment if `]=` follows; else it is a pattern such as `a[bc]`.
+            if !self.subscript_assigns() {
+                self.pos = start;
+                return Ok(None);
+            }
+            self.bump()?;
+            if !self.arithmetic(b']', 1)? {
+                return self.cx.stop("a subscript");
+            }
+            element = true;
+        }
+        let appends = self.take("+=")?;
+        if !appends && !self.take("=")? {
+            self.pos = start;
+            return Ok(None);
+        }
+        if self.peek() == Some(b'(') {
+            self.bump()?;
+            self.array(&name)?;
+            return Ok(Some((name, None)));
+        }
+        let value = match self.peek() {
+            Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')') | None => Some(Word::default()),
+            _ => self.word()?,
+        };
+        let Some(value) = value else {
+            return self.cx.stop("an assignment");
+        };
+        let known = !appends && !element;
+        Ok(Some((name, known.then_some(value))))
+    }
+
+    fn subscript_assigns(&self) -> bool {
+        let mut depth = 0_usize;
+        let rest = &self.src[self.pos..];
+        for (at, b) in rest.iter().enumerate().take(512) {
+            match b {
+                b'[' => depth += 1,
+                b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        let after = &rest[at + 1..];
+                        return after.starts_with(b"=")
+                            || after.starts_with(b"+=")
+                            || after.starts_with(b"\\\n");
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn array(&mut self, name: &str) -> Parse<()> {
+        self.cx.enter()?;
+        loop {
+            self.newlines()?;
+            if self.take(")")? {
+                self.cx.leave();
+                return Ok(());
+            }
+            if self.peek() == Some(b'[') && self.subscript_assigns() {
+                self.bump()?;
+                if !self.arithmetic(b']', 1)? {
+                    return self.cx.stop("a subscript");
+                }
+                self.take("+")?;
+                self.take("=")?;
+                if matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b')')) {
+                    continue;
+                }
+            }
+            let words = self.expanded_words()?;
+            if words.is_empty() {
+                return self.cx.stop("an array");
+            }
+            for word in &words {
+                self.cx.assign(name, Some(word), false);
+            }
+        }
+    }
+}

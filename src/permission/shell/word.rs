@@ -1,0 +1,245 @@
+//! Words: what is known of an argument before the shell runs.
+
+use std::fmt;
+
+/// A piece of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Text as it will be.
+    Text { text: String, quoted: bool },
+    /// `*`, `?` or `[`, not quoted.
+    Glob(char),
+    /// `~` or `~user` at a word's beginning.
+    Home(String),
+    /// `{`, `}` or `,`, not quoted: gone after brace expansion.
+    Brace(char),
+    /// Something only the running shell knows.
+    Value { name: Option<String>, quoted: bool },
+}
+
+/// One word of a command, after quotes and escapes are removed.
+///
+/// A word is *literal* when the shell can make only one thing of it; anything else is known in
+/// part only, and rules treat it accordingly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word {
+    pub(crate) parts: Vec<Part>,
+}
+
+impl Word {
+    /// A word that is exactly `text`.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self {
+            parts: vec![Part::Text {
+                text: text.into(),
+                quoted: true,
+            }],
+        }
+    }
+
+    /// A word nothing is known of.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            parts: vec![Part::Value {
+                name: None,
+                quoted: false,
+            }],
+        }
+    }
+
+    /// The word's text, if the shell can make only one thing of it.
+    pub fn literal(&self) -> Option<String> {
+        let mut all = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text { text, .. } => all.push_str(text),
+                Part::Brace(c) => all.push(*c),
+                _ => return None,
+            }
+        }
+        Some(all)
+    }
+
+    /// The literal text before the first part that is not known.
+    pub(crate) fn literal_prefix(&self) -> String {
+        let mut all = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text { text, .. } => all.push_str(text),
+                Part::Brace(c) => all.push(*c),
+                _ => break,
+            }
+        }
+        all
+    }
+
+    /// How many bytes it holds, about.
+    pub(crate) fn len(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Text { text, .. } => text.len(),
+                _ => 1,
+            })
+            .sum()
+    }
+
+    /// Whether a variable or a substitution is part of it.
+    pub fn is_dynamic(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, Part::Value { .. }))
+    }
+
+    /// Whether it may become several words, or none.
+    pub(crate) fn may_split(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, Part::Value { quoted: false, .. }))
+    }
+
+    /// Whether it holds `*`, `?` or `[` that the shell expands to file names.
+    pub fn is_glob(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Glob(_)))
+    }
+
+    /// Whether no part of it was quoted or expanded: only then can it be a reserved word.
+    pub(crate) fn plain(&self) -> Option<String> {
+        self.parts.iter().try_fold(String::new(), |mut all, part| {
+            match part {
+                Part::Text {
+                    text,
+                    quoted: false,
+                } => all.push_str(text),
+                Part::Brace(c) => all.push(*c),
+                _ => return None,
+            }
+            Some(all)
+        })
+    }
+
+    /// What follows the last `/`, if it is literal.
+    pub(crate) fn basename(&self) -> Option<String> {
+        let mut tail = String::new();
+        for part in self.parts.iter().rev() {
+            match part {
+                Part::Text { text, .. } => match text.rsplit_once('/') {
+                    Some((_, last)) => return Some(format!("{last}{tail}")),
+                    None => tail.insert_str(0, text),
+                },
+                Part::Brace(c) => tail.insert(0, *c),
+                _ => return None,
+            }
+        }
+        Some(tail)
+    }
+
+    pub(crate) fn starts_with_dash(&self) -> bool {
+        self.literal_prefix().starts_with('-')
+    }
+
+    pub(crate) fn push_text(&mut self, c: &str, is_quoted: bool) {
+        if let Some(Part::Text { text, quoted }) = self.parts.last_mut()
+            && *quoted == is_quoted
+        {
+            text.push_str(c);
+            return;
+        }
+        self.parts.push(Part::Text {
+            text: c.to_owned(),
+            quoted: is_quoted,
+        });
+    }
+
+    /// The word with `text` behind it; `*` and `?` in it are patterns.
+    pub(crate) fn followed_by(&self, text: &str) -> Self {
+        let mut word = self.clone();
+        for c in text.chars() {
+            match c {
+                '*' | '?' => word.parts.push(Part::Glob(c)),
+                c => word.push_text(c.encode_utf8(&mut [0; 4]), true),
+            }
+        }
+        word
+    }
+
+    pub(crate) fn push_value(&mut self, name: Option<String>, quoted: bool) {
+        self.parts.push(Part::Value { name, quoted });
+    }
+
+    /// The rest of a word whose literal beginning `prefix` is cut off.
+    pub(crate) fn without_prefix(&self, prefix: &str) -> Option<Self> {
+        let mut left = prefix;
+        let mut parts = Vec::new();
+        for part in &self.parts {
+            if left.is_empty() {
+                parts.push(part.clone());
+                continue;
+            }
+            match part {
+                Part::Text { text, quoted } => {
+                    if let Some(rest) = left.strip_prefix(text.as_str()) {
+                        left = rest;
+                    } else {
+                        let rest = text.strip_prefix(left)?;
+                        left = "";
+                        parts.push(Part::Text {
+                            text: rest.to_owned(),
+                            quoted: *quoted,
+                        });
+                    }
+                }
+                Part::Brace(c) => left = left.strip_prefix(*c)?,
+                _ => return None,
+            }
+        }
+        left.is_empty().then_some(Self { parts })
+    }
+}
+
+impl fmt::Display for Word {
+    /// The word as a person would write it, control characters escaped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.parts.is_empty() {
+            return f.write_str("''");
+        }
+        for part in &self.parts {
+            match part {
+                Part::Text { text, .. } if text.is_empty() && self.parts.len() == 1 => {
+                    f.write_str("''")?;
+                }
+                Part::Text { text, .. } => write!(f, "{}", printable(text))?,
+                Part::Glob('[') => f.write_str("[..]")?,
+                Part::Glob(c) | Part::Brace(c) => write!(f, "{c}")?,
+                Part::Home(user) => write!(f, "~{user}")?,
+                Part::Value {
+                    name: Some(name), ..
+                } => write!(f, "${name}")?,
+                Part::Value { name: None, .. } => f.write_str("$(..)")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `text` with control and invisible characters escaped, for people.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) || c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Characters that show as nothing or turn the text around: a reader does not see what runs.
+pub(crate) fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}

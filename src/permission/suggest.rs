@@ -1,0 +1,69 @@
+//! Rules to offer together with a question.
+
+use super::facts::{Facts, Touch};
+use super::rule::{Behavior, Rule};
+use super::shell::Word;
+use super::url::Url;
+
+/// Allow rules that would have covered this call and nothing broader. Empty if there are none.
+pub(super) fn suggest(facts: &Facts<'_>) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for touch in &facts.touches {
+        match touch {
+            Touch::Command(_, analysis) => {
+                if !analysis.opaque.is_empty() {
+                    return Vec::new();
+                }
+                for command in &analysis.commands {
+                    let words = command.argv.iter().map(word).collect::<Option<Vec<_>>>();
+                    match words {
+                        Some(words) if !words.is_empty() => {
+                            rules.extend(rule(&format!("Bash({})", words.join(" "))));
+                        }
+                        _ => return Vec::new(),
+                    }
+                }
+            }
+            Touch::Read(path) => rules.extend(path_rule("Read", path)),
+            Touch::Write(path) => rules.extend(path_rule("Edit", path)),
+            Touch::Url(url) => {
+                if let Some(url) = Url::parse(url) {
+                    rules.extend(rule(&format!("WebFetch(domain:{})", url.host)));
+                }
+            }
+        }
+    }
+    rules.dedup();
+    rules
+}
+
+fn rule(text: &str) -> Option<Rule> {
+    Rule::new(Behavior::Allow, text).ok()
+}
+
+fn path_rule(tool: &str, path: &str) -> Option<Rule> {
+    if path.contains(['*', '?']) {
+        return None;
+    }
+    // A name alone would match at any depth.
+    let path = if path.contains('/') {
+        path.to_owned()
+    } else {
+        format!("./{path}")
+    };
+    rule(&format!("{tool}({path})"))
+}
+
+/// The word as a pattern that matches it alone.
+fn word(word: &Word) -> Option<String> {
+    let text = word.literal()?;
+    let plain = !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_./=:@%+,~^".contains(c));
+    if plain {
+        return Some(text);
+    }
+    let quotable = !text.contains(['\'', ')', '(']) && !text.chars().any(char::is_control);
+    quotable.then(|| format!("'{text}'"))
+}

@@ -1,0 +1,532 @@
+//! The shell analyser against bash itself: random scripts are run with programs that only note
+//! that they ran, and what ran is compared with what was decided before.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use agentcore::permission::{Permissions, Verdict};
+
+/// Scripts of the default run; more with this environment variable.
+const SCRIPTS: usize = 2_000;
+const MORE: &str = "AGENTCORE_BASH_DIFF";
+
+/// Shells that run scripts side by side.
+const SHARDS: usize = 6;
+
+/// A small generator of pseudo-random numbers: the same scripts on every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % bound
+    }
+
+    fn pick<'a>(&mut self, items: &[&'a str]) -> &'a str {
+        items[self.below(items.len())]
+    }
+}
+
+/// Programs that note that they ran.
+const STUBS: [&str; 4] = ["ok", "fine", "bad", "other"];
+/// Real programs that scripts may use.
+const TOOLS: [&str; 9] = [
+    "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find",
+];
+const ALLOWED: [&str; 24] = [
+    "ok", "fine", "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find", "echo",
+    "true", ":", "[", "test", "printf", "command", "read", "export", "set", "cd", "exec", "eval",
+];
+
+/// A script from the grammar below.
+fn script(dice: &mut Dice, depth: usize) -> String {
+    let mut text = String::new();
+    for at in 0..=dice.below(3) {
+        if at > 0 {
+            text.push_str(dice.pick(&["; ", " && ", " || ", " | ", "\n", " & ", " |& ", ";"]));
+        }
+        text.push_str(&command(dice, depth));
+    }
+    text
+}
+
+fn command(dice: &mut Dice, depth: usize) -> String {
+    if depth == 0 {
+        return simple(dice, 0);
+    }
+    let inner = depth - 1;
+    match dice.below(24) {
+        0 => format!("( {} )", script(dice, inner)),
+        1 => format!("{{ {}; }}", script(dice, inner)),
+        2 => format!(
+            "if {}; then {}; fi",
+            simple(dice, inner),
+            script(dice, inner)
+        ),
+        3 => format!(
+            "for i in 1 {}; do {}; done",
+            word(dice, inner),
+            script(dice, inner)
+        ),
+        4 => format!(
+            "case a in {}) {};; esac",
+            word(dice, inner),
+            script(dice, inner)
+        ),
+        5 => format!(
+            "f() {{ {}; }}; f {}",
+            script(dice, inner),
+            word(dice, inner)
+        ),
+        6 => format!("! {}", command(dice, inner)),
+        7 => format!(
+            "[[ {} == a ]] && {}",
+            word(dice, inner),
+            simple(dice, inner)
+        ),
+        8 => format!("x={}; {}", word(dice, inner), command(dice, inner)),
+        9 => format!(
+            "cat <<E\n{}\n{}\nE\n{}",
+            word(dice, inner),
+            line(dice, inner),
+            simple(dice, inner)
+        ),
+        10 => format!(
+            "cat <<'E'\n{}\nE\n{}",
+            line(dice, inner),
+            simple(dice, inner)
+        ),
+        11 => format!(
+            "bash <<{}\n{}\nE\n",
+            dice.pick(&["E", "'E'", "-E"]),
+            script(dice, inner)
+        ),
+        12 => format!("time {}", command(dice, inner)),
+        13 => format!(
+            "(( {} )); {}",
+            dice.pick(&["1", "x", "x+1", "$x", "a[0]"]),
+            simple(dice, inner)
+        ),
+        14 => format!(
+            "while {}; do {}; break; done",
+            simple(dice, inner),
+            script(dice, inner)
+        ),
+        15 => format!("coproc {}", simple(dice, inner)),
+        _ => simple(dice, depth),
+    }
+}
+
+fn simple(dice: &mut Dice, depth: usize) -> String {
+    let mut text = String::new();
+    if dice.below(10) == 0 {
+        let _ = write!(
+            text,
+            "{}={} ",
+            dice.pick(&["x", "LANG", "A", "y[0]"]),
+            word(dice, depth)
+        );
+    }
+    if dice.below(12) == 0 {
+        let _ = write!(text, "{} ", redirection(dice, depth));
+    }
+    text.push_str(&program(dice, depth));
+    for _ in 0..dice.below(3) {
+        let _ = write!(
+            text,
+            "{}{}",
+            dice.pick(&[" ", "  ", "\t", " \\\n "]),
+            word(dice, depth)
+        );
+    }
+    if dice.below(8) == 0 {
+        let _ = write!(text, " {}", redirection(dice, depth));
+    }
+    if dice.below(14) == 0 {
+        text.push_str(dice.pick(&[" # bad", " # '", " #`bad"]));
+        text.push('\n');
+        text.push_str(dice.pick(&["ok", "bad", ":"]));
+    }
+    text
+}
+
+fn redirection(dice: &mut Dice, depth: usize) -> String {
+    let operator = dice.pick(&[
+        "> f",
+        "2>&1",
+        ">& f",
+        "&> f",
+        "< /dev/null",
+        "2>/dev/null",
+        "3> f",
+        "<<< ",
+        "> ",
+    ]);
+    match operator {
+        "<<< " | "> " => format!(
+            "{operator}{}",
+            dice.pick(&["f", "\"$(ok)\"", "<(bad)", "$(bad)", "'f'"])
+        ),
+        "< /dev/null" if depth > 0 => format!("< <({})", simple(dice, depth - 1)),
+        plain => plain.to_owned(),
+    }
+}
+
+/// What stands in a program's place: a stub, disguised or not, perhaps behind a wrapper.
+fn program(dice: &mut Dice, depth: usize) -> String {
+    let stub = dice.pick(&["ok", "ok", "ok", "fine", "fine", "bad", "other"]);
+    match dice.below(30) {
+        0 => format!("'{stub}'"),
+        1 => format!("\\{stub}"),
+        2 => format!("{}\\\n{}", &stub[..1], &stub[1..]),
+        3 => format!("$'{stub}'"),
+        4 => format!("{}\"{}\"", &stub[..1], &stub[1..]),
+        5 => format!("env {stub}"),
+        6 => format!("env A=1 {stub}"),
+        7 => format!("timeout 1 {stub}"),
+        8 => format!("nice -n 1 {stub}"),
+        9 => format!("command {stub}"),
+        10 => format!("exec {stub}"),
+        11 => format!("echo a | xargs {stub}"),
+        12 => format!("eval {stub}"),
+        13 => format!("bash -c '{stub}'"),
+        14 => format!("sh -c \"{stub} x\""),
+        15 => format!("find . -maxdepth 0 -exec {stub} {{}} \\;"),
+        16 => format!("{{{stub},x}}"),
+        17 => dice
+            .pick(&["$x", "\"$x\"", "${x:-bad}", "$(echo bad)", "`echo bad`"])
+            .to_owned(),
+        18 if depth > 0 => format!("echo {}", word(dice, depth - 1)),
+        19 => dice
+            .pick(&[
+                "true",
+                ":",
+                "echo a",
+                "echo",
+                "printf %s a",
+                "[ a = a ]",
+                "test a",
+            ])
+            .to_owned(),
+        20 => format!("echo {stub} | bash"),
+        21 => format!("bash <<< {stub}"),
+        22 => format!("env -S '{stub} a'"),
+        23 => format!("$\"{stub}\""),
+        _ => stub.to_owned(),
+    }
+}
+
+fn word(dice: &mut Dice, depth: usize) -> String {
+    if depth > 0 && dice.below(3) == 0 {
+        let inner = script(dice, depth - 1);
+        return match dice.below(12) {
+            0 => format!("$({inner})"),
+            1 => format!("\"$({inner})\""),
+            2 if !inner.contains(['`', '\\']) => format!("`{inner}`"),
+            3 => format!("<({inner})"),
+            4 => format!("${{x:-$({inner})}}"),
+            5 => format!("\"${{x:-$({inner})}}\""),
+            6 => format!("'{}'", inner.replace('\'', "")),
+            7 => format!("$(( $({inner}) + 1 ))"),
+            8 => format!("${{x/a/$({inner})}}"),
+            9 => format!("${{y[$({inner})]}}"),
+            10 => format!("\"a $({inner}) 'b'\""),
+            _ => format!("\\$({})", "a"),
+        };
+    }
+    dice.pick(&[
+        "a",
+        "b",
+        "'a b'",
+        "\"a\"",
+        "a\\ b",
+        "$x",
+        "\"$x\"",
+        "${x}",
+        "*",
+        "a{b,c}",
+        "~",
+        "-n",
+        "--",
+        "bad",
+        "'$(bad)'",
+        "\\`bad\\`",
+        "\"\\$(bad)\"",
+        "a#b",
+        "\"#\"",
+        "$'a\\'b'",
+        "\"it's\"",
+        "'\"'",
+        "a=b",
+        "${x%a}",
+        "${#x}",
+        "$((1+2))",
+        "\"a;bad\"",
+        "';bad'",
+        "a\\;bad",
+        "!",
+        "if",
+        "}",
+        "]]",
+        "[a",
+        "[ab]",
+        "$#",
+        "$?",
+        "$",
+        "\"$\"",
+        "${x:=bad}",
+        "{a",
+        "a}",
+        "\"${x:-'}\"",
+        "\"${x#'a'}\"",
+        "\"${x:-\"b\"}\"",
+        "$\"a\"",
+        "$'\\x61'",
+        "\"`ok`\"",
+        "${x:-`ok`}",
+        "$[1]",
+        "'#' ",
+        "\\",
+    ])
+    .to_owned()
+}
+
+fn line(dice: &mut Dice, depth: usize) -> String {
+    match dice.below(4) {
+        0 => "bad".to_owned(),
+        1 => "\\$(bad) `ok`".to_owned(),
+        2 => "it's \"a\"".to_owned(),
+        _ => format!("$({})", simple(dice, depth)),
+    }
+}
+
+/// Tokens in any order: most of it is no script at all.
+fn soup(dice: &mut Dice) -> String {
+    const TOKENS: [&str; 62] = [
+        "ok",
+        "fine",
+        "bad",
+        "other",
+        " ",
+        " ",
+        " ",
+        " ",
+        " ",
+        "\n",
+        ";",
+        "&",
+        "|",
+        "&&",
+        "||",
+        "(",
+        ")",
+        "{",
+        "}",
+        "'",
+        "\"",
+        "`",
+        "$(",
+        "${",
+        "$((",
+        "))",
+        "$x",
+        "x",
+        "=",
+        "<",
+        ">",
+        "<<E",
+        "\nE\n",
+        "<<<",
+        "\\",
+        "#",
+        "!",
+        "if ",
+        "; then ",
+        "; fi",
+        "for i in a",
+        "; do ",
+        "; done",
+        "case a in ",
+        ";;",
+        " esac",
+        "[[ ",
+        " ]]",
+        "a",
+        "*",
+        "~",
+        "-c",
+        "bash",
+        "env ",
+        "eval ",
+        "function f ",
+        "()",
+        "\\\n",
+        "$'",
+        "[",
+        "]",
+        "1",
+    ];
+    let mut text = String::new();
+    for _ in 0..3 + dice.below(14) {
+        text.push_str(TOKENS[dice.below(TOKENS.len())]);
+    }
+    text
+}
+
+struct Stage {
+    root: PathBuf,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Left behind only if the directory cannot be removed.
+        let _removed = fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Stage {
+    fn set(bash: &Path) -> Self {
+        let root = std::env::temp_dir().join(format!("agentcore-bash-diff-{}", std::process::id()));
+        for directory in ["bin", "scripts", "logs", "work"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        for stub in STUBS {
+            let path = root.join("bin").join(stub);
+            let text = format!(
+                "#!{}\necho \"${{0##*/}}\" >> \"$STAGE_LOG\"\n",
+                bash.display()
+            );
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for tool in TOOLS {
+            if let Some(real) = find_program(tool) {
+                symlink(real, root.join("bin").join(tool)).unwrap();
+            }
+        }
+        Self { root }
+    }
+
+    /// Runs every script, each in a shell of its own; which stubs ran in each.
+    fn run(&self, bash: &Path, scripts: &[String]) -> Vec<BTreeSet<String>> {
+        for (at, script) in scripts.iter().enumerate() {
+            fs::write(self.root.join(format!("scripts/{at}")), script).unwrap();
+        }
+        let driver = "ulimit -t 60 -f 256; cd work; at=$FROM; while [ $at -lt $COUNT ]; do \
+             STAGE_LOG=$ROOT/logs/$at; export STAGE_LOG; \
+             text=$(<\"$ROOT/scripts/$at\"); \
+             (ulimit -t 2; exec timeout -k 1 1 \"$BASH\" --norc -c \"$text\") </dev/null >/dev/null 2>&1; \
+             at=$((at+SHARDS)); done; wait";
+        let drivers = (0..SHARDS).map(|from| {
+            Command::new(bash)
+                .args(["--norc", "-c", driver])
+                .env_clear()
+                .env("PATH", self.root.join("bin"))
+                .env("ROOT", &self.root)
+                .env("HOME", &self.root)
+                .env("COUNT", scripts.len().to_string())
+                .env("FROM", from.to_string())
+                .env("SHARDS", SHARDS.to_string())
+                .current_dir(&self.root)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        });
+        for mut driver in drivers.collect::<Vec<_>>() {
+            let done = driver.wait().unwrap();
+            assert!(done.success(), "the driver failed: {done}");
+        }
+        (0..scripts.len())
+            .map(
+                |at| match fs::read_to_string(self.root.join(format!("logs/{at}"))) {
+                    Ok(log) => log.lines().map(str::to_owned).collect(),
+                    Err(_) => BTreeSet::new(),
+                },
+            )
+            .collect()
+    }
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    ["/usr/bin", "/bin", "/usr/local/bin"]
+        .into_iter()
+        .map(|directory| Path::new(directory).join(name))
+        .find(|path| path.exists())
+}
+
+#[test]
+fn what_bash_runs_was_decided_about() {
+    let (Some(bash), Some(_)) = (find_program("bash"), find_program("timeout")) else {
+        eprintln!("skipped: there is no bash to compare with");
+        return;
+    };
+    let count = std::env::var(MORE)
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(SCRIPTS);
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ count as u64);
+    let scripts = (0..count)
+        .map(|at| match at % 5 {
+            4 => soup(&mut dice),
+            turn => script(&mut dice, turn.min(2)),
+        })
+        .collect::<Vec<_>>();
+    let stage = Stage::set(&bash);
+    let ran = stage.run(&bash, &scripts);
+
+    let mut narrow = Permissions::new().allow("Write(f)").unwrap();
+    for program in ALLOWED {
+        narrow = narrow.allow(&format!("Bash({program}:*)")).unwrap();
+    }
+    let broad = Permissions::new()
+        .allow("Bash")
+        .unwrap()
+        .deny("Bash(bad:*)")
+        .unwrap();
+
+    let mut failures = Vec::new();
+    let (mut allowed, mut permitted, mut denied, mut bad_ran) = (0, 0, 0, 0);
+    for (script, ran) in scripts.iter().zip(&ran) {
+        let by_narrow = narrow.explain_command(script);
+        let by_broad = broad.explain_command(script);
+        allowed += usize::from(by_narrow.decision == Verdict::Allow);
+        permitted += usize::from(by_broad.decision == Verdict::Allow);
+        denied += usize::from(by_broad.decision == Verdict::Deny);
+        bad_ran += usize::from(ran.contains("bad"));
+        let strays = ran.iter().any(|name| name != "ok" && name != "fine");
+        if by_narrow.decision == Verdict::Allow && strays {
+            failures.push(format!("allowed, but {ran:?} ran: {script:?}"));
+        }
+        if by_broad.decision == Verdict::Allow && ran.contains("bad") {
+            failures.push(format!("not denied, but {ran:?} ran: {script:?}"));
+        }
+    }
+    println!(
+        "{count} scripts: {allowed} allowed by narrow rules, {permitted} by a broad one, {denied} denied; \
+         bash ran the denied program in {bad_ran}"
+    );
+    assert!(
+        failures.is_empty(),
+        "{} of {count}:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    // The comparison says something only if all of it happens often.
+    assert!(allowed > count / 20, "{allowed} of {count} were allowed");
+    assert!(
+        permitted > count / 10,
+        "{permitted} of {count} were permitted"
+    );
+    assert!(
+        denied > count / 10 && bad_ran > count / 20,
+        "{denied} denied, {bad_ran} ran"
+    );
+}

@@ -1,0 +1,74 @@
+//! Rules and commands with what has to be decided, one row each in `tests/data/permission_cases.tsv`.
+
+use agentcore::PermissionMode;
+use agentcore::permission::{Permissions, Rule, Verdict};
+
+const ROWS: &str = include_str!("../data/permission_cases.tsv");
+
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some('t') => out.push('\t'),
+                Some('0') => out.push('\0'),
+                Some('e') => out.push('\x1b'),
+                Some('\\') => out.push('\\'),
+                other => panic!("unknown escape {other:?} in {text}"),
+            },
+            (c, false) => out.push(c),
+        }
+    }
+    out
+}
+
+fn permissions(rules: &str) -> Permissions {
+    let mut permissions = Permissions::new().home("/h/me").workspace("/h/me/project");
+    for item in rules
+        .split(";;")
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+    {
+        permissions = match item.strip_prefix("mode:") {
+            Some("bypass") => permissions.mode(PermissionMode::BypassPermissions),
+            Some(name) => permissions.mode(name.parse().unwrap()),
+            None => permissions.rule(item.parse::<Rule>().unwrap()),
+        };
+    }
+    permissions
+}
+
+#[test]
+fn every_row_holds() {
+    let mut wrong = Vec::new();
+    let mut rows = 0;
+    for line in ROWS.lines().skip(1) {
+        let [rules, command, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("three columns expected: {line}");
+        };
+        let found = permissions(rules).explain_command(&unescape(command));
+        let holds = match expected {
+            "allow" => found.decision == Verdict::Allow,
+            "ask" => found.decision == Verdict::Ask,
+            "deny" => found.decision == Verdict::Deny,
+            "not_allow" => found.decision != Verdict::Allow,
+            other => panic!("unknown expectation {other}"),
+        };
+        rows += 1;
+        if !holds {
+            wrong.push(format!(
+                "{rules} | {command}: expected {expected}, got {found}"
+            ));
+        }
+    }
+    assert!(rows > 900, "{rows} rows");
+    assert!(
+        wrong.is_empty(),
+        "{} of {rows}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}

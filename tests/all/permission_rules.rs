@@ -1,0 +1,467 @@
+//! The text of rules, and what they decide about calls of tools.
+
+use std::sync::Arc;
+
+use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule, Verdict};
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::{Access, Confirmer, SideEffect};
+use agentcore::{
+    AgentBuilder, Answer, FuncTool, PermissionMode, PermissionRequest, Tool, ToolCall, async_trait,
+};
+use serde_json::{Value, json};
+
+fn tool(name: &str) -> FuncTool {
+    FuncTool::new(
+        name,
+        "A tool",
+        json!({"type": "object"}),
+        |_cx, _args| async { "done" },
+    )
+}
+
+fn decide(permissions: &Permissions, tool: &dyn Tool, args: Value) -> Verdict {
+    let call = ToolCall::new("c", tool.name(), args);
+    permissions.explain(&call, tool).decision
+}
+
+fn base() -> Permissions {
+    Permissions::new().home("/h/me").workspace("/work/p")
+}
+
+#[test]
+fn a_rule_that_could_never_match_is_an_error_that_helps() {
+    for (text, says) in [
+        ("", "names no tool"),
+        ("Bash()", "empty specifier"),
+        ("Bash( )", "empty specifier"),
+        ("Bash(:*)", "empty specifier"),
+        ("Bash(git:*", "not closed"),
+        ("Bash(git:*) x", "nothing may follow"),
+        ("Bash(a && b)", "a rule for each command"),
+        ("Bash(git:* push)", "only at the end"),
+        ("Bash(A=1 make)", "not the variables before it"),
+        ("Bash(command:ls)", "write Bash(ls)"),
+        ("Bash(echo 'x)", "quote"),
+        ("WebSearch(x)", "takes no specifier"),
+        ("Deploy(x)", "Deploy(argument:value)"),
+        ("WebFetch(domain:)", "empty specifier"),
+        ("WebFetch(domain:a b)", "no host name"),
+        ("Read(~other/x)", "absolute path"),
+        ("Read(!x)", "not negated"),
+        ("Ba sh", "letters, digits"),
+        ("maybe:Bash", "letters, digits"),
+    ] {
+        let error = text.parse::<Rule>().unwrap_err();
+        assert!(error.to_string().contains(says), "{text}: {error}");
+    }
+    let error = Rule::new(Behavior::Deny, "allow:Bash").unwrap_err();
+    assert!(error.to_string().contains("among rules to deny"), "{error}");
+}
+
+#[test]
+fn rules_are_read_and_printed() {
+    for (text, printed) in [
+        ("Bash(go test *)", "allow:Bash(go test *)"),
+        (" Bash ( go test * ) ", "allow:Bash(go test *)"),
+        ("deny:Bash(rm -rf*)", "deny:Bash(rm -rf*)"),
+        ("ask : Read(/etc/**)", "ask:Read(/etc/**)"),
+        (
+            "WebFetch(domain:example.com)",
+            "allow:WebFetch(domain:example.com)",
+        ),
+        ("mcp__server__*", "allow:mcp__server__*"),
+        ("Deploy(target:prod*)", "allow:Deploy(target:prod*)"),
+        ("{Bash,Read}", "allow:{Bash,Read}"),
+    ] {
+        let rule: Rule = text.parse().unwrap();
+        assert_eq!(rule.to_string(), printed);
+        let json = serde_json::to_string(&rule).unwrap();
+        assert_eq!(serde_json::from_str::<Rule>(&json).unwrap(), rule);
+    }
+}
+
+#[test]
+fn tool_names_are_globs() {
+    for (rule, name, matches) in [
+        ("mcp__*", "mcp__ide__getDiagnostics", true),
+        ("{Bash,Read}", "Write", false),
+        ("{Bash,Read}", "Read", true),
+        ("Bas?", "Bash", true),
+        ("Bas?", "Basher", false),
+        ("{unclosed", "{unclosed", true),
+        ("file.go", "filexgo", false),
+        ("mcp__ide", "mcp__ide__getDiagnostics", true),
+        ("mcp__ide", "mcp__ides__x", false),
+        ("Bash", "bash", false),
+    ] {
+        let permissions = base().deny(rule).unwrap();
+        let denied = decide(&permissions, &tool(name), json!({})) == Verdict::Deny;
+        assert_eq!(denied, matches, "{rule} {name}");
+    }
+}
+
+#[test]
+fn a_configuration_is_loaded_whole_or_not_at_all() {
+    let config = PermissionConfig::from_json(
+        r#"{"allow":["Read"],"deny":["Bash(rm:*)"],"ask":["Bash(git push:*)"],"mode":"dontAsk"}"#,
+    )
+    .unwrap();
+    let permissions = base().config(&config, "project settings").unwrap();
+    let why = permissions.explain_command("rm x");
+    assert_eq!(why.source.as_deref(), Some("project settings"));
+    assert_eq!(
+        why.to_string(),
+        "deny: denied by rule deny:Bash(rm:*) (project settings)"
+    );
+    let why = permissions.explain_command("ls");
+    assert!(
+        why.why
+            .contains("tool not explicitly allowed (dontAsk mode)"),
+        "{why}"
+    );
+
+    let bad = PermissionConfig::from_json(r#"{"allow":["Read","Bash("]}"#).unwrap();
+    assert!(
+        base()
+            .config(&bad, "x")
+            .unwrap_err()
+            .to_string()
+            .contains("not closed")
+    );
+    assert!(PermissionConfig::from_json(r#"{"alow":[]}"#).is_err());
+}
+
+#[test]
+fn rules_govern_tools_by_what_they_do() {
+    let execute = tool("execute");
+    let read = tool("read_file").side_effect(SideEffect::ReadOnly);
+    let edit = tool("edit_file");
+    let permissions = base()
+        .deny("Bash(curl:*)")
+        .unwrap()
+        .deny("Read(/etc/**)")
+        .unwrap()
+        .deny("Edit(secrets/**)")
+        .unwrap()
+        .allow("Bash(ls:*)")
+        .unwrap()
+        .allow("Write(src/**)")
+        .unwrap();
+    let is = |tool: &dyn Tool, args: Value, expected: Verdict| {
+        assert_eq!(
+            decide(&permissions, tool, args.clone()),
+            expected,
+            "{} {args}",
+            tool.name()
+        );
+    };
+    is(&execute, json!({"command": "curl x"}), Verdict::Deny);
+    is(&execute, json!({"cmd": "ls; curl x"}), Verdict::Deny);
+    is(&execute, json!({"command": "ls"}), Verdict::Allow);
+    is(&read, json!({"path": "/etc/passwd"}), Verdict::Deny);
+    is(
+        &read,
+        json!({"file_path": "/work/p/../../etc/passwd"}),
+        Verdict::Deny,
+    );
+    is(&read, json!({"path": "x"}), Verdict::Allow);
+    is(&edit, json!({"file_path": "src/a.rs"}), Verdict::Allow);
+    is(
+        &edit,
+        json!({"file_path": "/work/p/src/a.rs"}),
+        Verdict::Allow,
+    );
+    is(&edit, json!({"filePath": "src/../x"}), Verdict::Ask);
+    is(&edit, json!({"path": "secrets/key"}), Verdict::Deny);
+}
+
+#[test]
+fn what_accesses_says_comes_first() {
+    let fetch = tool("grab").accesses(|args| {
+        vec![Access::Url(
+            args["target"].as_str().unwrap_or_default().into(),
+        )]
+    });
+    let permissions = base().allow("WebFetch(domain:example.com)").unwrap();
+    for (url, expected) in [
+        ("https://example.com/x", Verdict::Allow),
+        ("https://API.Example.COM./x", Verdict::Allow),
+        ("https://example.com:8443/", Verdict::Allow),
+        ("https://notexample.com/", Verdict::Ask),
+        ("https://example.com.evil.test/", Verdict::Ask),
+        ("https://example.com@evil.test/", Verdict::Ask),
+        ("https://evil.test\\@example.com/", Verdict::Ask),
+        ("https://evil.test/?example.com", Verdict::Ask),
+        ("https://evil.test#.example.com", Verdict::Ask),
+        ("https://example%2ecom/", Verdict::Ask),
+    ] {
+        assert_eq!(
+            decide(&permissions, &fetch, json!({"target": url})),
+            expected,
+            "{url}"
+        );
+    }
+    let denied = base()
+        .deny("WebFetch(domain:evil.test)")
+        .unwrap()
+        .allow("grab")
+        .unwrap();
+    for url in [
+        "https://EVIL.test./",
+        "http://a.evil.test:80",
+        "https://user@x",
+        "https://x y",
+    ] {
+        assert_eq!(
+            decide(&denied, &fetch, json!({"target": url})),
+            Verdict::Deny,
+            "{url}"
+        );
+    }
+}
+
+#[test]
+fn without_a_specifier_to_look_at_deny_matches_and_allow_does_not() {
+    let bash = tool("Bash");
+    let deny = base().deny("Bash(rm:*)").unwrap().allow("Bash").unwrap();
+    assert_eq!(
+        decide(&deny, &bash, json!({"script": "rm x"})),
+        Verdict::Deny
+    );
+    let allow = base().allow("Bash(ls:*)").unwrap();
+    assert_eq!(decide(&allow, &bash, json!({"script": "ls"})), Verdict::Ask);
+}
+
+#[test]
+fn arguments_and_names_are_matched() {
+    let task = tool("Task");
+    let deploy = tool("Deploy");
+    let permissions = base()
+        .allow("Task(reviewer)")
+        .unwrap()
+        .deny("Deploy(target:prod*)")
+        .unwrap()
+        .allow("Deploy(target:test)")
+        .unwrap();
+    let is = |tool: &dyn Tool, args: Value| decide(&permissions, tool, args);
+    assert_eq!(
+        is(&task, json!({"subagent_type": "reviewer"})),
+        Verdict::Allow
+    );
+    assert_eq!(is(&task, json!({"subagent_type": "writer"})), Verdict::Ask);
+    assert_eq!(is(&deploy, json!({"target": "production"})), Verdict::Deny);
+    assert_eq!(is(&deploy, json!({"target": "test"})), Verdict::Allow);
+    assert_eq!(is(&deploy, json!({})), Verdict::Ask);
+}
+
+#[test]
+fn modes_decide_last() {
+    use PermissionMode::*;
+    let bash = tool("Bash");
+    let read = tool("Read").side_effect(SideEffect::ReadOnly);
+    let edit = tool("Edit");
+    let create = tool("CreateFile");
+    let inside = json!({"file_path": "src/x"});
+    let outside = json!({"file_path": "/etc/x"});
+    for (mode, tool, args, expected) in [
+        (Default, &bash, json!({"command": "ls"}), Verdict::Ask),
+        (Default, &read, inside.clone(), Verdict::Allow),
+        (Plan, &read, inside.clone(), Verdict::Allow),
+        (Plan, &bash, json!({"command": "ls"}), Verdict::Deny),
+        (Plan, &edit, inside.clone(), Verdict::Deny),
+        (AcceptEdits, &edit, inside.clone(), Verdict::Allow),
+        (AcceptEdits, &create, json!({}), Verdict::Allow),
+        (AcceptEdits, &edit, outside.clone(), Verdict::Ask),
+        (
+            AcceptEdits,
+            &edit,
+            json!({"file_path": "../x"}),
+            Verdict::Ask,
+        ),
+        (
+            AcceptEdits,
+            &edit,
+            json!({"file_path": ".git/hooks/pre-commit"}),
+            Verdict::Ask,
+        ),
+        (AcceptEdits, &bash, json!({"command": "ls"}), Verdict::Ask),
+        (DontAsk, &edit, inside.clone(), Verdict::Deny),
+        (BypassPermissions, &edit, outside, Verdict::Allow),
+    ] {
+        let found = decide(&base().mode(mode), tool, args.clone());
+        assert_eq!(found, expected, "{mode} {} {args}", tool.name());
+    }
+    let plan = base().mode(Plan).explain_command("ls");
+    assert_eq!(plan.why, "only read-only tools are allowed in plan mode");
+}
+
+#[test]
+fn protected_paths_need_an_answer_in_every_mode_but_reading_them_does_not() {
+    let write = tool("Write");
+    let read = tool("Read").side_effect(SideEffect::ReadOnly);
+    let permissions = base()
+        .allow("Write")
+        .unwrap()
+        .protect("/work/p/settings.toml")
+        .mode(PermissionMode::BypassPermissions);
+    for path in [
+        ".git/hooks/pre-commit",
+        ".GIT/Hooks/x",
+        ".git/config",
+        "sub/.git/config",
+        "a/../.git/config",
+        "/work/p/.git//hooks/x",
+        ".agentcore/rules.json",
+        ".mcp.json",
+        "settings.toml",
+    ] {
+        assert_eq!(
+            decide(&permissions, &write, json!({"path": path})),
+            Verdict::Ask,
+            "{path}"
+        );
+        assert_eq!(
+            decide(&permissions, &read, json!({"path": path})),
+            Verdict::Allow,
+            "{path}"
+        );
+    }
+    for path in [".gitignore", ".github/x", "git/hooks", "mcp.json"] {
+        assert_eq!(
+            decide(&permissions, &write, json!({"path": path})),
+            Verdict::Allow,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn suggestions_are_never_broader_than_the_call() {
+    let bash = tool("Bash");
+    let suggest = |command: &str| {
+        let call = ToolCall::new("c", "Bash", json!({"command": command}));
+        let rules = base().suggest(&call, &bash);
+        rules.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(suggest("git push origin"), ["allow:Bash(git push origin)"]);
+    assert_eq!(
+        suggest("ls 'a b' && pwd"),
+        ["allow:Bash(ls 'a b')", "allow:Bash(pwd)"]
+    );
+    assert_eq!(
+        suggest("sudo id"),
+        ["allow:Bash(sudo id)", "allow:Bash(id)"]
+    );
+    for opaque in [
+        "bash x.sh",
+        "python -c x",
+        "eval ls",
+        "$x",
+        "ls *",
+        "env A=1 ls",
+        "ls '*)'",
+    ] {
+        assert_eq!(suggest(opaque), Vec::<String>::new(), "{opaque}");
+    }
+    // What is suggested allows the call, and no longer one.
+    let call = ToolCall::new("c", "Bash", json!({"command": "echo 'a * b'"}));
+    let mut permissions = base();
+    for rule in base().suggest(&call, &bash) {
+        permissions = permissions.rule(rule);
+    }
+    assert_eq!(
+        permissions.explain_command("echo 'a * b'").decision,
+        Verdict::Allow
+    );
+    assert_eq!(
+        permissions.explain_command("echo 'a x b'").decision,
+        Verdict::Ask
+    );
+}
+
+struct Always(Answer);
+
+#[async_trait]
+impl Confirmer for Always {
+    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+        assert!(
+            request.question.contains("wants to run"),
+            "{}",
+            request.question
+        );
+        self.0.clone()
+    }
+}
+
+async fn results(
+    permissions: Permissions,
+    answer: Option<Answer>,
+    commands: &[&str],
+) -> Vec<String> {
+    let mut model = ScriptedModel::new();
+    for command in commands {
+        model = model.call("Bash", json!({"command": command}));
+    }
+    let mut builder = AgentBuilder::new(model.say("done"))
+        .tool(tool("Bash"))
+        .permissions(permissions);
+    if let Some(answer) = answer {
+        builder = builder.confirmer(Always(answer));
+    }
+    let agent = builder.build().unwrap();
+    let output = agent.run("go").await.unwrap();
+    let tools = output
+        .state
+        .messages
+        .iter()
+        .filter_map(|message| message.as_tool_result());
+    tools
+        .map(|result| result.content.text().into_owned())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_reads_why_a_call_was_denied() {
+    let permissions = base()
+        .deny("Bash(rm -rf*)")
+        .unwrap()
+        .allow("Bash(ls:*)")
+        .unwrap();
+    let found = results(permissions, None, &["rm -fr x", "ls", "id"]).await;
+    assert!(
+        found[0].contains("denied by rule deny:Bash(rm -rf*)"),
+        "{found:?}"
+    );
+    assert_eq!(found[1], "done");
+    assert!(found[2].contains("nobody is there to answer"), "{found:?}");
+    let refused = Some(Answer::Deny("use make instead".to_owned()));
+    let found = results(base(), refused, &["cc x.c"]).await;
+    assert!(found[0].contains("use make instead"), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_lasts_for_the_session_and_covers_the_same_command_only() {
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    struct Once(Arc<std::sync::Mutex<Vec<String>>>);
+    #[async_trait]
+    impl Confirmer for Once {
+        async fn confirm(&self, request: &PermissionRequest) -> Answer {
+            let command = request.input["command"].as_str().unwrap_or_default();
+            self.0.lock().unwrap().push(command.to_owned());
+            Answer::AllowForSession
+        }
+    }
+    let model = ScriptedModel::new()
+        .call("Bash", json!({"command": "make"}))
+        .call("Bash", json!({"command": "make"}))
+        .call("Bash", json!({"command": "make install"}))
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .tool(tool("Bash"))
+        .permissions(base())
+        .confirmer(Once(asked.clone()))
+        .build()
+        .unwrap();
+    agent.run("go").await.unwrap();
+    assert_eq!(*asked.lock().unwrap(), ["make", "make install"]);
+}

@@ -1,0 +1,282 @@
+//! What the shell analyser finds in a command.
+
+use agentcore::permission::shell::{Analysis, Weight, analyse};
+use proptest::prelude::*;
+
+fn programs(command: &str) -> Vec<String> {
+    let found = analyse(command);
+    found
+        .commands
+        .iter()
+        .map(|c| c.program().unwrap_or_else(|| "?".to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_command_is_found_wherever_it_stands() {
+    for (command, expected) in [
+        ("a; b && c || d | e |& f & g", "a b c d e f g"),
+        ("a $(b `c` <(d)) ${x:-$(e)} \"$(f)\"", "b c d e f a"),
+        ("if a; then b; elif c; then d; else e; fi", "a b c d e"),
+        ("while a; do b; done; until c; do d; done", "a b c d"),
+        (
+            "for x in $(a); do b; done; for ((i=0;i<2;i++)) { c; }",
+            "a b c",
+        ),
+        ("case $(a) in x) b;; (y|z) c;& *) d; esac", "a b c d"),
+        ("f() { a; }; function g ( b ); { c; }; (d)", "a b c d"),
+        ("coproc a b; coproc N { c; }; time -p d; ! e", "a c d e"),
+        ("[[ $(a) == b && -n `c` ]] && (( $(d) ))", "a c d"),
+        ("a <<E\n$(b)\nE\nc <<'E'\n$(d)\nE\ne", "a b c e"),
+        ("a > >(b) 2> $(c) <<< $(d)", "b c d a"),
+        ("x=$(a) y=(b $(c)) z[$(d)]=1 e", "a c d e"),
+        ("c\\\nd 'e'f $'\\x67'", "cd"),
+        (
+            "env -i A=1 nice -n 5 timeout -k 1 2 a",
+            "env nice timeout a",
+        ),
+        ("find . -exec a {} + -exec b \\;", "find a b"),
+        ("xargs -n1 -I{} a {}", "xargs a"),
+        ("bash -ec 'a; b'", "bash a b"),
+        ("bash <<< 'a | b'", "bash a b"),
+        ("sudo -u x -- sh -c \"a && eval 'b c'\"", "sudo sh a eval b"),
+        ("{a,b} {c,d}", "a"),
+    ] {
+        let mut found = programs(command);
+        found.sort();
+        let mut expected = expected.split(' ').collect::<Vec<_>>();
+        expected.sort();
+        assert_eq!(found, expected, "{command}");
+    }
+}
+
+#[test]
+fn words_are_what_the_program_gets() {
+    for (command, expected) in [
+        ("a 'b c' \"d e\" f\\ g", "a|b c|d e|f g"),
+        ("a $'\\t\\'\\x41\\101\\u00e9' $\"x\"", "a|\t'AA\u{e9}|x"),
+        ("a b#c # d", "a|b#c"),
+        ("a \"\\$x \\a \\\"\" '' \"\"", "a|$x \\a \"||"),
+        ("a {b,c}d e{1..3} {f} g{h", "a|bd|cd|e1|e2|e3|{f}|g{h"),
+        ("a b\\\nc \\\n d", "a|bc|d"),
+        ("a 1>f 2>&1 3 &>g {h}>i", "a|3"),
+        ("a [ ]] } if ! =", "a|[|]]|}|if|!|="),
+    ] {
+        let found = analyse(command);
+        let words = found.commands[0]
+            .argv
+            .iter()
+            .map(|word| word.literal().unwrap());
+        assert_eq!(words.collect::<Vec<_>>().join("|"), expected, "{command}");
+        assert_eq!(found.weight(), None, "{command}: {:?}", found.opaque);
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_noted() {
+    for (command, weight) in [
+        ("$x a", Weight::Hidden),
+        ("`a` b", Weight::Hidden),
+        ("eval a", Weight::Hidden),
+        (". ./a", Weight::Hidden),
+        ("trap a EXIT", Weight::Hidden),
+        ("a | sh", Weight::Hidden),
+        ("python3 -c a", Weight::Hidden),
+        ("echo ${x@P}", Weight::Hidden),
+        ("echo ${!x}", Weight::Hidden),
+        ("test -v 'a[$(b)]'", Weight::Hidden),
+        ("[[ 'a[$(b)]' -eq 1 ]]", Weight::Hidden),
+        ("x='a[$(b)]'; echo $((x))", Weight::Hidden),
+        ("PATH=. a", Weight::Hidden),
+        ("a ;; b", Weight::Hidden),
+        ("a 'b", Weight::Hidden),
+        ("rg --pre a b", Weight::Hidden),
+        ("sed -i s/a/b/ c", Weight::Effect),
+        ("./a", Weight::Script),
+        ("bash a.sh", Weight::Script),
+        ("a\r", Weight::Refused),
+        ("a \u{202e}b", Weight::Refused),
+        ("a > /dev/tcp/b/1", Weight::Refused),
+    ] {
+        assert_eq!(analyse(command).weight(), Some(weight), "{command}");
+    }
+}
+
+#[test]
+fn redirections_are_reads_and_writes() {
+    let shown = |found: &Analysis| {
+        let list = |words: &[_]| {
+            words
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        format!("{} -> {}", list(&found.reads), list(&found.writes))
+    };
+    for (command, expected) in [
+        ("a < b > c 2>> d", "b -> c d"),
+        ("a &> b; c &>> d; e >& f; g >| h", " -> b d f h"),
+        ("a <> b", "b -> b"),
+        ("a 2>&1 >&2 3<&0 4>&- 2>&1-", " -> "),
+        ("{ a; } > b; (c) < d", "d -> b"),
+        ("sort -o a b; curl --output c d", " -> a c"),
+    ] {
+        assert_eq!(shown(&analyse(command)), expected, "{command}");
+    }
+}
+
+#[test]
+fn limits_fail_closed() {
+    let long = format!("echo {}", "a".repeat(70 * 1024));
+    let cases = [
+        long,
+        format!("{}a{}", "$(".repeat(500), ")".repeat(500)),
+        format!("{}a{}", "( ".repeat(500), " )".repeat(500)),
+        format!("{}a{}", "${x:-".repeat(500), "}".repeat(500)),
+        "a; ".repeat(20_000),
+        "$((".repeat(2_000),
+        "{".repeat(10_000),
+        format!("a {{{}}}", "{b,c},".repeat(50)),
+        "{1..60}{1..60}{1..60}".to_owned(),
+        format!("{} a", "env ".repeat(2_000)),
+        format!("{} {}", "ssh ".repeat(200), "b".repeat(40_000)),
+        "bash -c \"bash -c \\\"".repeat(500),
+    ];
+    for command in cases {
+        let weight = analyse(&command).weight();
+        let start: String = command.chars().take(40).collect();
+        assert!(weight >= Some(Weight::Hidden), "{start}: {weight:?}");
+    }
+}
+
+#[test]
+fn a_long_list_of_harmless_commands_is_no_limit() {
+    let found = analyse(&"ls -la; ".repeat(1_000));
+    assert_eq!(found.commands.len(), 1_000);
+    assert_eq!(found.weight(), None);
+    assert!(found.steps < 16_000, "{} steps", found.steps);
+}
+
+const TOKENS: [&str; 88] = [
+    "a",
+    "b",
+    "1",
+    "x=",
+    "x",
+    " ",
+    " ",
+    " ",
+    "\t",
+    "\n",
+    ";",
+    ";;",
+    ";&",
+    "&",
+    "&&",
+    "|",
+    "||",
+    "|&",
+    "(",
+    ")",
+    "((",
+    "))",
+    "{",
+    "}",
+    "[[",
+    "]]",
+    "[",
+    "]",
+    "'",
+    "\"",
+    "`",
+    "\\",
+    "\\\n",
+    "$",
+    "$(",
+    "$((",
+    "${",
+    "$'",
+    "$\"",
+    "$[",
+    "<",
+    ">",
+    "<<",
+    "<<-",
+    "<<<",
+    "<(",
+    ">(",
+    ">&",
+    "&>",
+    ">|",
+    "<>",
+    "EOF",
+    "\nEOF\n",
+    "if ",
+    "then ",
+    "else ",
+    "elif ",
+    "fi",
+    "for ",
+    "in ",
+    "do ",
+    "done",
+    "while ",
+    "case ",
+    "esac",
+    "function ",
+    "select ",
+    "coproc ",
+    "time ",
+    "! ",
+    "eval ",
+    "bash -c ",
+    "env ",
+    "xargs ",
+    "find -exec ",
+    "sed ",
+    "awk ",
+    "git -c ",
+    "#",
+    "~",
+    "*",
+    "?",
+    "{a,b}",
+    "{1..9}",
+    ":-",
+    "@P",
+    "-eq",
+    "é",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn any_tokens_are_analysed_in_bounded_steps(
+        tokens in proptest::collection::vec(proptest::sample::select(&TOKENS[..]), 0..60)
+    ) {
+        let command = tokens.concat();
+        let found = analyse(&command);
+        prop_assert!(found.steps <= 1024 * 1024 + 1);
+        prop_assert!(found.commands.len() <= 8 * 1024);
+        let again = analyse(&command);
+        prop_assert_eq!(found.steps, again.steps);
+    }
+
+    #[test]
+    fn any_text_is_analysed(command in ".{0,200}") {
+        prop_assert!(analyse(&command).steps <= 1024 * 1024 + 1);
+    }
+
+    #[test]
+    fn repeated_tokens_take_steps_in_proportion(
+        token in proptest::sample::select(&TOKENS[..]),
+        other in proptest::sample::select(&TOKENS[..]),
+        count in 100_usize..2_000,
+    ) {
+        let command = format!("{token}{other}").repeat(count);
+        let found = analyse(&command);
+        prop_assert!(found.steps <= 1024 * 1024 + 1, "{} steps", found.steps);
+    }
+}
