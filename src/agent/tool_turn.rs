@@ -126,8 +126,9 @@ impl Driver {
         if !self.agent.config().limits.loop_detection {
             return exit;
         }
-        for (call, result) in results {
-            match self.repeats.note(self.cx.turn(), call, result) {
+        let repeated = self.repeats.note(results);
+        for ((call, result), repeated) in results.iter_mut().zip(repeated) {
+            match repeated {
                 Repeated::No => {}
                 Repeated::Warn => {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));
