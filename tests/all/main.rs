@@ -15,6 +15,12 @@ mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
 #[cfg(feature = "http")]
+mod faults_cancel;
+#[cfg(feature = "http")]
+mod faults_kit;
+#[cfg(feature = "http")]
+mod faults_model;
+#[cfg(feature = "http")]
 mod faults_network;
 mod hook_faults;
 mod hook_streams;

@@ -1,6 +1,7 @@
 //! What every provider makes of a network and a server that misbehave.
 
 mod connection;
+mod dns;
 mod status;
 mod stream;
 

@@ -1,0 +1,221 @@
+//! Runs that are dropped or interrupted while they talk to a server, and what is sent after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcore::testing::FaultServer;
+use agentcore::tool::Answer;
+use agentcore::{Agent, ExitReason, FuncTool, Run, SdkMessage};
+use futures::StreamExt;
+use tokio::sync::{Notify, oneshot};
+
+use crate::faults_kit::{Api, BOTH, accepted};
+use crate::kit::{Log, any_object, asking, echo, logged, stored, texts};
+
+/// Reads on until the model's first words.
+async fn first_words(run: &mut Run) {
+    loop {
+        let message = run.next().await.unwrap();
+        let said = serde_json::to_string(&message).unwrap();
+        if matches!(message, SdkMessage::StreamEvent(_)) && said.contains("some") {
+            return;
+        }
+    }
+}
+
+/// A tool that never returns and says when it runs.
+fn waits(name: &'static str, started: &Arc<Notify>) -> FuncTool {
+    let started = started.clone();
+    FuncTool::new(name, "Waits", any_object(), move |_, _| {
+        let started = started.clone();
+        async move {
+            started.notify_one();
+            std::future::pending::<String>().await
+        }
+    })
+}
+
+/// Reads a run on until `reached` is told.
+async fn until(run: &mut Run, reached: &Notify) {
+    loop {
+        tokio::select! {
+            biased;
+            () = reached.notified() => return,
+            message = run.next() => assert!(message.is_some(), "the run has ended"),
+        }
+    }
+}
+
+/// Says one more thing in the session: all that was sent must be accepted, and the history whole.
+async fn again(api: Api, server: &FaultServer, agent: &Agent) {
+    server.reply(api.text("Good."));
+    let output = agent.session("s").run("Again").await.unwrap();
+    assert_eq!(output.text, "Good.", "{api:?}");
+    output.messages.validate_for_model().unwrap();
+    let bodies = accepted(api, server);
+    assert!(bodies.last().unwrap().to_string().contains("Again"));
+}
+
+#[tokio::test]
+async fn c1_a_run_dropped_in_the_stream_closes_its_connection() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.hangs());
+        let builder = api.agent(&server).include_partial_messages(true);
+        let agent = builder.build().unwrap();
+        let mut run = agent.session("s").run("Go");
+        first_words(&mut run).await;
+        drop(run);
+        server.all_closed().await;
+        again(api, &server, &agent).await;
+    }
+}
+
+#[tokio::test]
+async fn c2_a_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        let calls = [("a", "echo", r#"{"text":"x"}"#), ("b", "waits", "{}")];
+        server.reply(api.calls(&calls));
+        let (alive, gone) = oneshot::channel::<()>();
+        let alive = std::sync::Mutex::new(Some(alive));
+        let started = Arc::new(Notify::new());
+        let tell = started.clone();
+        let tool = FuncTool::new("waits", "Waits", any_object(), move |_, _| {
+            let alive = alive.lock().unwrap().take();
+            tell.notify_one();
+            async move {
+                let _alive = alive;
+                std::future::pending::<String>().await
+            }
+        });
+        let builder = api.agent(&server).tools([echo(), tool]);
+        let agent = builder.build().unwrap();
+        let mut run = agent.session("s").run("Go");
+        until(&mut run, &started).await;
+        drop(run);
+        assert!(gone.await.is_err(), "the tool's future is dropped");
+        again(api, &server, &agent).await;
+        let results = texts(&stored(&agent, "s").await);
+        assert_eq!(results.len(), 2, "{results:?}");
+        assert!(results[1].contains("may have"), "{results:?}");
+    }
+}
+
+#[tokio::test]
+async fn c3_an_interrupt_between_parallel_tools_keeps_what_has_finished() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.calls(&[
+            ("a", "first", "{}"),
+            ("b", "echo", r#"{"text":"quick"}"#),
+            ("c", "second", "{}"),
+            ("d", "never", "{}"),
+        ]));
+        let (log, early, late) = (Log::default(), Arc::default(), Arc::default());
+        let tools = [
+            waits("first", &early),
+            echo(),
+            waits("second", &late),
+            logged("never", &log),
+        ];
+        // Two at a time: the third begins when the second has ended.
+        let builder = api.agent(&server).tools(tools).parallel_tools(2);
+        let agent = builder.build().unwrap();
+        let mut run = agent.session("s").run("Go");
+        until(&mut run, &late).await;
+        run.handle().interrupt();
+        let output = run.finish().await.unwrap();
+        assert_eq!(output.end, ExitReason::Interrupted);
+        output.messages.validate_for_model().unwrap();
+        let results = texts(&output.messages);
+        assert_eq!(results[1], "quick", "{results:?}");
+        assert!(results[0].contains("may have") && results[2].contains("may have"));
+        assert!(results[3].contains("did not run") && log.len() == 0);
+        again(api, &server, &agent).await;
+    }
+}
+
+#[tokio::test]
+async fn c4_an_interrupt_while_somebody_is_asked_denies() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.calls(&[("a", "act", "{}")]));
+        let log = Log::default();
+        let builder = api.agent(&server).tool(logged("act", &log));
+        let agent = builder.permissions(asking()).build().unwrap();
+        let mut run = agent.session("s").run("Go");
+        let (handle, responder) = (run.handle(), run.responder());
+        let mut asked = None;
+        while let Some(message) = run.next().await {
+            if let SdkMessage::PermissionRequest(request) = message {
+                handle.interrupt();
+                asked = Some(request.id.clone());
+            }
+        }
+        assert!(!responder.respond(asked.unwrap(), Answer::Allow), "late");
+        let output = run.into_output().unwrap();
+        assert_eq!(output.end, ExitReason::Interrupted, "{api:?}");
+        assert!(texts(&output.messages)[0].contains("did not run"));
+        again(api, &server, &agent).await;
+        assert_eq!(log.len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn c5_stopping_twice_or_after_the_end_changes_nothing() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.hangs());
+        let builder = api.agent(&server).include_partial_messages(true);
+        let agent = builder.build().unwrap();
+        let mut run = agent.session("s").run("Go");
+        let handle = run.handle();
+        first_words(&mut run).await;
+        handle.interrupt();
+        handle.interrupt();
+        let output = run.finish().await.unwrap();
+        assert_eq!(output.end, ExitReason::Interrupted);
+        assert!(output.text.starts_with("some"), "{}", output.text);
+        server.all_closed().await;
+        handle.interrupt();
+        handle.abort();
+        assert_eq!(handle.exit_reason(), Some(ExitReason::Interrupted));
+        again(api, &server, &agent).await;
+    }
+}
+
+#[tokio::test]
+async fn c6_a_run_outlives_its_agent_and_nothing_outlives_the_run() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.calls(&[("a", "echo", "{}")]));
+        server.reply(api.hangs());
+        server.fallback(api.text("nobody asked"));
+        let builder = api.agent(&server).tool(echo());
+        let agent = builder.include_partial_messages(true).build().unwrap();
+        let mut run = agent.run("Go");
+        drop(agent);
+        first_words(&mut run).await;
+        drop(run);
+        server.all_closed().await;
+        assert_eq!(accepted(api, &server).len(), 2, "{api:?}");
+    }
+}
+
+/// On a paused clock, which only moves when both sides wait.
+#[tokio::test(start_paused = true)]
+async fn c7_an_interrupt_waits_for_nothing() {
+    for api in BOTH {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.hangs());
+        let builder = api.agent(&server).include_partial_messages(true);
+        let mut run = builder.build().unwrap().run("Go");
+        first_words(&mut run).await;
+        let start = tokio::time::Instant::now();
+        run.handle().interrupt();
+        let output = run.finish().await.unwrap();
+        assert_eq!(output.end, ExitReason::Interrupted);
+        assert!(start.elapsed() <= Duration::from_millis(100), "{api:?}");
+    }
+}

@@ -1,0 +1,192 @@
+//! What the tests of odd answers and of stopped runs share: an agent on a scripted server.
+
+use agentcore::AgentBuilder;
+use agentcore::agent::RetryPolicy;
+use agentcore::providers::{Anthropic, OpenAi};
+use agentcore::testing::fault_server::Action;
+use agentcore::testing::{FaultServer, Reply};
+use serde_json::{Value, json};
+
+use crate::kit::agent;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Api {
+    Anthropic,
+    OpenAi,
+}
+
+use Api::{Anthropic as A, OpenAi as O};
+
+pub const BOTH: [Api; 2] = [A, O];
+
+/// A call as it is sent: id, name, text of the arguments.
+pub type Call<'a> = (&'a str, &'a str, &'a str);
+
+impl Api {
+    pub fn agent(self, server: &FaultServer) -> AgentBuilder {
+        let builder = match self {
+            A => agent(Anthropic::new("m", "key").base_url(server.url())),
+            O => agent(OpenAi::compatible(server.url(), "m")),
+        };
+        builder.retry(RetryPolicy::never())
+    }
+
+    pub fn text(self, text: &str) -> Reply {
+        match self {
+            A => Reply::anthropic_text(text),
+            O => Reply::openai_text(text),
+        }
+    }
+
+    /// An answer with text and calls, and why it ends in the words of the Messages API.
+    pub fn answer(self, text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
+        if self == A {
+            let said = (!text.is_empty()).then(|| {
+                let start = json!({"type": "text", "text": ""});
+                (start, json!({"type": "text_delta", "text": text}))
+            });
+            let calls = calls.iter().map(|(id, name, args)| {
+                let start = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+                let delta = json!({"type": "input_json_delta", "partial_json": args});
+                (start, delta)
+            });
+            return blocks(said.into_iter().chain(calls), stop);
+        }
+        let finish = match stop {
+            "end_turn" => "stop",
+            "tool_use" => "tool_calls",
+            "max_tokens" => "length",
+            "refusal" => "content_filter",
+            other => other,
+        };
+        let mut deltas = vec![(json!({"role": "assistant", "content": text}), None)];
+        deltas.extend(calls.iter().enumerate().map(|(index, (id, name, args))| {
+            let function = json!({"name": name, "arguments": args});
+            let call = json!({"index": index, "id": id, "type": "function", "function": function});
+            (json!({"tool_calls": [call]}), None)
+        }));
+        deltas.push((json!({}), Some(finish)));
+        let frames = deltas.into_iter().map(|(delta, finish)| {
+            let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+            json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
+        });
+        let frames = frames.map(|frame| format!("data: {frame}\n\n"));
+        Reply::sse(frames.chain(["data: [DONE]\n\n".to_owned()]))
+    }
+
+    pub fn calls(self, calls: &[Call<'_>]) -> Reply {
+        self.answer("", calls, "tool_use")
+    }
+
+    /// An answer that is silent after its first words.
+    pub fn hangs(self) -> Reply {
+        let whole = self.text("some words here");
+        let mut reply = whole.clone().truncate(0);
+        for action in whole.actions() {
+            match action {
+                Action::Send(frame) if !String::from_utf8_lossy(frame).contains("here") => {
+                    reply = reply.send(frame.clone());
+                }
+                _ => break,
+            }
+        }
+        reply.stall()
+    }
+}
+
+/// A Messages API stream of these blocks, each its start and one delta.
+pub fn blocks(blocks: impl Iterator<Item = (Value, Value)>, stop: &str) -> Reply {
+    let mut events = vec![json!({"type": "message_start", "message": {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "usage": {"input_tokens": 10, "output_tokens": 1},
+    }})];
+    for (index, (start, delta)) in blocks.enumerate() {
+        events.extend([
+            json!({"type": "content_block_start", "index": index, "content_block": start}),
+            json!({"type": "content_block_delta", "index": index, "delta": delta}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]);
+    }
+    events.extend([
+        json!({"type": "message_delta", "delta": {"stop_reason": stop},
+            "usage": {"output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ]);
+    Reply::sse(events.iter().map(|event| {
+        let kind = event["type"].as_str().unwrap();
+        format!("event: {kind}\ndata: {event}\n\n")
+    }))
+}
+
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn ids<'a>(blocks: &'a [Value], kind: &str, field: &str) -> Vec<&'a str> {
+    let own = blocks.iter().filter(|block| block["type"] == kind);
+    own.map(|block| block[field].as_str().unwrap()).collect()
+}
+
+/// Fails for a body that the API would not accept.
+fn assert_accepted(api: Api, body: &Value) {
+    let messages = list(&body["messages"]);
+    let mut all = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let next = messages.get(at + 1).unwrap_or(&Value::Null);
+        let content = list(&message["content"]);
+        let calls = match api {
+            A => {
+                let role = if at % 2 == 0 { "user" } else { "assistant" };
+                assert_eq!(message["role"], role, "the roles take turns: {body}");
+                let said = message["content"].as_str().unwrap_or_default();
+                assert!(!said.is_empty() || !content.is_empty(), "{body}");
+                let calls = ids(content, "tool_use", "id");
+                let answers = list(&next["content"]);
+                let firsts = &answers[..calls.len().min(answers.len())];
+                assert_eq!(calls, ids(firsts, "tool_result", "tool_use_id"), "{body}");
+                assert_eq!(
+                    calls.len(),
+                    ids(answers, "tool_result", "tool_use_id").len()
+                );
+                for block in content {
+                    let is_call = block["type"] == "tool_use";
+                    assert!(!is_call || block["input"].is_object(), "{block}");
+                }
+                calls
+            }
+            O => {
+                let calls = list(&message["tool_calls"]);
+                for call in calls {
+                    let args = call["function"]["arguments"].as_str().unwrap();
+                    let args: Value = serde_json::from_str(args).unwrap_or_default();
+                    assert!(args.is_object(), "{call}");
+                }
+                let calls = ids(calls, "function", "id");
+                let tools = messages[at + 1..]
+                    .iter()
+                    .take_while(|message| message["role"] == "tool");
+                let results: Vec<_> = tools.map(|m| m["tool_call_id"].as_str().unwrap()).collect();
+                if message["role"] != "tool" {
+                    assert_eq!(calls, results, "{body}");
+                }
+                calls
+            }
+        };
+        all.extend(calls);
+    }
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count, "an id twice: {body}");
+    assert!(!body.to_string().contains("\\u0000"), "{body}");
+}
+
+/// Fails when the API would not accept one of the requests so far; returns their bodies.
+pub fn accepted(api: Api, server: &FaultServer) -> Vec<Value> {
+    let bodies: Vec<_> = server.requests().iter().map(|r| r.json()).collect();
+    for body in &bodies {
+        assert_accepted(api, body);
+    }
+    bodies
+}
