@@ -27,7 +27,7 @@ use super::suggest::suggest;
 /// use agentcore::permission::Permissions;
 ///
 /// let permissions = Permissions::new()
-///     .workspace("/work/project")
+///     .workspace("/srv/project")
 ///     .allow("Bash(cargo test:*)")?
 ///     .deny("Write(/etc/**)")?;
 /// assert_eq!(permissions.explain_command("cargo test --lib").decision.to_string(), "allow");

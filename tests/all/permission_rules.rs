@@ -25,7 +25,7 @@ fn decide(permissions: &Permissions, tool: &dyn Tool, args: Value) -> Verdict {
 }
 
 fn base() -> Permissions {
-    Permissions::new().home("/h/me").workspace("/work/p")
+    Permissions::new().home("/h/me").workspace("/srv/p")
 }
 
 #[test]
@@ -161,14 +161,14 @@ fn rules_govern_tools_by_what_they_do() {
     is(&read, json!({"path": "/etc/passwd"}), Verdict::Deny);
     is(
         &read,
-        json!({"file_path": "/work/p/../../etc/passwd"}),
+        json!({"file_path": "/srv/p/../../etc/passwd"}),
         Verdict::Deny,
     );
     is(&read, json!({"path": "x"}), Verdict::Allow);
     is(&edit, json!({"file_path": "src/a.rs"}), Verdict::Allow);
     is(
         &edit,
-        json!({"file_path": "/work/p/src/a.rs"}),
+        json!({"file_path": "/srv/p/src/a.rs"}),
         Verdict::Allow,
     );
     is(&edit, json!({"filePath": "src/../x"}), Verdict::Ask);
@@ -302,7 +302,7 @@ fn protected_paths_need_an_answer_in_every_mode_but_reading_them_does_not() {
     let permissions = base()
         .allow("Write")
         .unwrap()
-        .protect("/work/p/settings.toml")
+        .protect("/srv/p/settings.toml")
         .mode(PermissionMode::BypassPermissions);
     for path in [
         ".git/hooks/pre-commit",
@@ -310,7 +310,7 @@ fn protected_paths_need_an_answer_in_every_mode_but_reading_them_does_not() {
         ".git/config",
         "sub/.git/config",
         "a/../.git/config",
-        "/work/p/.git//hooks/x",
+        "/srv/p/.git//hooks/x",
         ".agentcore/rules.json",
         ".mcp.json",
         "settings.toml",
