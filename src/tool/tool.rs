@@ -53,8 +53,7 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Whether running the same call twice does no harm: only then may a hook repeat it or a
-    /// resumed run execute it again.
+    /// Whether running the same call twice does no harm: only then may a hook repeat it.
     fn is_idempotent(&self) -> bool {
         false
     }
