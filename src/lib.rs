@@ -70,6 +70,7 @@
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
 //! * `tools`: the tools that ship; it turns on the three above.
+//! * `yaml`: permission rules in YAML.
 //!
 //! # Stability
 //!

@@ -3,10 +3,11 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use agentcore::{Error, ErrorKind};
+use agentcore::{Error, ErrorKind, PermissionMode};
 use clap::Parser;
 
 use super::output::Output;
+use super::tools::Tools;
 
 /// Runs an agent on one prompt.
 #[derive(Debug, Parser)]
@@ -15,8 +16,8 @@ pub(crate) struct Args {
     /// What to do; `-`, or nothing at all, reads it from standard input
     prompt: Option<String>,
 
-    /// `provider:model` (anthropic, openai, ollama), or `scripted`, which echoes and needs no key;
-    /// AGENTCORE_MODEL unless given
+    /// `provider:model` (anthropic, openai, ollama), or `scripted`, which echoes and needs no key,
+    /// or `scripted:FILE`, which follows a script; AGENTCORE_MODEL unless given
     #[arg(long, value_name = "SPEC")]
     pub(crate) model: Option<String>,
 
@@ -24,9 +25,34 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
 
-    /// The working directory, as the agent is told; the current one unless given
+    /// The working directory, which no file tool leaves; the current one unless given
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+
+    /// The tools it has
+    #[arg(long, value_enum, default_value_t = Tools::Coding)]
+    pub(crate) tools: Tools,
+
+    /// How much needs no question: default, plan, acceptEdits, bypassPermissions or dontAsk
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// A rule for what needs no question, such as `Bash(git log:*)` or `Edit(src/**)`; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// A rule for what is never done; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+
+    /// A rule for what is always asked about; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) ask: Vec<String>,
+
+    /// A file of rules in JSON, or in YAML when it ends so: `{"allow": [..], "deny": [..],
+    /// "ask": [..], "mode": ".."}`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
 
     /// What standard output gets
     #[arg(long, value_enum, default_value_t = Output::Text)]
@@ -98,6 +124,6 @@ impl Args {
     }
 }
 
-fn usage(text: String) -> Error {
+pub(crate) fn usage(text: String) -> Error {
     Error::new(ErrorKind::Config, text)
 }

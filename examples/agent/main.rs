@@ -1,10 +1,16 @@
 //! A headless agent: one prompt in, one answer out, for scripts and pipelines.
 //!
 //! ```sh
-//! cargo run --example agent -- --model scripted "Hello"
-//! cargo run --example agent -- --model anthropic:claude-haiku-4-5 --output stream-json "2+2?"
-//! git diff | cargo run --example agent -- --system "Review this diff." --max-turns 5
+//! cargo run --features tools --example agent -- --model scripted "Hello"
+//! alias agent="$CARGO_TARGET_DIR/debug/examples/agent"
+//! agent --model anthropic:claude-haiku-4-5 --output stream-json "2+2?"
+//! git diff | agent --system "Review this diff." --tools none
+//! agent --permission-mode acceptEdits --allow 'Bash(cargo test:*)' "Make the tests pass"
 //! ```
+//!
+//! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
+//! Reading needs no leave; for what no rule allows it asks at the terminal, and where there is
+//! none, the model is told that nobody was there to ask.
 //!
 //! Addresses come from `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL` and `OLLAMA_HOST`.
 //!
@@ -14,6 +20,9 @@
 mod args;
 mod model;
 mod output;
+mod permissions;
+mod script;
+mod tools;
 
 use std::io;
 use std::pin::pin;
@@ -60,8 +69,12 @@ fn build(args: &Args) -> Result<Agent, Error> {
     if args.max_budget_usd.is_some() {
         model::check_price(&*model)?;
     }
+    let cwd = args.cwd()?;
+    let (permissions, mode) = permissions::rules(args, &cwd)?;
     let mut builder = AgentBuilder::new(model)
-        .cwd(args.cwd()?)
+        .permissions(permissions)
+        .permission_mode(mode)
+        .cwd(cwd.as_str())
         .max_turns(args.max_turns)
         .include_partial_messages(match args.output {
             Output::Text => true,
@@ -74,7 +87,7 @@ fn build(args: &Args) -> Result<Agent, Error> {
     if let Some(usd) = args.max_budget_usd {
         builder = builder.max_budget_usd(usd);
     }
-    builder.build()
+    tools::add(builder, args.tools, &cwd)?.build()
 }
 
 /// Polls the run to its end. The first Ctrl-C interrupts it, and its result still comes; the

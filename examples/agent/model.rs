@@ -1,10 +1,13 @@
 //! Which model answers.
 
 use std::env;
+use std::path::Path;
 use std::sync::Arc;
 
 use agentcore::testing::FunctionModel;
 use agentcore::{Error, ErrorKind, Model, providers};
+
+use super::script;
 
 /// The model of `spec`, else of the environment: `AGENTCORE_MODEL`, or one of the provider whose
 /// key is set.
@@ -21,6 +24,9 @@ pub(crate) fn choose(spec: Option<&str>) -> Result<Arc<dyn Model>, Error> {
         .or_else(|| var("OPENAI_API_KEY").map(|_| "openai:gpt-5-mini".to_owned()));
     match spec.as_deref() {
         Some("scripted") => Ok(Arc::new(echo())),
+        Some(spec) if spec.starts_with("scripted:") => {
+            script::model(Path::new(&spec["scripted:".len()..]))
+        }
         Some(spec) => providers::resolve(spec),
         None => Err(Error::new(
             ErrorKind::Config,

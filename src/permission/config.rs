@@ -9,7 +9,10 @@ use crate::tool::PermissionMode;
 
 use super::rule::{Behavior, Rule};
 
-/// The block `{"allow":[..],"deny":[..],"ask":[..],"mode":".."}` of a configuration file.
+/// The block `{"allow":[..],"deny":[..],"ask":[..],"mode":".."}` of a configuration file, in JSON
+/// or, with the feature `yaml`, in YAML.
+///
+/// It holds nothing else: a project's file can set neither a provider's address nor a key.
 ///
 /// ```
 /// use agentcore::permission::{PermissionConfig, Permissions};
@@ -52,7 +55,7 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// The first rule that could never match.
+    /// The first rule that could never match, with its place.
     pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
         let source: Arc<str> = source.into();
         let lists = [
@@ -62,8 +65,10 @@ impl PermissionConfig {
         ];
         let mut rules = Vec::new();
         for (behavior, texts) in lists {
-            for text in texts {
-                rules.push(Rule::new(behavior, text)?.with_source(source.clone()));
+            for (at, text) in texts.iter().enumerate() {
+                let rule = Rule::new(behavior, text)
+                    .map_err(|error| error.context(format!("{source}: {behavior}[{at}]")))?;
+                rules.push(rule.with_source(source.clone()));
             }
         }
         Ok(rules)

@@ -49,6 +49,8 @@ mod rules_gate;
 pub mod shell;
 mod suggest;
 mod url;
+#[cfg(feature = "yaml")]
+mod yaml;
 
 pub use config::PermissionConfig;
 pub use explanation::{Explanation, Verdict};

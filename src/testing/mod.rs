@@ -7,6 +7,7 @@
 //! | [`StrictModel`] | refusing every request that a provider would refuse |
 //! | [`Cassette`] | recording a real model once and replaying it |
 //! | [`FaultServer`] | a provider over real sockets that splits, stalls, resets and sends garbage |
+//! | `ScriptedInteractor` | somebody who answers questions (feature `tools`) |
 //! | [`conformance`] | holding one's own implementation against the contract |
 //!
 //! ```
@@ -35,6 +36,8 @@ mod events;
 #[cfg(feature = "http")]
 pub mod fault_server;
 mod function;
+#[cfg(feature = "tools")]
+mod interactor;
 mod rules;
 mod script;
 mod scripted;
@@ -44,6 +47,8 @@ pub use cassette::Cassette;
 #[cfg(feature = "http")]
 pub use fault_server::{FaultServer, Reply};
 pub use function::FunctionModel;
+#[cfg(feature = "tools")]
+pub use interactor::ScriptedInteractor;
 pub use script::Step;
 pub use scripted::ScriptedModel;
 pub use strict::StrictModel;

@@ -23,10 +23,13 @@
 //! assert_eq!(tools.names(), ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]);
 //! ```
 //!
+//! [`ask`] has what asks the user: `AskUserQuestion`, and answers to permission questions.
+//!
 //! Paths are absolute or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; those that read run side by side.
 
 mod args;
+pub mod ask;
 pub mod coding;
 mod edit;
 mod files;

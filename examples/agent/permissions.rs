@@ -1,0 +1,68 @@
+//! What needs a question, and who is asked.
+
+use std::fs;
+use std::path::Path;
+
+use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule};
+use agentcore::{Error, PermissionMode};
+
+use super::args::Args;
+#[cfg(not(feature = "yaml"))]
+use super::args::usage;
+
+/// The rules of the command line and of `--rules`, for work in `cwd`, and the mode.
+///
+/// # Errors
+///
+/// The first rule that could never match, with what to write instead.
+pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(Permissions, PermissionMode), Error> {
+    let mut permissions = Permissions::new().workspace(cwd);
+    let given = [
+        (Behavior::Deny, "--deny", &args.deny),
+        (Behavior::Ask, "--ask", &args.ask),
+        (Behavior::Allow, "--allow", &args.allow),
+    ];
+    for (behavior, option, rules) in given {
+        for text in rules {
+            let rule = Rule::new(behavior, text).map_err(|error| error.context(option))?;
+            permissions = permissions.rule(rule.with_source(option));
+        }
+    }
+    let mut mode = args.permission_mode;
+    if let Some(file) = &args.rules {
+        let name = file.display();
+        let mut config = read(file).map_err(|error| error.context(format!("--rules {name}")))?;
+        // What the command line says counts, and a run's mode can be changed, a gate's not.
+        mode = mode.or(config.mode.take());
+        permissions = permissions.config(&config, &name.to_string())?;
+        // The agent does not rewrite what it is held to.
+        permissions = permissions.protect(absolute(file)?);
+    }
+    Ok((permissions, mode.unwrap_or_default()))
+}
+
+fn absolute(file: &Path) -> Result<String, Error> {
+    Ok(file.canonicalize()?.display().to_string())
+}
+
+fn read(file: &Path) -> Result<PermissionConfig, Error> {
+    let text = fs::read_to_string(file)?;
+    let is_yaml = file
+        .extension()
+        .is_some_and(|ending| ending == "yaml" || ending == "yml");
+    match is_yaml {
+        true => from_yaml(&text),
+        false => PermissionConfig::from_json(&text),
+    }
+}
+
+#[cfg(feature = "yaml")]
+fn from_yaml(text: &str) -> Result<PermissionConfig, Error> {
+    PermissionConfig::from_yaml(text)
+}
+
+#[cfg(not(feature = "yaml"))]
+fn from_yaml(_text: &str) -> Result<PermissionConfig, Error> {
+    let text = "rules in YAML need the feature `yaml`; build with it, or write JSON";
+    Err(usage(text.to_owned()))
+}

@@ -1,0 +1,53 @@
+//! A model that follows a script.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use agentcore::serde_json::{self, Value};
+use agentcore::testing::{ScriptedModel, Step};
+use agentcore::{Error, Model};
+use serde::Deserialize;
+
+use super::args::usage;
+
+/// One answer of the model: what it says, and what it calls then.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    calls: Vec<Call>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    name: String,
+    args: Value,
+}
+
+/// The model of a file `[{"text": "..", "calls": [{"name": "Read", "args": {..}}]}, ..]`: each
+/// item answers one request, whatever it says.
+///
+/// # Errors
+///
+/// When the file cannot be read or is something else.
+pub(crate) fn model(file: &Path) -> Result<Arc<dyn Model>, Error> {
+    let wrong = |error: String| usage(format!("the script {}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    let answers: Vec<Answer> =
+        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let steps = answers.into_iter().map(|answer| {
+        let step = match answer.text.as_str() {
+            "" => Step::new(),
+            text => Step::text(text),
+        };
+        let calls = answer.calls.into_iter();
+        calls.fold(step, |step, call| step.and_call(call.name, call.args))
+    });
+    let model = steps.fold(ScriptedModel::new(), ScriptedModel::step);
+    model.allow_unused();
+    Ok(Arc::new(model))
+}

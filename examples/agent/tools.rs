@@ -1,0 +1,44 @@
+//! What the model may call, and who answers its questions.
+
+use agentcore::backend::LocalBackend;
+use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
+use agentcore::tools::preset;
+use agentcore::{AgentBuilder, Error};
+use clap::ValueEnum;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tools {
+    /// Bash, Read, Write, Edit, Glob and Grep
+    Coding,
+    /// ls, read_file, write_file, edit_file, glob, grep and execute
+    Wick,
+    /// read_file, write_file, list_dir, edit_file, append_file and exec
+    Picoclaw,
+    /// None
+    None,
+}
+
+/// Adds the tools, on the files beneath `cwd`; with a terminal, also a way to ask the user, and
+/// the user as the one who answers permission questions.
+///
+/// # Errors
+///
+/// When `cwd` cannot be opened.
+pub(crate) fn add(builder: AgentBuilder, tools: Tools, cwd: &str) -> Result<AgentBuilder, Error> {
+    let terminal = TerminalInteractor::new();
+    let builder = match terminal.is_available() {
+        false => builder,
+        true if tools == Tools::None => builder.confirmer(InteractorConfirmer::new(terminal)),
+        true => builder
+            .tool(ask_user_question(terminal.clone()))
+            .confirmer(InteractorConfirmer::new(terminal)),
+    };
+    let preset = match tools {
+        Tools::Coding => preset::coding,
+        Tools::Wick => preset::wick,
+        Tools::Picoclaw => preset::picoclaw,
+        Tools::None => return Ok(builder),
+    };
+    let backend = LocalBackend::new(cwd)?;
+    Ok(builder.registry(&preset(backend.clone())).backend(backend))
+}

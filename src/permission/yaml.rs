@@ -1,0 +1,77 @@
+//! Rules in YAML.
+
+use serde::Deserialize;
+use serde_saphyr::{Options, Spanned, from_str_with_options, options};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tool::PermissionMode;
+
+use super::config::PermissionConfig;
+use super::rule::{Behavior, Rule};
+
+/// The block with the place of each rule.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Block {
+    allow: Vec<Spanned<String>>,
+    deny: Vec<Spanned<String>>,
+    ask: Vec<Spanned<String>>,
+    #[serde(alias = "defaultMode")]
+    mode: Option<PermissionMode>,
+}
+
+impl PermissionConfig {
+    /// Reads the block from YAML. Text without any content is a block without rules.
+    ///
+    /// ```
+    /// use agentcore::permission::PermissionConfig;
+    ///
+    /// let config = PermissionConfig::from_yaml("
+    /// allow:
+    ///   - Bash(git log:*)   # reading is fine
+    /// deny: ['Bash(git push:*)']
+    /// mode: acceptEdits
+    /// ")?;
+    /// assert_eq!(config.allow, ["Bash(git log:*)"]);
+    ///
+    /// let error = PermissionConfig::from_yaml("deny:\n  - Bash()\n").unwrap_err();
+    /// assert!(error.to_string().contains("line 2"));
+    /// assert!(error.to_string().contains("empty specifier"));
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A [`Config`](ErrorKind::Config) error with the line and column for anything but the block,
+    /// and for the first rule that could never match.
+    pub fn from_yaml(yaml: &str) -> Result<Self> {
+        let block: Option<Block> = from_str_with_options(yaml, plain())
+            .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))?;
+        let block = block.unwrap_or_default();
+        Ok(Self {
+            allow: texts(Behavior::Allow, block.allow)?,
+            deny: texts(Behavior::Deny, block.deny)?,
+            ask: texts(Behavior::Ask, block.ask)?,
+            mode: block.mode,
+        })
+    }
+}
+
+/// Errors without the lines around them, which may hold what is not for logs.
+fn plain() -> Options {
+    options! { with_snippet: false }
+}
+
+fn texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>> {
+    let checked = rules.into_iter().map(|rule| {
+        let at = rule.defined;
+        match Rule::new(behavior, &rule.value) {
+            Ok(_) => Ok(rule.value),
+            Err(error) => {
+                let (line, column) = (at.line(), at.column());
+                Err(error.context(format!("permissions: line {line}, column {column}")))
+            }
+        }
+    });
+    checked.collect()
+}

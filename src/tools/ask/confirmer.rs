@@ -1,0 +1,80 @@
+//! An interactor that answers permission questions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::sdk::PermissionRequest;
+use crate::tool::{Answer, Confirmer};
+
+use super::interactor::{Choice, ChoiceOption, Interactor};
+
+const YES: usize = 0;
+const ALWAYS: usize = 1;
+
+/// Answers the permission questions of a run by asking an [`Interactor`]: yes, yes for the rest
+/// of the session, no, or no with a reason that the model reads.
+///
+/// Who cannot be asked has not answered: the question goes on to the run's
+/// [`Responder`](crate::Responder), and without one the call is denied or parked.
+///
+/// ```
+/// use agentcore::testing::{ScriptedInteractor, ScriptedModel};
+/// use agentcore::tools::ask::{Chosen, InteractorConfirmer};
+/// use agentcore::permission::Permissions;
+/// use agentcore::{AgentBuilder, FuncTool};
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let deploy = FuncTool::new("deploy", "Deploys", json!({"type": "object"}), |_cx, _args| async {
+///     "deployed"
+/// });
+/// let somebody = ScriptedInteractor::new().choose(Chosen::text("not on a Friday"));
+/// let model = ScriptedModel::new()
+///     .call("deploy", json!({}))
+///     .expect(|request| assert!(request.messages.last_content().contains("not on a Friday")))
+///     .say("I wait until Monday.");
+/// let agent = AgentBuilder::new(model)
+///     .tool(deploy)
+///     .permissions(Permissions::new())
+///     .confirmer(InteractorConfirmer::new(somebody))
+///     .build()?;
+/// assert_eq!(agent.run("Deploy").await?.text, "I wait until Monday.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct InteractorConfirmer(Arc<dyn Interactor>);
+
+impl InteractorConfirmer {
+    /// Asks `interactor`.
+    pub fn new(interactor: impl Interactor) -> Self {
+        Self(Arc::new(interactor))
+    }
+}
+
+#[async_trait]
+impl Confirmer for InteractorConfirmer {
+    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+        let choice = Choice::new(request.question.as_str())
+            .option(ChoiceOption::new("Yes"))
+            .option(ChoiceOption::new("Always in this session"))
+            .option(ChoiceOption::new("No"))
+            .or_text("why not");
+        let chosen = self.0.choose(&choice).await;
+        let chosen = chosen.and_then(|chosen| choice.check(&chosen).map(|()| chosen));
+        match chosen {
+            Err(error) => {
+                tracing::info!("nobody answered a permission question: {error}");
+                Answer::Unanswered
+            }
+            Ok(chosen) => match (chosen.text, chosen.picked.first()) {
+                (Some(reason), _) => Answer::Deny(format!("the user denied this call: {reason}")),
+                (None, Some(&YES)) => Answer::Allow,
+                (None, Some(&ALWAYS)) => Answer::AllowForSession,
+                _ => Answer::Deny("the user denied this call".to_owned()),
+            },
+        }
+    }
+}

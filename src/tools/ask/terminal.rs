@@ -1,0 +1,254 @@
+//! Asking at the terminal.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::getpgrp;
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
+use tokio::sync::Semaphore;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::permission::shell::printable;
+use crate::util::Cancellation;
+
+use super::interactor::{Choice, Chosen, Interactor};
+
+/// How often a wait for input looks whether its question was withdrawn.
+const WATCH: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+/// A longer line is no answer.
+const MAX_LINE: usize = 64 * 1024;
+
+/// Asks whoever sits at the terminal of this process: `/dev/tty`, or standard input when that is
+/// a terminal. Clones ask one question at a time.
+///
+/// Without a terminal, and in the background of a shell, every question fails at once. What was
+/// typed before a question is shown is not taken for its answer. Control characters in a question
+/// are shown escaped, for a model may have written it.
+///
+/// Waiting happens on the runtime's threads for blocking work, so it holds nobody up; a question
+/// that is dropped lets go of its thread and of the terminal within a moment.
+///
+/// # Panics
+///
+/// Questions need a tokio runtime.
+///
+/// ```no_run
+/// use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
+///
+/// let terminal = TerminalInteractor::new();
+/// let tool = ask_user_question(terminal.clone());
+/// let confirmer = InteractorConfirmer::new(terminal);
+/// # let _ = (tool, confirmer);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TerminalInteractor(Arc<Semaphore>);
+
+impl TerminalInteractor {
+    /// Opens nothing yet.
+    pub fn new() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+
+    /// Whether there is a terminal to ask at now.
+    pub fn is_available(&self) -> bool {
+        terminal().is_ok()
+    }
+
+    /// Shows `text` and reads a line, without its end.
+    async fn line(&self, text: String) -> Result<String> {
+        let cancellation = Cancellation::default();
+        let _withdrawn = cancellation.guard();
+        let work = move || converse(&text, &cancellation);
+        let line = tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| Error::new(ErrorKind::Cancelled, error.to_string()))?;
+        line.map_err(|error| {
+            let text = format!("nobody answered at a terminal: {error}");
+            Error::new(ErrorKind::Io, text).with_source(error)
+        })
+    }
+}
+
+impl Default for TerminalInteractor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Interactor for TerminalInteractor {
+    async fn choose(&self, choice: &Choice) -> Result<Chosen> {
+        let _turn = self.0.acquire().await;
+        let mut text = shown(choice);
+        loop {
+            let line = self.line(text).await?;
+            match parse(choice, &line) {
+                Ok(chosen) => return Ok(chosen),
+                Err(wrong) => text = format!("{wrong}\n{}", prompt(choice)),
+            }
+        }
+    }
+
+    async fn ask(&self, question: &str) -> Result<String> {
+        let _turn = self.0.acquire().await;
+        self.line(format!("\n{}\n> ", lines(question))).await
+    }
+}
+
+/// The question with its answers, and what can be typed.
+fn shown(choice: &Choice) -> String {
+    let mut text = String::from("\n");
+    if let Some(header) = &choice.header {
+        let _ = write!(text, "[{}] ", printable(header));
+    }
+    let _ = writeln!(text, "{}", lines(&choice.question));
+    for (at, option) in choice.options.iter().enumerate() {
+        let _ = write!(text, "  {}) {}", at + 1, printable(&option.label));
+        if !option.description.is_empty() {
+            let _ = write!(text, " - {}", printable(&option.description));
+        }
+        text.push('\n');
+    }
+    text.push_str(&prompt(choice));
+    text
+}
+
+/// Lines stay lines; everything else that is not shown as itself is escaped.
+fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(printable).collect();
+    lines.join("\n")
+}
+
+fn prompt(choice: &Choice) -> String {
+    let mut text = match choice.options.len() {
+        1 => "1".to_owned(),
+        count => format!("1-{count}"),
+    };
+    if choice.multiple {
+        text.push_str(", several with commas");
+    }
+    if let Some(what) = &choice.text {
+        let _ = write!(text, ", or {what}");
+    }
+    text + ": "
+}
+
+/// What a line says: numbers, the beginning of a label, or a text of its own.
+fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Err("nothing was typed".to_owned());
+    }
+    let items: Vec<&str> = match choice.multiple {
+        true => line.split(',').map(str::trim).collect(),
+        false => vec![line],
+    };
+    let picked: Option<Vec<usize>> = items.iter().map(|item| pick(choice, item)).collect();
+    match picked {
+        Some(mut picked) => {
+            picked.sort_unstable();
+            picked.dedup();
+            Ok(Chosen::picked(picked))
+        }
+        None if choice.text.is_some() && line.parse::<usize>().is_err() => Ok(Chosen::text(line)),
+        None => Err(format!("`{}` is none of the answers", printable(line))),
+    }
+}
+
+fn pick(choice: &Choice, item: &str) -> Option<usize> {
+    if let Ok(number) = item.parse::<usize>() {
+        return number
+            .checked_sub(1)
+            .filter(|at| *at < choice.options.len());
+    }
+    let typed = item.to_lowercase();
+    let begins = |label: &str| label.to_lowercase().starts_with(&typed);
+    let mut fitting = (0..choice.options.len()).filter(|at| begins(&choice.options[*at].label));
+    match (fitting.next(), fitting.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// The terminal to ask at.
+fn terminal() -> io::Result<File> {
+    let absent = |text: &str| io::Error::new(io::ErrorKind::NotFound, text.to_owned());
+    let tty = OpenOptions::new().read(true).write(true).open("/dev/tty");
+    if let Ok(tty) = tty
+        && is_ours(&tty)
+    {
+        return Ok(tty);
+    }
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        return Err(absent("there is no terminal"));
+    }
+    let stdin = File::from(stdin.as_fd().try_clone_to_owned()?);
+    match is_ours(&stdin) {
+        true => Ok(stdin),
+        false => Err(absent(
+            "this process runs in the background of its terminal",
+        )),
+    }
+}
+
+/// Whether reading does not stop this process, as it does in the background of a shell. A
+/// terminal that does not control this process never stops it.
+fn is_ours(terminal: &File) -> bool {
+    tcgetpgrp(terminal).map_or(true, |foreground| foreground == getpgrp())
+}
+
+fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
+    let mut terminal = terminal()?;
+    tcflush(&terminal, QueueSelector::IFlush)?;
+    terminal.write_all(text.as_bytes())?;
+    terminal.flush()?;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        wait(&terminal, withdrawn)?;
+        let mut piece = [0; 1024];
+        let read = terminal.read(&mut piece)?;
+        if read == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the input was closed",
+            ));
+        }
+        line.extend_from_slice(&piece[..read]);
+        if line.len() > MAX_LINE {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the line is too long",
+            ));
+        }
+    }
+    let text = String::from_utf8_lossy(&line);
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Waits until there is something to read. Looks up now and then: a thread that sat in a read
+/// would take the line meant for the next question, and keep the runtime from shutting down.
+fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
+    loop {
+        if withdrawn.is_cancelled() {
+            return Err(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "the question was withdrawn",
+            ));
+        }
+        let mut watched = [PollFd::new(terminal, PollFlags::IN)];
+        match poll(&mut watched, Some(&WATCH)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
