@@ -1,6 +1,12 @@
 //! Behaviour of the crate through its public API, one module a subject.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_cli;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_job;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_terminal;
 mod auto_traits;
 #[cfg(all(feature = "tools", unix))]
 mod backend_local;
