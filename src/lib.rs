@@ -70,6 +70,8 @@
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
 //! * `tools`: the tools that ship; it turns on the three above.
+//! * `sandbox`: `backend::Sandbox`, what the kernel lets the commands of a `LocalBackend` reach
+//!   (Linux; elsewhere commands that ask for one are refused).
 //!
 //! # Stability
 //!
