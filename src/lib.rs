@@ -71,6 +71,8 @@
 //! * `process`: commands in a `LocalBackend`.
 //! * `tools`: the tools that ship; it turns on the three above.
 //! * `yaml`: permission rules in YAML.
+//! * `sandbox`: `backend::Sandbox`, what the kernel lets the commands of a `LocalBackend` reach
+//!   (Linux; elsewhere commands that ask for one are refused).
 //!
 //! # Stability
 //!

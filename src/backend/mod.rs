@@ -23,6 +23,10 @@ mod forward;
 #[cfg(all(feature = "fs", unix))]
 mod local;
 mod memory;
+#[cfg(all(feature = "process", unix))]
+mod process;
+#[cfg(feature = "sandbox")]
+mod sandbox;
 #[cfg(feature = "search")]
 mod search;
 
@@ -32,5 +36,7 @@ pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
 #[cfg(all(feature = "fs", unix))]
 pub use local::LocalBackend;
 pub use memory::MemoryBackend;
+#[cfg(feature = "sandbox")]
+pub use sandbox::{Sandbox, SandboxLimit, SandboxReport};
 #[cfg(feature = "search")]
 pub use search::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};

@@ -96,15 +96,94 @@ async fn a_grandchild_that_holds_the_pipe_holds_up_nobody() {
     let output = workspace.backend.execute(command).await.unwrap();
     assert_eq!(output.stdout.text(), "started\n");
     assert_eq!(output.exit_code, Some(0));
-    // Also one that has a session of its own, which is not found again.
-    let command = Command::new("setsid sleep 60 & echo $! > two; echo started");
-    let output = workspace.backend.execute(command).await.unwrap();
-    assert_eq!(output.stdout.text(), "started\n");
+    // Also one that has a session of its own and is not found again.
+    let stray = "echo $$ > two; exec sleep 60";
+    let command =
+        format!("env -i setsid sh -c '{stray}' & until [ -s two ]; do :; done; echo started");
+    let output = workspace.backend.execute(Command::new(command)).await;
+    assert_eq!(output.unwrap().stdout.text(), "started\n");
     assert!(begun.elapsed() < secs(50), "{:?}", begun.elapsed());
     let stray = pid_in(&workspace.root.join("two")).await;
+    assert!(is_alive(stray), "what has another environment is not known");
     let _ = std::process::Command::new("kill")
         .arg(stray.to_string())
         .status();
+}
+
+/// Processes in sessions of their own that write their ids: one below the shell, and a daemon,
+/// which has no parent any more. The shell goes on when both are there.
+#[cfg(target_os = "linux")]
+const STRAYS: &str = "setsid sh -c 'echo $$ > one; exec sleep 300' & \
+    (setsid sh -c '(echo $$ > ppid; sh -c \"echo \\$\\$ > two; exec sleep 300\" &) ; exit' &); \
+    until [ -s one ] && [ -s two ]; do sleep 0.01; done";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_left_its_group_is_found() {
+    async fn die(workspace: &Workspace) {
+        for name in ["one", "two"] {
+            dies(pid_in(&workspace.root.join(name)).await).await;
+        }
+    }
+
+    let ended = Workspace::new();
+    let output = ended.backend.execute(Command::new(STRAYS)).await.unwrap();
+    assert!(output.is_success());
+    die(&ended).await;
+
+    let late = Workspace::new();
+    let command = Command::new(format!("{STRAYS}; sleep 300"));
+    let running = late.backend.execute(command.clone().with_timeout(secs(1)));
+    running.await.unwrap();
+    die(&late).await;
+
+    let dropped = Workspace::new();
+    let backend = dropped.backend.clone();
+    let running = tokio::spawn({
+        let command = command.clone();
+        async move { backend.execute(command).await }
+    });
+    pid_in(&dropped.root.join("two")).await;
+    running.abort();
+    die(&dropped).await;
+
+    let background = Workspace::new();
+    let backend = LocalBackend::new(&background.root).unwrap();
+    backend.start(command).await.unwrap();
+    pid_in(&background.root.join("two")).await;
+    drop(backend);
+    die(&background).await;
+}
+
+const HOST: &str = "AGENTCORE_TEST_HOST";
+
+/// Runs a command until it is killed itself, when the next test tells it to.
+#[tokio::test]
+async fn a_host_that_is_killed() {
+    let Some(root) = std::env::var_os(HOST) else {
+        return;
+    };
+    let backend = LocalBackend::new(root).unwrap();
+    backend.execute(Command::new(FAMILY)).await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_do_not_outlive_a_host_that_is_killed() {
+    let workspace = Workspace::new();
+    let mut host = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "backend_process::a_host_that_is_killed"])
+        .env(HOST, &workspace.root)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pids = family(&workspace).await;
+    assert!(pids.into_iter().all(is_alive));
+    // Not in a way it could do anything about.
+    host.kill().unwrap();
+    host.wait().unwrap();
+    for pid in pids {
+        dies(pid).await;
+    }
 }
 
 #[tokio::test]
@@ -187,6 +266,7 @@ async fn only_harmless_variables_are_passed_on() {
         "PAGER",
         "GIVEN",
         "MINE",
+        "AGENTCORE_COMMAND",
         "PWD",
         "SHLVL",
         "_",

@@ -74,6 +74,8 @@ mod real_servers;
 mod recordings;
 mod run_oddities;
 mod run_properties;
+#[cfg(all(feature = "sandbox", feature = "tools", target_os = "linux"))]
+mod sandbox;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;

@@ -14,12 +14,16 @@ use crate::error::Result;
 use super::super::command::{BackgroundOutput, Command, CommandOutput};
 use super::super::contract::Backend;
 use super::super::entry::{ContentHash, DirEntry, Metadata};
+#[cfg(feature = "process")]
+use super::super::process::{Jobs, Running};
+#[cfg(feature = "sandbox")]
+use super::super::sandbox::{Confined, Sandbox, SandboxReport};
 #[cfg(feature = "search")]
 use super::super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::blocking::blocking;
-#[cfg(feature = "process")]
-use super::process::{Jobs, Settings, Shell};
 use super::root::Root;
+#[cfg(feature = "process")]
+use super::shell::{self, Settings};
 
 /// As much of a file is read at once.
 const MAX_READ: u64 = 32 * 1024 * 1024;
@@ -40,13 +44,20 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// # Commands
 ///
 /// With the feature `process`, commands run in `bash`, or in `sh` where there is none. They are
-/// **not** confined to the root. Each is a session of its own, reads from `/dev/null`, and gets
-/// only harmless variables of this process's environment and those set for it. Its whole process
-/// group is ended with it: when it exits, when its time is up (`SIGTERM`, then `SIGKILL` after
-/// two seconds), and at once when the future is dropped. What a command leaves behind in a session
-/// of its own, with `setsid` or as a daemon, is not found again; and when this process is killed
-/// itself, its commands go on. Commands need a tokio runtime with its drivers enabled, and a clock
-/// that is not paused.
+/// **not** confined to the root, unless a `Sandbox` is put around them (feature `sandbox`). Each
+/// is a session of its own, reads from `/dev/null`, and gets only harmless variables of this
+/// process's environment and those set for it. Commands need a tokio runtime with its drivers
+/// enabled, and a clock that is not paused.
+///
+/// Nothing of a command stays:
+///
+/// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then
+///   `SIGKILL` after two seconds), and at once when the future is dropped.
+/// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. They are
+///   known by the variable `AGENTCORE_COMMAND` in their environment; who starts with another
+///   environment, or belongs to another user, is not found.
+/// * When this process itself is killed, the group is, too, by a watcher in it. Who left the group
+///   goes on then, and so does who ended the watcher.
 ///
 /// Clones share the root and the commands in the background.
 ///
@@ -69,10 +80,11 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 pub struct LocalBackend {
     root: Arc<Root>,
     max_read: u64,
-    #[cfg(feature = "process")]
-    settings: Arc<Settings>,
+    /// Before the settings, so that commands are gone when the sandbox's folder goes.
     #[cfg(feature = "process")]
     jobs: Arc<Jobs>,
+    #[cfg(feature = "process")]
+    settings: Arc<Settings>,
 }
 
 impl LocalBackend {
@@ -125,6 +137,27 @@ impl LocalBackend {
         self
     }
 
+    /// The same backend with its commands confined; see [`Sandbox`]. Its own methods for files are
+    /// not: they stay beneath the root by themselves.
+    ///
+    /// A command that cannot be confined as asked is refused with an [`ErrorKind::Config`] that
+    /// says what is missing.
+    ///
+    /// [`ErrorKind::Config`]: crate::ErrorKind::Config
+    #[cfg(feature = "sandbox")]
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        Arc::make_mut(&mut self.settings).sandbox = Some(Confined::new(sandbox));
+        self
+    }
+
+    /// What confines the commands of this backend on this machine; `None` without a sandbox.
+    #[cfg(feature = "sandbox")]
+    pub fn sandbox_report(&self) -> Option<SandboxReport> {
+        let confined = self.settings.sandbox.as_ref()?;
+        Some(confined.sandbox().check())
+    }
+
     async fn on_root<T: Send + 'static>(
         &self,
         path: &str,
@@ -135,8 +168,8 @@ impl LocalBackend {
     }
 
     #[cfg(feature = "process")]
-    fn shell(&self, command: &Command) -> Result<Shell> {
-        Shell::start(&self.root, &self.settings, command)
+    async fn run(&self, command: &Command) -> Result<Running> {
+        shell::start(&self.root, &self.settings, command).await
     }
 }
 
@@ -209,12 +242,12 @@ impl Backend for LocalBackend {
     #[cfg(feature = "process")]
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
         let timeout = command.timeout.unwrap_or(self.settings.timeout);
-        Ok(self.shell(&command)?.wait(Some(timeout)).await)
+        Ok(self.run(&command).await?.wait(Some(timeout)).await)
     }
 
     #[cfg(feature = "process")]
     async fn start(&self, command: Command) -> Result<String> {
-        self.jobs.start(self.shell(&command)?, command.timeout)
+        self.jobs.start(self.run(&command).await?, command.timeout)
     }
 
     #[cfg(feature = "process")]

@@ -4,12 +4,12 @@ mod backend;
 mod beneath;
 mod blocking;
 mod files;
-#[cfg(feature = "process")]
-mod process;
 mod replace;
 mod root;
 #[cfg(feature = "search")]
 mod search;
+#[cfg(feature = "process")]
+mod shell;
 mod sweep;
 
 pub use backend::LocalBackend;

@@ -31,6 +31,14 @@ const USED: &[(&str, &str)] = &[
         "ignore",
         "ignore files and kinds of files (feature `search`)",
     ),
+    (
+        "landlock",
+        "files and ports of confined commands (feature `sandbox`)",
+    ),
+    (
+        "libc",
+        "numbers of system calls for the filter (feature `sandbox`)",
+    ),
     ("memchr", "line ends in streams"),
     ("pin-project-lite", "streams that hold streams"),
     ("reqwest", "the HTTP client (feature `http`)"),
@@ -44,6 +52,10 @@ const USED: &[(&str, &str)] = &[
         "paths that stay beneath a root, process groups (features `fs` and `process`)",
     ),
     ("schemars", "schemas of typed tools (feature `schema`)"),
+    (
+        "seccompiler",
+        "sockets of confined commands (feature `sandbox`)",
+    ),
     ("serde", "reading and writing"),
     ("serde-saphyr", "permission rules in YAML (feature `yaml`)"),
     ("serde_json", "JSON, with raw values kept byte for byte"),

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::util::sync::lock;
 
-use super::super::super::command::Captured;
+use super::super::command::Captured;
 
 /// A stream that is being read.
 #[derive(Clone, Debug)]

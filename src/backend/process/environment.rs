@@ -20,7 +20,7 @@ const SET: [(&str, &str); 3] = [
 ///
 /// Whatever is not known to be harmless stays out, keys and tokens among it, and so do variables
 /// that make programs run other code (`LD_PRELOAD`, `BASH_ENV`, `GIT_*`, `NODE_OPTIONS`).
-pub(super) fn environment(
+pub(in super::super) fn environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     given: &[&BTreeMap<String, String>],
 ) -> BTreeMap<OsString, OsString> {

@@ -11,11 +11,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::Cancellation;
 use crate::util::sync::lock;
 
-use super::super::super::command::{BackgroundOutput, CommandOutput};
-use super::super::super::failure::no_command;
+use super::super::command::{BackgroundOutput, CommandOutput};
+use super::super::failure::no_command;
 use super::capture::Capture;
 use super::group::Group;
-use super::shell::Shell;
+use super::running::Running;
 
 /// More commands than this are not kept at once, ended ones among them.
 const MAX_JOBS: usize = 32;
@@ -37,7 +37,11 @@ struct Job {
 }
 
 impl Jobs {
-    pub(in super::super) fn start(&self, shell: Shell, limit: Option<Duration>) -> Result<String> {
+    pub(in super::super) fn start(
+        &self,
+        running: Running,
+        limit: Option<Duration>,
+    ) -> Result<String> {
         let mut jobs = lock(&self.jobs);
         if jobs.len() >= MAX_JOBS {
             let text = format!("{MAX_JOBS} background commands are running or unread; stop one");
@@ -46,14 +50,14 @@ impl Jobs {
         let id = format!("bg_{}", self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (sender, outcome) = watch::channel(None);
         let job = Job {
-            group: shell.group.clone(),
-            out: shell.out.clone(),
-            err: shell.err.clone(),
-            stop: shell.stop.clone(),
+            group: running.group.clone(),
+            out: running.out.clone(),
+            err: running.err.clone(),
+            stop: running.stop.clone(),
             outcome,
         };
         tokio::spawn(async move {
-            let output = shell.wait(limit).await;
+            let output = running.wait(limit).await;
             // Nobody listens when the command has been forgotten.
             drop(sender.send(Some(output)));
         });

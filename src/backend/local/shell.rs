@@ -1,0 +1,182 @@
+//! Starting a command in a local workspace.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use rustix::fs::{self, FileType};
+use rustix::io::Errno;
+use tokio::process::{Child, ChildStdout};
+use tokio::runtime::Handle;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::super::command::Command;
+use super::super::process::{Ending, Group, MARK, Running, environment};
+#[cfg(feature = "sandbox")]
+use super::super::sandbox::Confined;
+use super::root::Root;
+
+/// The program that makes a session: a process cannot do so between `fork` and `exec` without
+/// unsafe code here. Without it, commands get a process group only.
+static SETSID: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| find(&["/usr/bin/setsid", "/bin/setsid"]));
+static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    find(&[
+        "/bin/bash",
+        "/usr/bin/bash",
+        "/usr/local/bin/bash",
+        "/bin/sh",
+    ])
+});
+
+/// Becomes the shell `$0` that runs `$1`, and leaves a watcher in its process group, an orphan so
+/// that nobody there waits for it. Standard input is the lifeline: when this process is gone,
+/// however it ended, the watcher reads its end and kills the group.
+const START: &str = "exec 3<&0 </dev/null
+( (trap '' HUP INT QUIT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
+exec 3<&-
+exec \"$0\" -c \"$1\"";
+
+/// How commands are run.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) timeout: Duration,
+    pub(super) max_output: usize,
+    pub(super) env: BTreeMap<String, String>,
+    #[cfg(feature = "sandbox")]
+    pub(super) sandbox: Option<Confined>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(120),
+            max_output: 256 * 1024,
+            env: BTreeMap::new(),
+            #[cfg(feature = "sandbox")]
+            sandbox: None,
+        }
+    }
+}
+
+/// Starts a command.
+pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -> Result<Running> {
+    if Handle::try_current().is_err() {
+        let text = "a command needs a tokio runtime";
+        return Err(Error::new(ErrorKind::Config, text));
+    }
+    let cwd = command.cwd.as_deref().unwrap_or("");
+    let folder = open_cwd(root, cwd)?;
+    let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
+    let mut process = match SETSID.as_deref() {
+        Some(setsid) => {
+            let mut process = std::process::Command::new(setsid);
+            process.arg("/bin/sh");
+            process
+        }
+        None => {
+            let mut process = std::process::Command::new("/bin/sh");
+            std::os::unix::process::CommandExt::process_group(&mut process, 0);
+            process
+        }
+    };
+    #[cfg(feature = "sandbox")]
+    let own = settings.sandbox.as_ref().map(Confined::environment);
+    #[cfg(feature = "sandbox")]
+    let own = own.transpose()?.unwrap_or_default();
+    #[cfg(not(feature = "sandbox"))]
+    let own = BTreeMap::new();
+    let mark = uuid::Uuid::new_v4().simple().to_string();
+    process
+        .args(["-c", START])
+        .arg(shell)
+        .arg(&command.command)
+        .current_dir(&folder.path)
+        .env_clear()
+        .envs(environment(
+            std::env::vars_os(),
+            &[&own, &settings.env, &command.env],
+        ))
+        .env(MARK, &mark)
+        .stdin(Stdio::piped());
+    let mut merged = None;
+    if command.merge_stderr {
+        let (reader, writer) = io::pipe().map_err(failed)?;
+        process.stdout(writer.try_clone().map_err(failed)?);
+        process.stderr(writer);
+        merged = Some(reader);
+    } else {
+        process.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    let mut process = tokio::process::Command::from(process);
+    process.kill_on_drop(true);
+    // The writing ends of pipes in `process` would keep them open: it goes with the closure.
+    let spawn = move || spawn(process, mark);
+    #[cfg(feature = "sandbox")]
+    let (child, group) = match &settings.sandbox {
+        None => spawn()?,
+        Some(confined) => confined.run(spawn).await?,
+    };
+    #[cfg(not(feature = "sandbox"))]
+    let (child, group) = spawn()?;
+    drop(folder);
+    let running = Running::new(child, group, Ending::Signal, settings.max_output);
+    Ok(match merged {
+        None => running,
+        Some(reader) => {
+            let reader = std::process::ChildStdout::from(std::os::fd::OwnedFd::from(reader));
+            running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
+        }
+    })
+}
+
+fn spawn(mut process: tokio::process::Command, mark: String) -> Result<(Child, Group)> {
+    let child = process.spawn().map_err(failed)?;
+    let group = Group::new(child.id().unwrap_or_default(), Some(mark));
+    Ok((child, group))
+}
+
+fn failed(error: io::Error) -> Error {
+    let text = format!("the command could not be started: {error}");
+    Error::new(ErrorKind::Io, text).with_source(error)
+}
+
+/// A folder to start a command in, held open until it has been started.
+struct Cwd {
+    path: PathBuf,
+    _held: std::os::fd::OwnedFd,
+}
+
+fn open_cwd(root: &Root, cwd: &str) -> Result<Cwd> {
+    let handle = root.open_handle(cwd)?;
+    let stat = fs::fstat(&handle).map_err(|error| root.error(cwd, error.into()))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Err(root.error(cwd, Errno::NOTDIR.into()));
+    }
+    if stat.st_nlink == 0 {
+        return Err(root.error(cwd, Errno::NOENT.into()));
+    }
+    // Where there is `/proc`, the child changes to the very folder that was opened.
+    let by_handle = PathBuf::from(format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&handle)
+    ));
+    let path = if by_handle.exists() {
+        by_handle
+    } else {
+        root.real().join(root.relative(cwd)?)
+    };
+    Ok(Cwd {
+        path,
+        _held: handle,
+    })
+}
+
+fn find(places: &[&str]) -> Option<PathBuf> {
+    let mut places = places.iter().map(PathBuf::from);
+    places.find(|place| place.is_file())
+}

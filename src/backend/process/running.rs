@@ -1,0 +1,190 @@
+//! One command, from its start to its end.
+
+use std::future::Future;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::{Pin, pin};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::util::Cancellation;
+
+use super::super::command::CommandOutput;
+use super::capture::Capture;
+use super::group::Group;
+
+/// How long a command has after it was told to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long output is waited for after the shell has ended: whoever still holds the pipe may be
+/// about to write, or may never do so.
+const DRAIN: Duration = Duration::from_millis(250);
+/// So long that it is for ever.
+const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// How a command is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Ending {
+    /// By a signal to its group.
+    Signal,
+    /// By a word on its lifeline: its processes are elsewhere, and whoever keeps them there ends
+    /// them, gently after the word and at once when the lifeline is closed.
+    #[expect(dead_code)]
+    Word,
+}
+
+/// A command under way. Dropping it kills it, and all it started.
+#[derive(Debug)]
+pub(in super::super) struct Running {
+    pub(super) group: Arc<Group>,
+    child: Child,
+    ending: Ending,
+    /// Open for as long as this process cares for the command, so also as long as it lives.
+    lifeline: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    pub(super) out: Capture,
+    pub(super) err: Capture,
+    pub(super) stop: Cancellation,
+}
+
+impl Running {
+    /// A child whose standard input is its lifeline, keeping so many bytes of each stream.
+    pub(in super::super) fn new(
+        mut child: Child,
+        group: Group,
+        ending: Ending,
+        max_output: usize,
+    ) -> Self {
+        Self {
+            group: Arc::new(group),
+            ending,
+            lifeline: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            child,
+            out: Capture::new(max_output),
+            err: Capture::new(max_output),
+            stop: Cancellation::default(),
+        }
+    }
+
+    /// The same command with another standard output.
+    pub(in super::super) fn with_stdout(mut self, stdout: ChildStdout) -> Self {
+        self.stdout = Some(stdout);
+        self
+    }
+
+    /// Waits until it ends, its time is up or it is told to stop.
+    pub(in super::super) async fn wait(self, limit: Option<Duration>) -> CommandOutput {
+        let Self {
+            group,
+            mut child,
+            ending,
+            mut lifeline,
+            stdout,
+            stderr,
+            out,
+            err,
+            stop,
+        } = self;
+        // Killed even when the group outlives this future in a list of commands.
+        let killed = KillOnDrop(&group);
+        let mut reading = pin!(async {
+            tokio::join!(out.read(stdout), err.read(stderr));
+        });
+        let mut is_read = false;
+        let over = async {
+            let deadline = sleep_until(Instant::now() + limit.unwrap_or(NO_LIMIT).min(NO_LIMIT));
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => false,
+                () = deadline => true,
+            }
+        };
+        let ended = end(&mut child, &group, ending, &mut lifeline, over);
+        let (status, timed_out) = while_reading(ended, reading.as_mut(), &mut is_read).await;
+        if !is_read {
+            is_read = timeout(DRAIN, reading.as_mut()).await.is_ok();
+        }
+        drop(killed);
+        drop(lifeline);
+        group.end_strays().await;
+        if !is_read {
+            // Who holds the pipe and was not found is not waited for.
+            drop(timeout(DRAIN, reading.as_mut()).await);
+        }
+        let status = status.ok();
+        let mut output = CommandOutput {
+            stdout: out.take(),
+            stderr: err.take(),
+            ..CommandOutput::default()
+        };
+        output.timed_out = timed_out;
+        output.signal = status.and_then(|status| status.signal());
+        output.exit_code = status.and_then(|s| s.code()).filter(|_| !timed_out);
+        output
+    }
+}
+
+struct KillOnDrop<'a>(&'a Group);
+
+impl Drop for KillOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Waits for the child and ends it when it is `over`; says whether its time was up.
+async fn end(
+    child: &mut Child,
+    group: &Group,
+    ending: Ending,
+    lifeline: &mut Option<ChildStdin>,
+    over: impl Future<Output = bool>,
+) -> (io::Result<ExitStatus>, bool) {
+    let timed_out = tokio::select! {
+        biased;
+        status = child.wait() => return (status, false),
+        timed_out = over => timed_out,
+    };
+    match (ending, &mut *lifeline) {
+        (Ending::Word, Some(lifeline)) => {
+            // Who does not read any more has ended, or will be killed.
+            let word = lifeline.write_all(b"stop\n");
+            drop(timeout(GRACE, word).await);
+        }
+        _ => group.terminate(),
+    }
+    for _ in 0..2 {
+        tokio::select! {
+            biased;
+            status = child.wait() => return (status, timed_out),
+            () = sleep(GRACE) => {}
+        }
+        // Closing the lifeline is the last word; it takes a moment to be heard.
+        if lifeline.take().is_none() || ending == Ending::Signal {
+            break;
+        }
+    }
+    group.end();
+    (child.wait().await, timed_out)
+}
+
+async fn while_reading<T>(
+    work: impl Future<Output = T>,
+    mut reading: Pin<&mut impl Future<Output = ()>>,
+    is_read: &mut bool,
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = &mut reading, if !*is_read => *is_read = true,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Starting a command under a sandbox.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::policy::Sandbox;
+use super::private::PrivateFolder;
+use super::report::SandboxReport;
+
+/// A sandbox and what belongs to it on this machine. Clones share the private folder.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Confined {
+    sandbox: Sandbox,
+    private: Arc<Mutex<Option<Arc<PrivateFolder>>>>,
+}
+
+impl Confined {
+    pub(in super::super) fn new(sandbox: Sandbox) -> Self {
+        Self {
+            sandbox,
+            private: Arc::default(),
+        }
+    }
+
+    pub(in super::super) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// What commands are to find in their environment, for as long as nobody said otherwise.
+    pub(in super::super) fn environment(&self) -> Result<BTreeMap<String, String>> {
+        let mut environment = BTreeMap::new();
+        if let Some(folder) = self.private_folder()? {
+            let path = folder.path().to_str().ok_or_else(|| {
+                let text = "the path of the system's temporary folder is not UTF-8";
+                Error::new(ErrorKind::Config, text)
+            })?;
+            for name in ["TMPDIR", "HOME"] {
+                environment.insert(name.to_owned(), path.to_owned());
+            }
+        }
+        Ok(environment)
+    }
+
+    /// Does `start` on a thread that is under the sandbox, and with it all that `start` starts.
+    ///
+    /// The thread is made for this and ends with it: what restricts it cannot be taken off.
+    pub(in super::super) async fn run<T: Send + 'static>(
+        &self,
+        start: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let report = self.sandbox.check();
+        if !report.is_complete() && !self.sandbox.best_effort {
+            let text = format!(
+                "the command was not run: this machine cannot keep all that the sandbox asks. \
+                 Missing: {}. Ask for less, or run with what there is: `best_effort(true)`",
+                report.shortfall()
+            );
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        let (confined, runtime) = (self.clone(), Handle::current());
+        let (sender, outcome) = oneshot::channel();
+        let work = move || {
+            // The child belongs to the runtime it was started in.
+            let _entered = runtime.enter();
+            let started = confined.restrict(&report).and_then(|()| start());
+            // Nobody waits any more: dropped with all that was started.
+            drop(sender.send(started));
+        };
+        let thread = std::thread::Builder::new().name("agentcore-sandbox".to_owned());
+        thread.spawn(work).map_err(|error| {
+            let text = format!("no thread for the sandbox: {error}");
+            Error::new(ErrorKind::Io, text).with_source(error)
+        })?;
+        outcome.await.unwrap_or_else(|_| {
+            let text = "the thread of the sandbox ended early";
+            Err(Error::new(ErrorKind::Other, text))
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn restrict(&self, report: &SandboxReport) -> Result<()> {
+        if report.abi > 0 {
+            let private = self.private_folder()?;
+            let private = private.as_ref().map(|folder| folder.path());
+            super::landlock::restrict(&self.sandbox, private, report.abi)?;
+        }
+        if report.seccomp {
+            super::filter::restrict(&self.sandbox)?;
+        }
+        Ok(())
+    }
+
+    /// Only with [`Sandbox::best_effort`]: there is nothing to restrict with.
+    #[cfg(not(target_os = "linux"))]
+    fn restrict(&self, _report: &SandboxReport) -> Result<()> {
+        Ok(())
+    }
+
+    fn private_folder(&self) -> Result<Option<Arc<PrivateFolder>>> {
+        if !self.sandbox.private_folder {
+            return Ok(None);
+        }
+        let mut private = lock(&self.private);
+        if private.is_none() {
+            *private = Some(Arc::new(PrivateFolder::new()?));
+        }
+        Ok(private.clone())
+    }
+}

@@ -1,0 +1,133 @@
+//! Sockets that Landlock does not know, and keyrings.
+
+use std::collections::BTreeMap;
+
+use libc::c_int;
+use seccompiler::{
+    BpfProgram, Error as FilterError, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
+    SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
+};
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::policy::Sandbox;
+
+/// Added to the numbers of system calls in the 32-bit style of x86_64.
+const X32: i64 = 0x4000_0000;
+/// What of a socket's type is its type; the rest are flags.
+const TYPE: u64 = 0xf;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Built<T> = std::result::Result<T, seccompiler::BackendError>;
+
+/// Whether this kernel has filters. Leaves one that allows everything.
+pub(super) fn probe() -> bool {
+    program(Rules::new()).is_ok_and(|program| apply_filter(&program).is_ok())
+}
+
+/// Restricts this thread, and whatever it starts, for good.
+pub(super) fn restrict(sandbox: &Sandbox) -> Result<()> {
+    let failed = |error: FilterError| {
+        let text = format!("the filter of the sandbox could not be set up: {error}");
+        Error::new(ErrorKind::Config, text).with_source(error)
+    };
+    let program = rules(sandbox).and_then(program);
+    apply_filter(&program.map_err(|error| failed(error.into()))?).map_err(failed)
+}
+
+fn program(rules: Rules) -> Built<BpfProgram> {
+    // Calls of another architecture kill who makes them: their numbers mean something else.
+    let arch = std::env::consts::ARCH.try_into()?;
+    let refused = SeccompAction::Errno(libc::EACCES as u32);
+    SeccompFilter::new(rules, SeccompAction::Allow, refused, arch)?.try_into()
+}
+
+/// What is refused.
+fn rules(sandbox: &Sandbox) -> Built<Rules> {
+    let mut rules = Rules::new();
+    let mut refuse = |call: libc::c_long, when: Vec<SeccompRule>| {
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(call | X32, when.clone());
+        rules.insert(call, when);
+    };
+    for call in [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key] {
+        refuse(call, Vec::new());
+    }
+    if sandbox.any_network {
+        return Ok(rules);
+    }
+    // What is asked for through a ring is not seen by the filter.
+    refuse(libc::SYS_io_uring_setup, Vec::new());
+    refuse(libc::SYS_socket, sockets(sandbox)?);
+    if sandbox.bind.is_empty() && !sandbox.unix_sockets {
+        // A socket that listens without a port is given one.
+        refuse(libc::SYS_listen, Vec::new());
+    }
+    // Sending may connect, too, and so go past the ports that are allowed.
+    let fast_open = libc::MSG_FASTOPEN as u64;
+    for (call, argument) in [
+        (libc::SYS_sendto, 3),
+        (libc::SYS_sendmsg, 2),
+        (libc::SYS_sendmmsg, 3),
+    ] {
+        let flag = masked(argument, fast_open, fast_open)?;
+        refuse(call, vec![SeccompRule::new(vec![flag])?]);
+    }
+    Ok(rules)
+}
+
+/// Which sockets are refused.
+fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
+    let internet = [libc::AF_INET, libc::AF_INET6];
+    let mut families = Vec::new();
+    if sandbox.unix_sockets {
+        families.push(libc::AF_UNIX);
+    }
+    if sandbox.tcp() || sandbox.udp {
+        families.extend(internet);
+    }
+    let other = families.iter().map(|family| is_not(0, *family));
+    let other = other.collect::<Built<Vec<_>>>()?;
+    if other.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut refused = vec![SeccompRule::new(other)?];
+    // Of the protocols only the usual ones: others, such as MPTCP, Landlock does not look at.
+    let allowed = [
+        (sandbox.tcp(), libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        (sandbox.udp, libc::SOCK_DGRAM, libc::IPPROTO_UDP),
+    ];
+    for family in internet
+        .into_iter()
+        .filter(|family| families.contains(family))
+    {
+        for kind in 0..=TYPE {
+            let is_kind = [is(0, family)?, masked(1, TYPE, kind)?];
+            let protocol = allowed
+                .iter()
+                .find(|(allowed, of, _)| *allowed && u64::try_from(*of) == Ok(kind));
+            let mut conditions = is_kind.to_vec();
+            if let Some((.., protocol)) = protocol {
+                conditions.extend([is_not(2, 0)?, is_not(2, *protocol)?]);
+            }
+            refused.push(SeccompRule::new(conditions)?);
+        }
+    }
+    Ok(refused)
+}
+
+fn is(argument: u8, value: c_int) -> Built<SeccompCondition> {
+    condition(argument, SeccompCmpOp::Eq, value as u64)
+}
+
+fn is_not(argument: u8, value: c_int) -> Built<SeccompCondition> {
+    condition(argument, SeccompCmpOp::Ne, value as u64)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Built<SeccompCondition> {
+    condition(argument, SeccompCmpOp::MaskedEq(mask), value)
+}
+
+fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Built<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
+}

@@ -1,0 +1,36 @@
+//! What the kernel of this machine can do.
+
+/// Landlock and seccomp filters, as far as there are any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kernel {
+    /// The version of Landlock; 0 when there is none.
+    pub(super) abi: u32,
+    pub(super) seccomp: bool,
+}
+
+/// Asks the kernel, once.
+#[cfg(target_os = "linux")]
+pub(super) fn current() -> Kernel {
+    use std::sync::OnceLock;
+
+    static CURRENT: OnceLock<Kernel> = OnceLock::new();
+    *CURRENT.get_or_init(|| {
+        // Only trying tells, and it restricts the thread that tries.
+        let tried = std::thread::spawn(|| Kernel {
+            abi: super::landlock::probe(),
+            seccomp: super::filter::probe(),
+        });
+        tried.join().unwrap_or(Kernel {
+            abi: 0,
+            seccomp: false,
+        })
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn current() -> Kernel {
+    Kernel {
+        abi: 0,
+        seccomp: false,
+    }
+}

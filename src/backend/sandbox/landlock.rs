@@ -1,0 +1,147 @@
+//! Files, TCP ports, abstract sockets and signals.
+
+use std::io;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    NetPort, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use rustix::fs::{FileType, fstat};
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::policy::{Access, Allowed, Sandbox};
+
+/// Harmless, and hardly a program does without the first of them.
+const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// The version of Landlock in this kernel. Restricts the thread that asks.
+pub(super) fn probe() -> u32 {
+    let asked = Ruleset::default()
+        .handle_access(AccessFs::Execute)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    match asked.map(|status| status.landlock) {
+        Ok(LandlockStatus::Available { effective_abi, .. }) => effective_abi as u32,
+        _ => 0,
+    }
+}
+
+/// Restricts this thread, and whatever it starts, for good.
+pub(super) fn restrict(sandbox: &Sandbox, private: Option<&Path>, abi: u32) -> Result<()> {
+    let abi = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
+    let ruleset = ruleset(sandbox, abi).map_err(failed)?;
+    let ruleset = add_paths(ruleset, sandbox, private, abi)?;
+    let ruleset = add_ports(ruleset, sandbox, abi).map_err(failed)?;
+    let status = ruleset.restrict_self().map_err(failed)?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced => Ok(()),
+        other => Err(failed(io::Error::other(format!("it is {other:?}")))),
+    }
+}
+
+fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, landlock::RulesetError> {
+    let mut ruleset = Ruleset::default()
+        // Nothing is left out silently: `abi` was chosen by what there is.
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
+    if abi >= ABI::V4 && !sandbox.any_network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
+    }
+    if abi >= ABI::V6 {
+        if !sandbox.any_network {
+            ruleset = ruleset.scope(Scope::AbstractUnixSocket)?;
+        }
+        if !sandbox.signals {
+            ruleset = ruleset.scope(Scope::Signal)?;
+        }
+    }
+    ruleset.create()
+}
+
+fn add_paths(
+    mut ruleset: RulesetCreated,
+    sandbox: &Sandbox,
+    private: Option<&Path>,
+    abi: ABI,
+) -> Result<RulesetCreated> {
+    let allowed = sandbox.paths.iter().map(|allowed| {
+        let Allowed {
+            path,
+            access,
+            required,
+        } = allowed;
+        (path.as_path(), rights(*access, abi), *required)
+    });
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | (all(abi) & AccessFs::Truncate);
+    let devices = DEVICES.iter().map(|path| (Path::new(path), device, false));
+    let private = private.map(|path| (path, rights(Access::Write, abi), true));
+    for (path, rights, required) in allowed.chain(devices).chain(private) {
+        let handle = match PathFd::new(path) {
+            Ok(handle) => handle,
+            Err(PathFdError::OpenCall { source, .. })
+                if !required && source.kind() == io::ErrorKind::NotFound =>
+            {
+                continue;
+            }
+            Err(error) => {
+                let text = format!("the sandbox allows {path:?}, which cannot be opened: {error}");
+                return Err(Error::new(ErrorKind::Config, text).with_source(error));
+            }
+        };
+        let stat = fstat(&handle).map_err(|error| failed(io::Error::from(error)))?;
+        let rights = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => rights,
+            _ => rights & AccessFs::from_file(abi),
+        };
+        ruleset = ruleset
+            .add_rule(PathBeneath::new(handle, rights))
+            .map_err(failed)?;
+    }
+    Ok(ruleset)
+}
+
+fn add_ports(
+    mut ruleset: RulesetCreated,
+    sandbox: &Sandbox,
+    abi: ABI,
+) -> Result<RulesetCreated, landlock::RulesetError> {
+    if abi < ABI::V4 || sandbox.any_network {
+        return Ok(ruleset);
+    }
+    let connect = sandbox.connect.iter();
+    let connect = connect.map(|port| (port, AccessNet::ConnectTcp));
+    let bind = sandbox.bind.iter().map(|port| (port, AccessNet::BindTcp));
+    for (port, access) in connect.chain(bind) {
+        ruleset = ruleset.add_rule(NetPort::new(*port, access))?;
+    }
+    Ok(ruleset)
+}
+
+fn all(abi: ABI) -> BitFlags<AccessFs> {
+    AccessFs::from_all(abi)
+}
+
+fn rights(access: Access, abi: ABI) -> BitFlags<AccessFs> {
+    match access {
+        Access::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+        Access::Execute => AccessFs::from_read(abi),
+        // A privileged user could make a device and through it reach a whole disk.
+        Access::Write => {
+            all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+        }
+    }
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    let text = format!("the sandbox could not be set up: {error}");
+    Error::new(ErrorKind::Config, text).with_source(error)
+}

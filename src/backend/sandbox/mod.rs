@@ -1,0 +1,18 @@
+//! What a command may reach, kept by the kernel.
+
+#[cfg(unix)]
+mod confined;
+#[cfg(target_os = "linux")]
+mod filter;
+mod kernel;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod policy;
+#[cfg(unix)]
+mod private;
+mod report;
+
+#[cfg(unix)]
+pub(super) use confined::Confined;
+pub use policy::Sandbox;
+pub use report::{SandboxLimit, SandboxReport};

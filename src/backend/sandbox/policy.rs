@@ -1,0 +1,293 @@
+//! [`Sandbox`].
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::kernel;
+use super::report::{SandboxReport, assess};
+
+/// Where programs and what they need lie. What is not there is left out.
+const SYSTEM: [&str; 9] = [
+    "/bin",
+    "/sbin",
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+];
+
+/// What programs look up and everybody may know. Not the whole of `/etc`: for a privileged user
+/// that would be the passwords too.
+const LOOKED_UP: [&str; 34] = [
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls/certs",
+    "/etc/profile",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+
+/// What of `/proc` is about the machine, not about a process.
+const MACHINE: [&str; 9] = [
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+];
+
+/// What the commands of a [`LocalBackend`](super::super::LocalBackend) may reach, kept by the
+/// Linux kernel: files and TCP ports by Landlock, other sockets by a seccomp filter. No
+/// privileges are needed, and nothing has to be installed.
+///
+/// It holds for a command and everything it starts, in the background and as a daemon too, and
+/// cannot be taken off again.
+///
+/// ```
+/// use agentcore::backend::Sandbox;
+///
+/// let sandbox = Sandbox::workspace("/srv/project")
+///     .execute("/opt/toolchain")
+///     .tcp_connect([443]);
+/// // What of it holds on this machine.
+/// let report = sandbox.check();
+/// println!("{report}");
+/// assert!(report.is_complete() || !report.missing.is_empty());
+/// ```
+///
+/// # What is asked is what is kept
+///
+/// Where the kernel cannot keep everything, commands are refused with an error that says what is
+/// missing; elsewhere than on Linux that is always so. [`best_effort`](Self::best_effort) runs
+/// them with what there is. [`check`](Self::check) tells either beforehand. Complete are Linux
+/// 6.12 and newer; a sandbox that [allows signals](Self::signals) is from 6.2 on without TCP, and
+/// from 6.7 on with it.
+///
+/// # What it does not keep
+///
+/// * What is known of a file without opening it: that it is there, its size and times, where its
+///   path can be walked. And the user's own files can have their mode, owner, times and extended
+///   attributes changed, wherever they are.
+/// * `/proc`, once it is allowed. [`workspace`](Self::workspace) does not, so that neither command
+///   lines nor environments of other processes can be read. With it, the environments of
+///   processes outside stay hidden for an unprivileged user, and their memory for everyone.
+/// * What a workspace allows, it allows throughout: a folder beneath it, such as `.git`, cannot
+///   be made an exception. A hook that a command writes there is run by whoever uses git next,
+///   outside.
+/// * How much: memory, processes, disk and time are not limited here.
+/// * Faults of the kernel, System V shared memory, and, for a privileged user, what can be done
+///   without files and sockets, such as setting the clock. Do not run agents as root.
+/// * Programs that gain privileges when started, such as `sudo`, do not gain them; 32-bit
+///   programs on a 64-bit machine are killed by the filter.
+///
+/// # Devices
+///
+/// `/dev/null`, `zero`, `full`, `random` and `urandom` are always there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    pub(super) paths: Vec<Allowed>,
+    pub(super) any_network: bool,
+    pub(super) connect: BTreeSet<u16>,
+    pub(super) bind: BTreeSet<u16>,
+    pub(super) udp: bool,
+    pub(super) unix_sockets: bool,
+    pub(super) signals: bool,
+    pub(super) private_folder: bool,
+    pub(super) best_effort: bool,
+    max_abi: Option<u32>,
+}
+
+/// A path and what may be done beneath it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Allowed {
+    pub(super) path: PathBuf,
+    pub(super) access: Access,
+    /// Whether it is an error that there is nothing of that path.
+    pub(super) required: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Execute,
+    Write,
+}
+
+impl Sandbox {
+    /// Nothing is allowed. Not even a shell can be started, until something is.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What most work in a folder needs: programs and libraries of the system can be run, its
+    /// harmless settings read, everything done beneath `root`. Commands get a
+    /// [private folder](Self::private_folder), and no network.
+    pub fn workspace(root: impl Into<PathBuf>) -> Self {
+        let mut sandbox = Self::new().write(root).private_folder();
+        let system = SYSTEM.iter().map(|path| (path, Access::Execute));
+        let read = LOOKED_UP.iter().chain(&MACHINE);
+        let read = read.map(|path| (path, Access::Read));
+        sandbox
+            .paths
+            .extend(system.chain(read).map(|(path, access)| Allowed {
+                path: PathBuf::from(path),
+                access,
+                required: false,
+            }));
+        sandbox
+    }
+
+    /// Reading a file, or everything beneath a folder. It must be there when a command starts.
+    #[must_use]
+    pub fn read(self, path: impl Into<PathBuf>) -> Self {
+        self.allow(path, Access::Read)
+    }
+
+    /// Reading and running a program, or all beneath a folder. It must be there when a command
+    /// starts.
+    #[must_use]
+    pub fn execute(self, path: impl Into<PathBuf>) -> Self {
+        self.allow(path, Access::Execute)
+    }
+
+    /// Everything with a file, or beneath a folder: reading, running, making, writing, removing.
+    /// Devices cannot be made. It must be there when a command starts.
+    #[must_use]
+    pub fn write(self, path: impl Into<PathBuf>) -> Self {
+        self.allow(path, Access::Write)
+    }
+
+    /// Connecting to these TCP ports, on every host. Names are resolved over [`udp`](Self::udp).
+    #[must_use]
+    pub fn tcp_connect(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
+        self.connect.extend(ports);
+        self
+    }
+
+    /// Listening on these TCP ports; 0 stands for a port the kernel chooses.
+    #[must_use]
+    pub fn tcp_bind(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
+        self.bind.extend(ports);
+        self
+    }
+
+    /// UDP, to and from everywhere.
+    #[must_use]
+    pub fn udp(mut self) -> Self {
+        self.udp = true;
+        self
+    }
+
+    /// Unix sockets: whatever listens on one in the file system can be spoken to, and some that
+    /// do, such as that of a container engine, do anything for whoever may speak to them.
+    #[must_use]
+    pub fn unix_sockets(mut self) -> Self {
+        self.unix_sockets = true;
+        self
+    }
+
+    /// Every kind of network, and Unix sockets.
+    #[must_use]
+    pub fn any_network(mut self) -> Self {
+        self.any_network = true;
+        self
+    }
+
+    /// No network and no Unix sockets, whatever was allowed before.
+    #[must_use]
+    pub fn no_network(mut self) -> Self {
+        (self.any_network, self.udp, self.unix_sockets) = (false, false, false);
+        self.connect.clear();
+        self.bind.clear();
+        self
+    }
+
+    /// Signals to processes outside.
+    #[must_use]
+    pub fn signals(mut self) -> Self {
+        self.signals = true;
+        self
+    }
+
+    /// A folder for the backend's commands alone: their `TMPDIR` and `HOME`, unless they are set
+    /// for them. It is made in the system's temporary folder with the first command and removed
+    /// with the backend.
+    #[must_use]
+    pub fn private_folder(mut self) -> Self {
+        self.private_folder = true;
+        self
+    }
+
+    /// Whether commands run also when the kernel cannot keep all that is asked. They do not at
+    /// first.
+    #[must_use]
+    pub fn best_effort(mut self, yes: bool) -> Self {
+        self.best_effort = yes;
+        self
+    }
+
+    /// Takes the kernel for one with this version of Landlock at most, to see what becomes of a
+    /// sandbox there; 0 is a kernel without it.
+    #[must_use]
+    pub fn max_abi(mut self, abi: u32) -> Self {
+        self.max_abi = Some(abi);
+        self
+    }
+
+    /// What of this holds on this machine.
+    pub fn check(&self) -> SandboxReport {
+        let mut kernel = kernel::current();
+        kernel.abi = kernel.abi.min(self.max_abi.unwrap_or(u32::MAX));
+        assess(self, kernel)
+    }
+
+    fn allow(mut self, path: impl Into<PathBuf>, access: Access) -> Self {
+        let path: PathBuf = path.into();
+        self.paths.push(Allowed {
+            path,
+            access,
+            required: true,
+        });
+        self
+    }
+
+    /// Whether there is any TCP at all.
+    pub(super) fn tcp(&self) -> bool {
+        !self.connect.is_empty() || !self.bind.is_empty()
+    }
+}

@@ -1,0 +1,41 @@
+//! A temporary folder of a backend's own.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A folder that nobody else may enter. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    pub(super) fn new() -> Result<Self> {
+        let base = std::env::temp_dir();
+        let make = || -> io::Result<PathBuf> {
+            let name = format!("agentcore-{}", uuid::Uuid::new_v4().simple());
+            let path = base.canonicalize()?.join(name);
+            DirBuilder::new().mode(0o700).create(&path)?;
+            Ok(path)
+        };
+        let failed = |error: io::Error| {
+            let text = format!("the sandbox needs a folder in {base:?}: {error}");
+            Error::new(ErrorKind::Io, text).with_source(error)
+        };
+        make().map(Self).map_err(failed)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // A process that is just being killed may still write there; what stays is the system's
+        // to tidy up, as with any temporary file.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

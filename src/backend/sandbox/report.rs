@@ -1,0 +1,205 @@
+//! What a sandbox keeps on a machine.
+
+use std::fmt;
+
+use super::kernel::Kernel;
+use super::policy::Sandbox;
+
+/// The oldest version of Landlock that also keeps files from being cut short.
+const TRUNCATE: u32 = 3;
+/// The oldest that knows TCP ports.
+const TCP: u32 = 4;
+/// The oldest that knows abstract Unix sockets and signals.
+const SCOPES: u32 = 6;
+
+/// One thing a [`Sandbox`] keeps commands from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum SandboxLimit {
+    /// Files and folders but those allowed, and the memory of processes outside.
+    Files,
+    /// Cutting files short that may not be written.
+    Truncation,
+    /// TCP ports but those allowed.
+    Tcp,
+    /// UDP, Unix and raw sockets and all others that are not allowed.
+    Sockets,
+    /// Unix sockets without a file that somebody outside listens on.
+    AbstractSockets,
+    /// Signals to processes outside.
+    Signals,
+    /// The keys the kernel holds for the user.
+    Keyrings,
+}
+
+impl SandboxLimit {
+    /// `files`, `truncation`, `tcp`, `sockets`, `abstract_sockets`, `signals` or `keyrings`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Truncation => "truncation",
+            Self::Tcp => "tcp",
+            Self::Sockets => "sockets",
+            Self::AbstractSockets => "abstract_sockets",
+            Self::Signals => "signals",
+            Self::Keyrings => "keyrings",
+        }
+    }
+
+    /// What it takes to keep it.
+    fn needs(self) -> &'static str {
+        match self {
+            Self::Files => "Landlock, of Linux 5.13 and newer where it is turned on",
+            Self::Truncation => "Landlock 3 (Linux 6.2)",
+            Self::Tcp => "Landlock 4 (Linux 6.7)",
+            Self::AbstractSockets => "Landlock 6 (Linux 6.12) or no Unix sockets",
+            Self::Signals => "Landlock 6 (Linux 6.12), or else allow `signals()`",
+            Self::Sockets | Self::Keyrings => "seccomp filters on x86_64, aarch64 or riscv64",
+        }
+    }
+}
+
+impl fmt::Display for SandboxLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What of a [`Sandbox`] the kernel of this machine keeps; from [`Sandbox::check`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SandboxReport {
+    /// The version of Landlock that is used; 0 when there is none.
+    pub abi: u32,
+    /// Whether there are seccomp filters.
+    pub seccomp: bool,
+    /// What is kept.
+    pub enforced: Vec<SandboxLimit>,
+    /// What was asked for and cannot be kept.
+    pub missing: Vec<SandboxLimit>,
+}
+
+impl SandboxReport {
+    /// Whether all that was asked for is kept.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// What is missing, and what it would take.
+    pub(super) fn shortfall(&self) -> String {
+        let missing = self.missing.iter();
+        let missing = missing.map(|limit| format!("{limit} (needs {})", limit.needs()));
+        missing.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for SandboxReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.abi {
+            0 => f.write_str("no Landlock")?,
+            abi => write!(f, "Landlock {abi}")?,
+        }
+        let seccomp = if self.seccomp {
+            "seccomp"
+        } else {
+            "no seccomp"
+        };
+        let enforced: Vec<&str> = self.enforced.iter().map(|limit| limit.as_str()).collect();
+        write!(f, ", {seccomp}; kept: {}", enforced.join(", "))?;
+        match self.is_complete() {
+            true => Ok(()),
+            false => write!(f, "; missing: {}", self.shortfall()),
+        }
+    }
+}
+
+/// What a kernel makes of a sandbox.
+pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
+    let Kernel { abi, seccomp } = kernel;
+    let any = sandbox.any_network;
+    let no_unix_sockets = seccomp && !sandbox.unix_sockets;
+    let asked = [
+        (SandboxLimit::Files, true, abi >= 1),
+        (SandboxLimit::Truncation, true, abi >= TRUNCATE),
+        // Where no TCP is allowed at all, the filter alone keeps it.
+        (
+            SandboxLimit::Tcp,
+            !any,
+            seccomp && (abi >= TCP || !sandbox.tcp()),
+        ),
+        (SandboxLimit::Sockets, !any, seccomp),
+        (
+            SandboxLimit::AbstractSockets,
+            !any,
+            abi >= SCOPES || no_unix_sockets,
+        ),
+        (SandboxLimit::Signals, !sandbox.signals, abi >= SCOPES),
+        (SandboxLimit::Keyrings, true, seccomp),
+    ];
+    let of = |kept: bool| {
+        let limits = asked
+            .iter()
+            .filter(|(_, asked, able)| *asked && *able == kept);
+        limits.map(|(limit, ..)| *limit).collect()
+    };
+    SandboxReport {
+        abi,
+        seccomp,
+        enforced: of(true),
+        missing: of(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(sandbox: &Sandbox, abi: u32, seccomp: bool) -> Vec<SandboxLimit> {
+        assess(sandbox, Kernel { abi, seccomp }).missing
+    }
+
+    #[test]
+    fn what_is_missing_depends_on_the_kernel_and_on_what_is_asked() {
+        use SandboxLimit::*;
+        let closed = Sandbox::new();
+        let web = Sandbox::new().tcp_connect([443]);
+        let open = Sandbox::new().any_network().signals();
+        let local = Sandbox::new().unix_sockets();
+        for (sandbox, abi, seccomp, expected) in [
+            (&closed, 6, true, vec![]),
+            (&closed, 5, true, vec![Signals]),
+            (&closed, 2, true, vec![Truncation, Signals]),
+            (&closed, 0, true, vec![Files, Truncation, Signals]),
+            (&closed, 9, false, vec![Tcp, Sockets, Keyrings]),
+            (&web, 6, true, vec![]),
+            (&web, 3, true, vec![Tcp, Signals]),
+            (&web, 6, false, vec![Tcp, Sockets, Keyrings]),
+            (&open, 3, true, vec![]),
+            (&open, 3, false, vec![Keyrings]),
+            (&local, 6, true, vec![]),
+            (&local, 5, true, vec![AbstractSockets, Signals]),
+        ] {
+            assert_eq!(
+                missing(sandbox, abi, seccomp),
+                expected,
+                "{sandbox:?} on {abi}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_report_can_be_read() {
+        let report = assess(
+            &Sandbox::new(),
+            Kernel {
+                abi: 5,
+                seccomp: true,
+            },
+        );
+        assert_eq!(
+            report.to_string(),
+            "Landlock 5, seccomp; kept: files, truncation, tcp, sockets, abstract_sockets, \
+             keyrings; missing: signals (needs Landlock 6 (Linux 6.12), or else allow `signals()`)"
+        );
+    }
+}
