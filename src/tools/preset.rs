@@ -44,16 +44,29 @@ pub fn coding(backend: impl Backend) -> ToolRegistry {
 /// `execute`.
 pub fn wick(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
+    registry(workspace(&backend, EditPolicy::First, false))
+}
+
+/// The tools of [`wick`], with another policy for edits, and with an `execute` that returns the
+/// whole of what the backend keeps of an output.
+pub(crate) fn workspace(
+    backend: &Arc<dyn Backend>,
+    policy: EditPolicy,
+    whole: bool,
+) -> [FuncTool; 7] {
     let each = || backend.clone();
-    registry([
+    [
         snake::ls(each()),
         snake::read_file(each()),
         snake::write_file(each()),
-        snake::edit_file(each(), EditPolicy::First),
+        snake::edit_file(each(), policy),
         snake::glob(each()),
         snake::grep(each()),
-        snake::execute(each()),
-    ])
+        match whole {
+            true => snake::execute_whole(each()),
+            false => snake::execute(each()),
+        },
+    ]
 }
 
 /// `read_file`, `write_file`, `list_dir`, `edit_file` (of the only occurrence), `append_file` and

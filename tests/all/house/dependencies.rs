@@ -45,6 +45,7 @@ const USED: &[(&str, &str)] = &[
     ),
     ("schemars", "schemas of typed tools (feature `schema`)"),
     ("serde", "reading and writing"),
+    ("serde-saphyr", "front matter in YAML (feature `yaml`)"),
     ("serde_json", "JSON, with raw values kept byte for byte"),
     (
         "serde_path_to_error",
