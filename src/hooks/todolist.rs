@@ -112,7 +112,7 @@ fn write_todos(name: &str) -> FuncTool {
                         "status": {
                             "type": "string",
                             "enum": ["pending", "in_progress", "done", "completed"],
-                            "description": "completed is done"
+                            "description": "done and completed mean the same"
                         }
                     }
                 }

@@ -1,5 +1,7 @@
 //! Looking for `SKILL.md` files.
 
+use std::collections::BTreeSet;
+
 use crate::backend::{Backend, EntryKind, is_not_found};
 use crate::util::text::is_hidden;
 
@@ -29,6 +31,8 @@ pub(super) struct Found {
     pub(super) warnings: Vec<String>,
     untold: usize,
     folders: usize,
+    /// The files looked at: folders may be given twice, or one beneath another.
+    files: BTreeSet<String>,
 }
 
 /// A folder to look into.
@@ -100,6 +104,9 @@ impl Found {
 
     async fn read(&mut self, backend: &dyn Backend, folder: &str) {
         let path = join(folder, FILE);
+        if !self.files.insert(path.clone()) {
+            return;
+        }
         if path.contains(|c: char| c.is_control() || is_hidden(c)) {
             let text = format!("{path:?} is left out: its path has characters that do not show");
             return self.warn(text);
