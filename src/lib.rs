@@ -35,7 +35,8 @@
 //! reached. The stream begins with `system/init` and ends with exactly one `result` of its own,
 //! whatever happens in between (those of subagents carry a `parent_tool_use_id`), and the stored history can always be sent to a provider next.
 //!
-//! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
+//! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call;
+//!   [`hooks`] has those that ship.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
@@ -69,10 +70,11 @@
 //! * `fs`: `backend::LocalBackend`, the files beneath one folder (Unix).
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
-//! * `yaml`: permission rules in YAML.
+//! * `yaml`: permission rules in YAML, and `hooks::SkillsHook`.
 //! * `sandbox`: `backend::Sandbox`, what the kernel lets the commands of a `LocalBackend` reach
 //!   (Linux; elsewhere commands that ask for one are refused).
-//! * `tools`: tools for files, search and the shell; it turns on the three above.
+//! * `tools`: tools for files, search and the shell, and `hooks::FilesystemHook`; it turns on `fs`,
+//!   `search` and `process`.
 //! * `web`: the tools `web_fetch` and `internet_search`, with what keeps them out of private
 //!   networks; it turns on `tls`.
 //! * `calc`: the tool `calculate`.
@@ -91,6 +93,7 @@ pub mod agent;
 pub mod backend;
 mod error;
 pub mod hook;
+pub mod hooks;
 pub mod message;
 pub mod model;
 pub mod permission;

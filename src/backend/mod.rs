@@ -33,6 +33,7 @@ mod search;
 pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
 pub use contract::Backend;
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
+pub(crate) use failure::is_not_found;
 #[cfg(all(feature = "fs", unix))]
 pub use local::LocalBackend;
 pub use memory::MemoryBackend;

@@ -3,6 +3,8 @@
 use super::glob::{Match, Tok, intersect, matches, tokens};
 use super::shell::{Part, Word};
 
+pub(crate) use crate::util::path::lexical;
+
 /// Where relative paths and `~` begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
@@ -28,34 +30,6 @@ const MOST_DIRECTORIES: usize = 4;
 /// Where a path that is not absolute begins when that place is not known.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
-
-/// `path` without `.`, `..` and repeated slashes. `..` at the beginning of a relative path stays.
-pub(crate) fn lexical(path: &str) -> String {
-    let absolute = path.starts_with('/');
-    let mut names: Vec<&str> = Vec::new();
-    for name in path.split('/') {
-        match name {
-            "" | "." => {}
-            ".." => match names.last() {
-                Some(&"..") | None => {
-                    if !absolute {
-                        names.push("..");
-                    }
-                }
-                Some(_) => {
-                    names.pop();
-                }
-            },
-            name => names.push(name),
-        }
-    }
-    let joined = names.join("/");
-    match (absolute, joined.is_empty()) {
-        (true, _) => format!("/{joined}"),
-        (false, true) => ".".to_owned(),
-        (false, false) => joined,
-    }
-}
 
 /// A pattern of a rule: gitignore's, but `/x` is absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]

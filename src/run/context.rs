@@ -361,14 +361,12 @@ impl RunContext {
 
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
         let changed = self.0.state.view(live, f);
-        if !changed.todos && !changed.files {
+        if !changed.todos && changed.files.is_empty() {
             return;
         }
         let kind = self.0.state.with(|state| SystemKind::StateChanged {
             todos: changed.todos.then(|| state.todos.to_vec()),
-            files: changed
-                .files
-                .then(|| state.files.keys().map(|path| path.to_string()).collect()),
+            files: (!changed.files.is_empty()).then_some(changed.files),
         });
         self.emit(kind);
     }

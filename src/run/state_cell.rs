@@ -1,7 +1,8 @@
 //! The run's state behind a lock that notices when it would wait for itself.
 
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::state::AgentState;
 use crate::tool::StateView;
@@ -46,7 +47,7 @@ impl StateCell {
 
     /// Runs foreign code on the state, or on a copy that is thrown away.
     ///
-    /// Returns whether todos or files changed.
+    /// Returns what of todos and files changed.
     pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> Changed {
         self.refuse_nesting();
         let mut state = lock(&self.state);
@@ -62,13 +63,13 @@ impl StateCell {
         f(state.view());
         let changed = Changed {
             todos: *todos != *state.todos,
-            files: *files != *state.files,
+            files: changed_paths(&files, &state.files),
         };
         // An untouched list keeps the memory it had.
         if !changed.todos {
             state.todos = todos;
         }
-        if !changed.files {
+        if changed.files.is_empty() {
             state.files = files;
         }
         changed
@@ -82,8 +83,20 @@ impl StateCell {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Changed {
     pub(super) todos: bool,
-    pub(super) files: bool,
+    /// The paths that were written, changed or taken out, sorted.
+    pub(super) files: Vec<String>,
+}
+
+type Files = BTreeMap<Arc<str>, Arc<str>>;
+
+fn changed_paths(before: &Files, after: &Files) -> Vec<String> {
+    let written = after
+        .iter()
+        .filter(|(path, content)| before.get(*path) != Some(*content));
+    let removed = before.keys().filter(|path| !after.contains_key(*path));
+    let changed: BTreeSet<_> = written.map(|(path, _)| path).chain(removed).collect();
+    changed.into_iter().map(|path| path.to_string()).collect()
 }

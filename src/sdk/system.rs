@@ -79,7 +79,7 @@ pub enum SystemKind {
     StateChanged {
         /// The whole task list, when it changed.
         todos: Option<Vec<Todo>>,
-        /// The changed files, when there are some.
+        /// The paths of the files that were written, changed or taken out, when there are some.
         files: Option<Vec<String>>,
     },
     /// The answer starts over: what was shown of it is void. An extension.

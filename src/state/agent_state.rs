@@ -11,6 +11,7 @@ use crate::model::{Compaction, ModelResponse, SystemPrompt};
 use crate::tool::{StateView, Tool};
 use crate::usage::Usage;
 use crate::util::Values;
+use crate::util::hash::fnv1a;
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
@@ -186,13 +187,9 @@ impl PendingCall {
     }
 }
 
-/// FNV-1a over name and canonical arguments. It tells a stale decision from a fresh one; it is
-/// no defence against somebody who can write the store.
+/// It tells a stale decision from a fresh one; it is no defence against somebody who can write the
+/// store.
 fn args_hash(call: &ToolCall) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let args = call.args.to_string();
-    for byte in call.name.bytes().chain([0]).chain(args.bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a([call.name.as_bytes(), args.as_bytes()]))
 }

@@ -44,20 +44,39 @@ pub fn coding(backend: impl Backend) -> ToolRegistry {
 /// `execute`. With the features `calc` and `time` also `calculate` and `current_datetime`.
 pub fn wick(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
-    let each = || backend.clone();
-    registry([
-        snake::ls(each()),
-        snake::read_file(each()),
-        snake::write_file(each()),
-        snake::edit_file(each(), EditPolicy::First),
-        snake::glob(each()),
-        snake::grep(each()),
-        snake::execute(each()),
+    let computing: Vec<FuncTool> = Vec::from([
         #[cfg(feature = "calc")]
         super::calculate(),
         #[cfg(feature = "time")]
         super::current_datetime(),
-    ])
+    ]);
+    registry(
+        workspace(&backend, EditPolicy::First, false)
+            .into_iter()
+            .chain(computing),
+    )
+}
+
+/// The tools of [`wick`], with another policy for edits, and with an `execute` that returns the
+/// whole of what the backend keeps of an output.
+pub(crate) fn workspace(
+    backend: &Arc<dyn Backend>,
+    policy: EditPolicy,
+    whole: bool,
+) -> [FuncTool; 7] {
+    let each = || backend.clone();
+    [
+        snake::ls(each()),
+        snake::read_file(each()),
+        snake::write_file(each()),
+        snake::edit_file(each(), policy),
+        snake::glob(each()),
+        snake::grep(each()),
+        match whole {
+            true => snake::execute_whole(each()),
+            false => snake::execute(each()),
+        },
+    ]
 }
 
 /// `read_file`, `write_file`, `list_dir`, `edit_file` (of the only occurrence), `append_file` and
@@ -75,7 +94,7 @@ pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     ])
 }
 
-fn registry<const N: usize>(tools: [FuncTool; N]) -> ToolRegistry {
+fn registry(tools: impl IntoIterator<Item = FuncTool>) -> ToolRegistry {
     let mut registry = ToolRegistry::new();
     for tool in tools {
         registry

@@ -182,6 +182,16 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
 /// `execute`: runs a command, at most 120 seconds. Lines of standard error begin with
 /// `[stderr] `.
 pub fn execute(backend: impl Backend) -> FuncTool {
+    execute_as(backend, STYLE)
+}
+
+/// [`execute`], which leaves it to others to cut a long output.
+pub(super) fn execute_whole(backend: impl Backend) -> FuncTool {
+    let max_chars = usize::MAX;
+    execute_as(backend, Style { max_chars, ..STYLE })
+}
+
+fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
     let description = "Runs a shell command in the workspace and returns what it writes, lines of \
         standard error marked [stderr], and its exit code when that is not 0.";
     let parameters = json!({
@@ -195,16 +205,22 @@ pub fn execute(backend: impl Backend) -> FuncTool {
         "execute",
         description,
         parameters,
-        over(backend, call_execute),
+        over(backend, move |backend, args| {
+            call_execute(backend, args, style)
+        }),
     )
     .exclusive()
     .timeout(CALL_TIMEOUT)
     .accesses(runs)
 }
 
-async fn call_execute(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+async fn call_execute(
+    backend: Arc<dyn Backend>,
+    args: Args,
+    style: Style,
+) -> Result<ToolOutput, BoxError> {
     let command = Command::new(args.text(&["command"])?);
-    run::run(&*backend, command, TIMEOUT, STYLE).await
+    run::run(&*backend, command, TIMEOUT, style).await
 }
 
 /// The schema of a tool for one file, with further properties. That the path is there is checked

@@ -1,9 +1,11 @@
 //! Small things every layer needs.
 
 mod cancel;
+pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
 pub(crate) mod panic;
+pub(crate) mod path;
 mod secret;
 pub(crate) mod sync;
 pub mod text;

@@ -86,3 +86,12 @@ pub fn head_tail(
     let (end, omitted) = tail(&text[start.len()..], tail_chars);
     Cow::Owned(format!("{start}{}{end}", marker(omitted)))
 }
+
+/// Characters that show as nothing or turn the text around: a reader does not see what runs.
+pub(crate) fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}

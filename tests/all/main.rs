@@ -31,6 +31,17 @@ mod faults_network;
 mod hook_faults;
 mod hook_streams;
 mod hooks;
+#[cfg(all(feature = "tools", unix))]
+mod hooks_eviction;
+#[cfg(feature = "tools")]
+mod hooks_filesystem;
+mod hooks_kit;
+mod hooks_memory;
+#[cfg(all(feature = "tools", feature = "yaml", feature = "http"))]
+mod hooks_prefix;
+#[cfg(feature = "yaml")]
+mod hooks_skills;
+mod hooks_todolist;
 mod house;
 mod kit;
 mod loop_cases;

@@ -4,7 +4,7 @@ use super::analysis::{Analysis, Reason};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
 use super::parser::Parser;
-use super::word::is_hidden;
+use crate::util::text::is_hidden;
 
 /// Takes a shell command apart.
 ///

@@ -57,7 +57,10 @@ const USED: &[(&str, &str)] = &[
         "sockets of confined commands (feature `sandbox`)",
     ),
     ("serde", "reading and writing"),
-    ("serde-saphyr", "permission rules in YAML (feature `yaml`)"),
+    (
+        "serde-saphyr",
+        "rules and front matter in YAML (feature `yaml`)",
+    ),
     ("serde_json", "JSON, with raw values kept byte for byte"),
     (
         "serde_path_to_error",

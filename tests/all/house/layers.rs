@@ -21,7 +21,7 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
     ),
     ("engine", &[&["run"], &["hook"], &["agent"]]),
     ("state", &[&["session", "permission", "prompt", "subagent"]]),
-    ("parts", &[&["tools", "hooks", "providers"]]),
+    ("parts", &[&["tools", "providers"], &["hooks"]]),
     (
         "edges",
         &[&["testing", "gateway", "config", "server", "mcp"]],

@@ -1,0 +1,214 @@
+//! `AGENTS.md` in the system prompt.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::backend::{Backend, is_not_found};
+use crate::error::Result;
+use crate::hook::{Hook, Phases};
+use crate::message::Messages;
+use crate::run::RunContext;
+use crate::state::AgentState;
+
+use super::place::absolute;
+use super::prompt;
+
+const DEFAULT_PATH: &str = "AGENTS.md";
+/// More of a file is left out.
+const MAX_BYTES: usize = 256 * 1024;
+const SEPARATOR: &str = "\n\n---\n\n";
+const TAG: &str = "agent_memory";
+const GUIDELINES: &str = "\
+Guidelines for agent memory:
+- This memory persists across conversations
+- You can update it by using edit_file on the AGENTS.md file
+- Use it to track important context, decisions, and patterns
+- Keep entries concise and organized";
+
+/// Puts `AGENTS.md` files into the system prompt, and says how to keep them.
+///
+/// The files are read at the beginning of each run, in the order given, and joined by a line
+/// `---`; what the agent writes into them shows in the next run. A file that is missing or empty
+/// is skipped, and without any there is no section. A file that cannot be read is a warning, and
+/// so is one that is not UTF-8 (the rest of it counts) or larger than 256 KiB (its beginning
+/// counts).
+///
+/// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
+/// end it early: in such a tag inside a file `<` is written as `&lt;`.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::backend::{Backend, MemoryBackend};
+/// use agentcore::hooks::MemoryHook;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let backend = MemoryBackend::new();
+/// backend.write("AGENTS.md", b"# Project notes\n- Using FastAPI\n").await?;
+/// let model = ScriptedModel::new().say("Noted.");
+/// let agent = AgentBuilder::new(model.clone()).hook(MemoryHook::new(backend)).build()?;
+/// agent.run("Hello").await?;
+///
+/// let system = model.requests()[0].system.to_string();
+/// assert!(system.starts_with("<agent_memory>\n# Project notes\n- Using FastAPI\n</agent_memory>\n"));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryHook {
+    name: Arc<str>,
+    backend: Arc<dyn Backend>,
+    paths: Vec<String>,
+    initial: Option<String>,
+}
+
+impl MemoryHook {
+    /// Reads `AGENTS.md` in the root of the workspace.
+    pub fn new(backend: impl Backend) -> Self {
+        Self {
+            name: "memory".into(),
+            backend: Arc::new(backend),
+            paths: vec![DEFAULT_PATH.to_owned()],
+            initial: None,
+        }
+    }
+
+    /// Reads these files instead, in this order.
+    #[must_use]
+    pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.paths = paths.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Writes this into the first file when none of them exists. When it cannot be written, it
+    /// counts all the same, with a warning.
+    #[must_use]
+    pub fn initial_content(mut self, content: impl Into<String>) -> Self {
+        self.initial = Some(content.into());
+        self
+    }
+
+    /// Another name than `memory`, for an agent with several memories: each needs its own.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The contents of the files that are there.
+    async fn load(&self, cx: &RunContext) -> Vec<String> {
+        let mut contents = Vec::new();
+        let mut are_missing = true;
+        for path in &self.paths {
+            match self.backend.read_range(path, 0, MAX_BYTES + 1).await {
+                Ok(bytes) => {
+                    are_missing = false;
+                    contents.push(self.decode(cx, path, &bytes));
+                }
+                Err(error) if is_not_found(&error) => {}
+                Err(error) => {
+                    are_missing = false;
+                    self.warn(cx, path, &format!("was not read: {error}"));
+                }
+            }
+        }
+        if are_missing && let (Some(path), Some(initial)) = (self.paths.first(), &self.initial) {
+            if let Err(error) = self.backend.write(path, initial.as_bytes()).await {
+                self.warn(cx, path, &format!("was not begun: {error}"));
+            }
+            contents.push(initial.clone());
+        }
+        contents
+    }
+
+    fn decode(&self, cx: &RunContext, path: &str, bytes: &[u8]) -> String {
+        let mut kept = bytes;
+        if bytes.len() > MAX_BYTES {
+            kept = whole_characters(&bytes[..MAX_BYTES]);
+            let text = format!("is larger than {MAX_BYTES} bytes; the rest is left out");
+            self.warn(cx, path, &text);
+        }
+        let text = String::from_utf8_lossy(kept);
+        if let std::borrow::Cow::Owned(_) = text {
+            self.warn(
+                cx,
+                path,
+                "is not UTF-8; invalid bytes are shown as \u{FFFD}",
+            );
+        }
+        text.trim_start_matches('\u{feff}').to_owned()
+    }
+
+    fn warn(&self, cx: &RunContext, path: &str, what: &str) {
+        cx.warn(format!("{}: {} {what}", self.name, self.shown(path)));
+    }
+
+    fn shown(&self, path: &str) -> String {
+        absolute(&*self.backend, path)
+    }
+}
+
+#[async_trait]
+impl Hook for MemoryHook {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        "puts AGENTS.md files into the system prompt"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::BEFORE_AGENT | Phases::MODIFY_REQUEST
+    }
+
+    async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
+        let contents = self.load(cx).await;
+        prompt::keep(&mut state, &self.name, section(&contents));
+        Ok(state)
+    }
+
+    async fn modify_request(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
+        prompt::show(cx, &self.name);
+        Ok(messages)
+    }
+}
+
+fn section(contents: &[String]) -> String {
+    let contents = contents
+        .iter()
+        .map(|content| content.trim_end())
+        .filter(|content| !content.is_empty());
+    let contents: Vec<&str> = contents.collect();
+    if contents.is_empty() {
+        return String::new();
+    }
+    let content = escaped(&contents.join(SEPARATOR));
+    format!("<{TAG}>\n{content}\n</{TAG}>\n\n{GUIDELINES}")
+}
+
+/// `text` with the `<` of every tag of that name escaped, however it is spelled.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut pieces = text.split('<');
+    out.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let name = piece.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
+        let is_tag = name
+            .get(..TAG.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(TAG));
+        out.push_str(if is_tag { "&lt;" } else { "<" });
+        out.push_str(piece);
+    }
+    out
+}
+
+/// `bytes` without a last character that was cut.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    }
+}

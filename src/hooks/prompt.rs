@@ -1,0 +1,29 @@
+//! What a hook found out at a run's start and says in each of its requests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::Stability;
+use crate::run::RunContext;
+use crate::state::AgentState;
+
+/// Texts by the name of the hook: a hook's instance serves many runs, so it keeps none itself.
+#[derive(Clone, Debug, Default)]
+struct Texts(BTreeMap<Arc<str>, Arc<str>>);
+
+/// Keeps the text of `hook` for this run.
+pub(super) fn keep(state: &mut AgentState, hook: &Arc<str>, text: String) {
+    let kept = state.values.get::<Texts>();
+    let mut texts = kept.as_deref().cloned().unwrap_or_default();
+    texts.0.insert(hook.clone(), text.into());
+    state.values.insert(texts);
+}
+
+/// Makes what was kept a stable section of the system prompt.
+pub(super) fn show(cx: &RunContext, hook: &Arc<str>) {
+    let texts = cx.value::<Texts>();
+    if let Some(text) = texts.as_ref().and_then(|texts| texts.0.get(hook)) {
+        cx.system()
+            .section(hook.clone(), text.clone(), Stability::Stable);
+    }
+}

@@ -1,0 +1,100 @@
+//! The list of skills as the model reads it.
+
+use crate::util::text::{self, is_hidden};
+
+use super::front_matter::FrontMatter;
+
+const MAX_NAME: usize = 64;
+const MAX_DESCRIPTION: usize = 1024;
+const HEADING: &str = "Available Skills:";
+
+/// One skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Skill {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// The path of its `SKILL.md`.
+    pub(super) path: String,
+}
+
+impl Skill {
+    /// The skill that a file describes, held to the limits of the format. What does not keep to
+    /// them is put into `complaints`.
+    pub(super) fn new(
+        path: String,
+        folder: &str,
+        front: &FrontMatter,
+        complaints: &mut Vec<String>,
+    ) -> Self {
+        let name = match front.name.as_deref() {
+            None => one_line(folder, MAX_NAME).0,
+            Some(name) if is_name(name) => name.to_owned(),
+            Some(name) => {
+                let shown = one_line(name, MAX_NAME).0;
+                let own = one_line(folder, MAX_NAME).0;
+                complaints.push(format!(
+                    "the name {shown:?} is not 1 to {MAX_NAME} lower-case letters, digits and \
+                     single hyphens; the folder's name {own:?} is used"
+                ));
+                own
+            }
+        };
+        let given = front.description.as_deref().unwrap_or_default();
+        let (description, cut) = one_line(given, MAX_DESCRIPTION);
+        if description.is_empty() {
+            complaints.push("it has no description, so nobody can tell what it is for".to_owned());
+        }
+        if cut > 0 {
+            complaints.push(format!(
+                "its description is longer than {MAX_DESCRIPTION} characters; {cut} are left out"
+            ));
+        }
+        Self {
+            name,
+            description,
+            path,
+        }
+    }
+
+    fn line(&self) -> String {
+        let space = if self.description.is_empty() { "" } else { " " };
+        format!(
+            "- [{}]{space}{} → Read {} for full instructions",
+            self.name, self.description, self.path
+        )
+    }
+}
+
+/// The section of the system prompt; empty without skills.
+pub(super) fn catalog(skills: &[Skill]) -> String {
+    if skills.is_empty() {
+        return String::new();
+    }
+    let lines = skills.iter().map(Skill::line);
+    let all: Vec<String> = std::iter::once(HEADING.to_owned()).chain(lines).collect();
+    all.join("\n")
+}
+
+fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let mut chars = part.chars();
+        !part.is_empty() && chars.all(|c| c.is_alphanumeric() && !c.is_uppercase())
+    };
+    name.chars().count() <= MAX_NAME && name.split('-').all(is_part)
+}
+
+/// `given` on one line without characters that nobody sees, at most `max` characters of it, and
+/// how many were cut: a file must not be able to write lines of its own into the prompt.
+fn one_line(given: &str, max: usize) -> (String, usize) {
+    let words: Vec<String> = given
+        .split_whitespace()
+        .map(|word| {
+            let seen = word.chars().filter(|c| !c.is_control() && !is_hidden(*c));
+            seen.collect::<String>()
+        })
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = words.join(" ");
+    let (kept, cut) = text::head(&line, max);
+    (kept.to_owned(), cut)
+}

@@ -1,0 +1,157 @@
+//! Looking for `SKILL.md` files.
+
+use std::collections::BTreeSet;
+
+use crate::backend::{Backend, EntryKind, is_not_found};
+use crate::util::text::is_hidden;
+
+use super::super::place::absolute;
+use super::catalog::Skill;
+use super::front_matter;
+
+const FILE: &str = "SKILL.md";
+/// Folders deeper than this beneath a given one are not entered.
+const MAX_DEPTH: usize = 8;
+/// After so many folders the search ends.
+const MAX_FOLDERS: usize = 2_000;
+/// More skills than this are not listed.
+const MAX_SKILLS: usize = 500;
+/// The front matter of a file has to end within its first bytes.
+const MAX_HEAD: usize = 64 * 1024;
+/// More warnings are counted only.
+const MAX_WARNINGS: usize = 20;
+/// Never entered: large, and nobody's skills.
+const SKIPPED: [&str; 2] = [".git", "node_modules"];
+
+/// The skills beneath some folders, in the order of these and then of their paths, and what was
+/// wrong on the way.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) skills: Vec<Skill>,
+    pub(super) warnings: Vec<String>,
+    untold: usize,
+    folders: usize,
+    /// The files looked at: folders may be given twice, or one beneath another.
+    files: BTreeSet<String>,
+}
+
+/// A folder to look into.
+struct Folder {
+    path: String,
+    depth: usize,
+    /// Only its own `SKILL.md` counts: links may lead in circles.
+    is_link: bool,
+}
+
+pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Found {
+    let mut found = Found::default();
+    for path in paths {
+        let mut left = vec![Folder {
+            path: absolute(backend, path),
+            depth: 0,
+            is_link: false,
+        }];
+        while let Some(folder) = left.pop() {
+            found.folders += 1;
+            if found.folders > MAX_FOLDERS || found.skills.len() >= MAX_SKILLS {
+                found.warn(format!(
+                    "the search ended at {}: more than {MAX_FOLDERS} folders or {MAX_SKILLS} skills",
+                    folder.path
+                ));
+                return found.told();
+            }
+            found.look(backend, folder, &mut left).await;
+        }
+    }
+    found.told()
+}
+
+impl Found {
+    async fn look(&mut self, backend: &dyn Backend, folder: Folder, left: &mut Vec<Folder>) {
+        let entries = match backend.list(&folder.path).await {
+            Ok(entries) => entries,
+            // Links to files, broken ones and those that lead out of the workspace.
+            Err(_) if folder.is_link => return,
+            Err(error) if is_not_found(&error) => return,
+            Err(error) => return self.warn(format!("{} was not searched: {error}", folder.path)),
+        };
+        let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Symlink);
+        if entries.iter().any(|e| e.name == FILE && is_file(e.kind)) {
+            self.read(backend, &folder.path).await;
+        }
+        if folder.is_link {
+            return;
+        }
+        // In reverse, so that the first one is taken first.
+        for entry in entries.iter().rev() {
+            let is_link = entry.kind == EntryKind::Symlink;
+            let is_folder = is_link || entry.kind == EntryKind::Dir;
+            if !is_folder || entry.name == FILE || SKIPPED.contains(&&*entry.name) {
+                continue;
+            }
+            let path = join(&folder.path, &entry.name);
+            if folder.depth == MAX_DEPTH {
+                self.warn(format!("{path} was not searched: it lies too deep"));
+                continue;
+            }
+            left.push(Folder {
+                path,
+                depth: folder.depth + 1,
+                is_link,
+            });
+        }
+    }
+
+    async fn read(&mut self, backend: &dyn Backend, folder: &str) {
+        let path = join(folder, FILE);
+        if !self.files.insert(path.clone()) {
+            return;
+        }
+        if path.contains(|c: char| c.is_control() || is_hidden(c)) {
+            let text = format!("{path:?} is left out: its path has characters that do not show");
+            return self.warn(text);
+        }
+        let content = match backend.read_range(&path, 0, MAX_HEAD).await {
+            Ok(content) => content,
+            Err(error) => return self.warn(format!("{path} was not read: {error}")),
+        };
+        let front = match front_matter::read(&content) {
+            Ok(front) => front,
+            Err(wrong) => return self.warn(format!("{path} is left out: {wrong}")),
+        };
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        let mut complaints = Vec::new();
+        let skill = Skill::new(path, name, &front, &mut complaints);
+        for complaint in complaints {
+            self.warn(format!("{}: {complaint}", skill.path));
+        }
+        match self.skills.iter().find(|other| other.name == skill.name) {
+            None => self.skills.push(skill),
+            Some(first) => {
+                let text = format!(
+                    "{} is left out: {} has the name {:?}, too",
+                    skill.path, first.path, skill.name
+                );
+                self.warn(text);
+            }
+        }
+    }
+
+    fn warn(&mut self, text: String) {
+        match self.warnings.len() < MAX_WARNINGS {
+            true => self.warnings.push(text),
+            false => self.untold += 1,
+        }
+    }
+
+    fn told(mut self) -> Self {
+        if self.untold > 0 {
+            self.warnings.push(format!("{} more warnings", self.untold));
+        }
+        self
+    }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    format!("{}/{name}", folder.trim_end_matches('/'))
+}

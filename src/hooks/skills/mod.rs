@@ -1,0 +1,8 @@
+//! Which skills there are.
+
+mod catalog;
+mod find;
+mod front_matter;
+mod skills_hook;
+
+pub use skills_hook::SkillsHook;

@@ -1,0 +1,132 @@
+//! The hook.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::hook::{Hook, Phases};
+use crate::message::Messages;
+use crate::run::RunContext;
+use crate::state::AgentState;
+
+use super::super::prompt;
+use super::catalog::catalog;
+use super::find::find;
+
+const DEFAULT_PATH: &str = "skills";
+
+/// Tells the model which skills there are, so that it reads the one it needs.
+///
+/// A skill is a folder with a `SKILL.md` that begins with front matter:
+///
+/// ```text
+/// ---
+/// name: csv-analyzer
+/// description: Analyze CSV files and generate charts
+/// ---
+/// Instructions, of any length.
+/// ```
+///
+/// Only name, description and path go into the system prompt, one line a skill:
+/// `- [csv-analyzer] Analyze CSV files and generate charts → Read
+/// /workspace/skills/csv-analyzer/SKILL.md for full instructions`. So the agent needs a tool that
+/// reads files.
+///
+/// The folders are searched at the beginning of each run, in the order given and by name, eight
+/// folders deep; a folder that is a symbolic link counts, but what lies deeper in it does not. A
+/// folder that is missing is skipped. Of each file at most 64 KiB are read.
+///
+/// What is wrong is a warning of the run:
+///
+/// * front matter that is not UTF-8, not closed or not understood: the skill is left out;
+/// * a name that an earlier skill has: the later one is left out;
+/// * a name that is not 1 to 64 lower-case letters, digits and single hyphens: the folder's name
+///   stands for it, as it does without a warning when there is no name;
+/// * no description; or one of more than 1024 characters, which is cut.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::backend::{Backend, MemoryBackend};
+/// use agentcore::hooks::SkillsHook;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let backend = MemoryBackend::new();
+/// let skill = b"---\nname: greet\ndescription: Greet in many languages\n---\nSay hello.";
+/// backend.write("skills/greet/SKILL.md", skill).await?;
+/// let model = ScriptedModel::new().say("Hello");
+/// let agent = AgentBuilder::new(model.clone()).hook(SkillsHook::new(backend)).build()?;
+/// agent.run("Hi").await?;
+///
+/// assert_eq!(
+///     model.requests()[0].system.to_string(),
+///     "Available Skills:\n\
+///      - [greet] Greet in many languages → Read /workspace/skills/greet/SKILL.md for full instructions",
+/// );
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct SkillsHook {
+    name: Arc<str>,
+    backend: Arc<dyn Backend>,
+    paths: Vec<String>,
+}
+
+impl SkillsHook {
+    /// Searches the folder `skills` of the workspace.
+    pub fn new(backend: impl Backend) -> Self {
+        Self {
+            name: "skills".into(),
+            backend: Arc::new(backend),
+            paths: vec![DEFAULT_PATH.to_owned()],
+        }
+    }
+
+    /// Searches these folders instead, in this order.
+    #[must_use]
+    pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.paths = paths.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Another name than `skills`, for an agent with skills in several backends: each needs its
+    /// own.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+}
+
+#[async_trait]
+impl Hook for SkillsHook {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        "tells the model which SKILL.md files there are"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::BEFORE_AGENT | Phases::MODIFY_REQUEST
+    }
+
+    async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
+        let found = find(&*self.backend, &self.paths).await;
+        for warning in &found.warnings {
+            cx.warn(format!("{}: {warning}", self.name));
+        }
+        prompt::keep(&mut state, &self.name, catalog(&found.skills));
+        Ok(state)
+    }
+
+    async fn modify_request(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
+        prompt::show(cx, &self.name);
+        Ok(messages)
+    }
+}

@@ -1,0 +1,185 @@
+//! The agent's task list.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::hook::{Hook, Phases};
+use crate::message::{Todo, TodoStatus};
+use crate::run::RunContext;
+use crate::state::AgentState;
+use crate::tool::{FuncTool, SideEffect, ToolError};
+
+const TOOL: &str = "write_todos";
+const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time: what is done, \
+    what is in progress and what is still to do.";
+
+/// A task list that the model keeps with the tool `write_todos`.
+///
+/// Each call replaces [`AgentState::todos`], which is stored with the session and reaches the
+/// reader as `system/state_changed`. A task has an `id`, a `title` and a `status`: `pending`,
+/// `in_progress` or `done`. Other vocabularies are understood: `content` for `title`, `completed`
+/// for `done`, tasks without ids (they are numbered) or status (pending), and fields besides. A
+/// list with a mistake changes nothing and is an error result that says what to mend.
+///
+/// Tasks that are there when a run begins stay.
+///
+/// ```
+/// use agentcore::hooks::TodoListHook;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, TodoStatus};
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let model = ScriptedModel::new()
+///     .call("write_todos", json!({"todos": [
+///         {"id": "1", "title": "Parse the config", "status": "done"},
+///         {"id": "2", "title": "Write tests", "status": "in_progress"},
+///     ]}))
+///     .say("Half-way.");
+/// let agent = AgentBuilder::new(model).hook(TodoListHook::new()).build()?;
+/// let todos = agent.run("Go").await?.state.todos;
+/// assert_eq!((&*todos[1].title, todos[1].status), ("Write tests", TodoStatus::InProgress));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct TodoListHook {
+    tool: Arc<str>,
+}
+
+impl TodoListHook {
+    /// The hook, with a tool `write_todos`.
+    pub fn new() -> Self {
+        Self { tool: TOOL.into() }
+    }
+
+    /// Another name for the tool, such as `TodoWrite`.
+    #[must_use]
+    pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.tool = name.into();
+        self
+    }
+}
+
+impl Default for TodoListHook {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Hook for TodoListHook {
+    fn name(&self) -> &str {
+        "todolist"
+    }
+
+    fn description(&self) -> &str {
+        "a task list that the model keeps"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::BEFORE_AGENT
+    }
+
+    fn tools(&self) -> Vec<String> {
+        vec![self.tool.to_string()]
+    }
+
+    async fn before_agent(&self, _cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
+        state.register_tool(write_todos(&self.tool));
+        Ok(state)
+    }
+}
+
+/// It runs alone, so that of several calls the last one counts.
+fn write_todos(name: &str) -> FuncTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "todos": {
+                "type": "array",
+                "description": "The whole list, in order",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string", "description": "Keeps its meaning from call to call"},
+                        "title": {"type": "string", "description": "What to do"},
+                        "status": {
+                            "type": "string",
+                            "enum": ["pending", "in_progress", "done", "completed"],
+                            "description": "done and completed mean the same"
+                        }
+                    }
+                }
+            }
+        },
+        "required": ["todos"]
+    });
+    FuncTool::new(name, DESCRIPTION, parameters, |cx, args| async move {
+        let todos = read(&args)?;
+        let count = todos.len();
+        cx.with_state(|view| *view.todos = todos);
+        Ok(format!("Updated {count} todo(s)"))
+    })
+    .side_effect(SideEffect::None)
+    .exclusive()
+    .idempotent()
+}
+
+/// The list of a call. That it fits the schema has been checked, except by those who execute a
+/// tool by hand.
+fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
+    let items = args["todos"].as_array();
+    let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;
+    let given: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
+    let mut used = BTreeSet::new();
+    for (at, id) in given.iter().enumerate() {
+        if id.is_some_and(|id| !used.insert(id.to_owned())) {
+            let text = format!("todos[{at}].id: another task has the same id");
+            return Err(ToolError::new(text));
+        }
+    }
+    let mut todos = Vec::with_capacity(items.len());
+    for (at, (item, id)) in items.iter().zip(given).enumerate() {
+        let title = text(item, "title").or_else(|| text(item, "content"));
+        let title =
+            title.ok_or_else(|| ToolError::new(format!("todos[{at}].title is required")))?;
+        let id = match id {
+            Some(id) => id.to_owned(),
+            None => unused(at, &mut used),
+        };
+        let mut todo = Todo::new(id, title);
+        todo.status = status(at, item)?;
+        todos.push(todo);
+    }
+    Ok(todos)
+}
+
+fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
+    item[name].as_str().filter(|text| !text.trim().is_empty())
+}
+
+/// The task's place in the list as its id, or the next number that is free.
+fn unused(at: usize, used: &mut BTreeSet<String>) -> String {
+    let mut number = at + 1;
+    while !used.insert(number.to_string()) {
+        number += 1;
+    }
+    number.to_string()
+}
+
+fn status(at: usize, item: &Value) -> Result<TodoStatus, ToolError> {
+    match &item["status"] {
+        Value::Null => Ok(TodoStatus::Pending),
+        status => serde_json::from_value(status.clone()).map_err(|_| {
+            ToolError::new(format!(
+                "todos[{at}].status: unknown status {status}; use pending, in_progress or done"
+            ))
+        }),
+    }
+}

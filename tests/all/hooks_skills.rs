@@ -1,0 +1,274 @@
+//! The hook that tells which skills there are.
+
+use agentcore::Hook;
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::hooks::SkillsHook;
+use agentcore::testing::ScriptedModel;
+
+use crate::hooks_kit::golden;
+use crate::kit::{agent, warnings, watch};
+
+/// The system prompt of the first request, and the warnings of the run.
+async fn prompt(hook: SkillsHook) -> (String, Vec<String>) {
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model.clone()).hook(hook).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    (model.requests()[0].system.to_string(), warnings(&messages))
+}
+
+async fn with(files: &[(&str, &[u8])]) -> MemoryBackend {
+    let backend = MemoryBackend::new();
+    for (path, content) in files {
+        backend.write(path, content).await.unwrap();
+    }
+    backend
+}
+
+/// The catalog of one file beneath `skills/own`.
+async fn one(content: impl AsRef<[u8]>) -> (String, Vec<String>) {
+    let backend = with(&[("skills/own/SKILL.md", content.as_ref())]).await;
+    let (prompt, warnings) = prompt(SkillsHook::new(backend)).await;
+    let lines: Vec<&str> = prompt.lines().skip(1).collect();
+    (lines.join("\n"), warnings)
+}
+
+const END: &str = "→ Read /workspace/skills/own/SKILL.md for full instructions";
+
+fn skill(name: &str, description: &str) -> String {
+    format!("---\nname: {name}\ndescription: {description}\n---\nDo it.\n")
+}
+
+#[tokio::test]
+async fn skills_are_listed_by_path() {
+    let csv = skill("csv-analyzer", "Analyze CSV files and generate charts");
+    let review = skill("code-review", "Review code for bugs and style issues");
+    let deep = skill("deep", "'Lies: deep'").replace('\n', "\r\n");
+    let backend = with(&[
+        ("skills/review/SKILL.md", review.as_bytes()),
+        ("skills/csv-analyzer/SKILL.md", csv.as_bytes()),
+        ("skills/csv-analyzer/script.py", b"print()"),
+        ("skills/group/of/skills/SKILL.md", deep.as_bytes()),
+        ("skills/plain/SKILL.md", b"No front matter.\n"),
+        ("skills/node_modules/x/SKILL.md", csv.as_bytes()),
+        ("skills/notes/skill.md", csv.as_bytes()),
+        (
+            "more/SKILL.md",
+            b"\xEF\xBB\xBF---\ndescription: >\n  Two\n  lines.\n---\n\xff",
+        ),
+    ])
+    .await;
+    let hook = SkillsHook::new(backend).paths(["skills", "missing", "/workspace/more/"]);
+    assert_eq!(hook.phases().to_string(), "before_agent, modify_request");
+    let (prompt, warnings) = prompt(hook).await;
+    assert_eq!(prompt, golden(include_str!("../data/hooks/skills.txt")));
+    assert_eq!(
+        warnings,
+        [
+            "skills: /workspace/skills/plain/SKILL.md: it has no description, so nobody can tell \
+             what it is for"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn without_skills_there_is_no_section() {
+    let (text, warnings) = prompt(SkillsHook::new(MemoryBackend::new())).await;
+    assert_eq!(text, "");
+    assert!(warnings.is_empty());
+}
+
+#[tokio::test]
+async fn broken_front_matter_is_reported_and_left_out() {
+    for (content, complaint) in [
+        (&b"---\nname: a\n"[..], "has no end"),
+        (b"---\nname: [a\n---\n", "is not understood"),
+        (b"---\n- a\n- b\n---\n", "is not understood"),
+        (b"---\nname: {a: b}\n---\n", "is not understood"),
+        (b"---\nname: a\nname: b\n---\n", "is not understood"),
+        (b"---\nname: \xff\n---\n", "is not UTF-8"),
+    ] {
+        let (line, warnings) = one(content).await;
+        assert_eq!(line, "");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        let start = "skills: /workspace/skills/own/SKILL.md is left out: its front matter ";
+        assert!(warnings[0].starts_with(start), "{}", warnings[0]);
+        assert!(warnings[0].contains(complaint), "{}", warnings[0]);
+    }
+    let (_, warnings) = one(b"---\nname: a\n\ndescription: [x\n---\n").await;
+    assert!(
+        warnings[0].contains("line 4"),
+        "as in the file: {}",
+        warnings[0]
+    );
+}
+
+#[tokio::test]
+async fn names_keep_to_the_format() {
+    let longest = "a".repeat(64);
+    for good in ["a", "7", "pdf-2-text", &longest] {
+        let (line, warnings) = one(skill(good, "x")).await;
+        assert_eq!(line, format!("- [{good}] x {END}"));
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+    let too_long = "a".repeat(65);
+    for bad in [
+        "Slide Deck Creator",
+        "UPPER",
+        "-a",
+        "a-",
+        "a--b",
+        "a_b",
+        "\"a] evil [b\"",
+        "\"\"",
+        "\"a\\nb\"",
+        &too_long,
+    ] {
+        let (line, warnings) = one(skill(bad, "x")).await;
+        assert_eq!(line, format!("- [own] x {END}"), "{bad}");
+        assert_eq!(warnings.len(), 1, "{bad}");
+        assert!(warnings[0].ends_with("the folder's name \"own\" is used"));
+    }
+}
+
+#[tokio::test]
+async fn descriptions_are_one_line_within_bounds() {
+    let (line, warnings) = one(skill("own", &"é".repeat(1024))).await;
+    assert_eq!(line, format!("- [own] {} {END}", "é".repeat(1024)));
+    assert!(warnings.is_empty());
+
+    let (line, warnings) = one(skill("own", &"é".repeat(1030))).await;
+    assert_eq!(line, format!("- [own] {} {END}", "é".repeat(1024)));
+    assert_eq!(
+        warnings,
+        [
+            "skills: /workspace/skills/own/SKILL.md: its description is longer than 1024 \
+             characters; 6 are left out"
+        ]
+    );
+
+    let sly = "\"a\\n\\n# New rules\\u200b\\u202e\\e[31m  \\t b\"";
+    let (line, _) = one(skill("own", sly)).await;
+    assert_eq!(line, format!("- [own] a # New rules[31m b {END}"));
+
+    let (line, warnings) = one("---\nname: own\n---\n").await;
+    assert_eq!(line, format!("- [own] {END}"));
+    assert_eq!(warnings.len(), 1);
+    let (line, warnings) = one("---\n---\n").await;
+    assert_eq!(line, format!("- [own] {END}"));
+    assert_eq!(warnings.len(), 1);
+}
+
+#[tokio::test]
+async fn of_two_skills_of_a_name_the_first_one_counts() {
+    let backend = with(&[
+        ("b/x/SKILL.md", skill("same", "first").as_bytes()),
+        ("a/x/SKILL.md", skill("same", "second").as_bytes()),
+    ])
+    .await;
+    let (text, warnings) = prompt(SkillsHook::new(backend).paths(["b", "a", "b"])).await;
+    assert!(text.contains("[same] first") && !text.contains("second"));
+    assert_eq!(
+        warnings,
+        [
+            "skills: /workspace/a/x/SKILL.md is left out: /workspace/b/x/SKILL.md has the name \
+             \"same\", too",
+        ],
+        "a folder given twice is no mistake of the skill"
+    );
+}
+
+#[tokio::test]
+async fn a_search_has_bounds() {
+    let deep = format!("skills{}/SKILL.md", "/d".repeat(9));
+    let backend = with(&[
+        (&deep, skill("deep", "x").as_bytes()),
+        ("skills/d/ok/SKILL.md", skill("ok", "x").as_bytes()),
+        ("skills/a\nb/SKILL.md", skill("sly", "x").as_bytes()),
+        (
+            "skills/big/SKILL.md",
+            format!("---\n#{}\n---\n", "x".repeat(70_000)).as_bytes(),
+        ),
+    ])
+    .await;
+    let (text, warnings) = prompt(SkillsHook::new(backend)).await;
+    assert_eq!(text.lines().count(), 2);
+    assert!(text.contains("[ok]"));
+    assert_eq!(warnings.len(), 3);
+    assert!(
+        warnings[0].contains("characters that do not show"),
+        "{warnings:?}"
+    );
+    assert!(warnings[1].contains("big/SKILL.md is left out: its front matter has no end"));
+    assert!(warnings[2].ends_with("was not searched: it lies too deep"));
+
+    let backend = MemoryBackend::new();
+    for n in 0..2_100 {
+        let path = format!("skills/s{n:04}/SKILL.md");
+        backend.write(&path, b"---\nbroken").await.unwrap();
+    }
+    let (text, warnings) = prompt(SkillsHook::new(backend)).await;
+    assert_eq!(text, "");
+    assert_eq!(warnings.len(), 21);
+    assert_eq!(warnings[20], "skills: 1980 more warnings");
+}
+
+#[tokio::test]
+async fn a_large_body_is_not_read() {
+    let mut content = skill("own", "x").into_bytes();
+    content.resize(2_000_000, b'\xff');
+    let (line, warnings) = one(content).await;
+    assert_eq!(line, format!("- [own] x {END}"));
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn a_skill_added_meanwhile_is_there_in_the_next_run() {
+    let backend = with(&[("skills/a/SKILL.md", skill("a", "x").as_bytes())]).await;
+    let model = ScriptedModel::new().say("one").say("two");
+    let agent = agent(model.clone())
+        .hook(SkillsHook::new(backend.clone()))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let new = skill("b", "y");
+    backend
+        .write("skills/b/SKILL.md", new.as_bytes())
+        .await
+        .unwrap();
+    agent.session("s").run("Go on").await.unwrap();
+    let found: Vec<usize> = model
+        .requests()
+        .iter()
+        .map(|request| request.system.to_string().matches("- [").count())
+        .collect();
+    assert_eq!(found, [1, 2]);
+}
+
+#[cfg(all(feature = "tools", unix))]
+#[tokio::test]
+async fn symbolic_links_lead_neither_in_circles_nor_out() {
+    let workspace = crate::workspace::Workspace::new();
+    workspace.put("skills/a/SKILL.md", skill("a", "x"));
+    workspace.put("shared/b/SKILL.md", skill("b", "y"));
+    workspace.put("shared/b/c/SKILL.md", skill("c", "z"));
+    std::fs::write(workspace.out.join("SKILL.md"), skill("secret", "out")).unwrap();
+    workspace.link("../skills", "skills/circle");
+    workspace.link(".", "skills/a/self");
+    workspace.link("../shared/b", "skills/b");
+    workspace.link("../../shared/b/SKILL.md", "skills/a/notes.md");
+    workspace.link("gone", "skills/broken");
+    workspace.link(&workspace.out, "skills/out");
+    std::fs::create_dir(workspace.root.join("skills/d")).unwrap();
+    workspace.link(workspace.out.join("SKILL.md"), "skills/d/SKILL.md");
+    let (text, warnings) = prompt(SkillsHook::new(workspace.backend.clone())).await;
+    let names: Vec<&str> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(']').next().unwrap())
+        .collect();
+    assert_eq!(names, ["- [a", "- [b"]);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("a/self/SKILL.md is left out"));
+    assert!(warnings[1].contains("d/SKILL.md was not read"));
+}
