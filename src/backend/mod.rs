@@ -19,6 +19,7 @@ mod command;
 mod contract;
 mod entry;
 mod failure;
+mod filter;
 mod forward;
 #[cfg(all(feature = "fs", unix))]
 mod local;
@@ -29,6 +30,7 @@ mod search;
 pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
 pub use contract::Backend;
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
+pub use filter::PathFilter;
 #[cfg(all(feature = "fs", unix))]
 pub use local::LocalBackend;
 pub use memory::MemoryBackend;
