@@ -8,13 +8,15 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, PathFilter};
 use crate::message::ToolCall;
 use crate::run::{AskParent, RunContext};
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
-use crate::tool::{Answer, StateView, TaskScope, ToolContext, ToolHost};
+use crate::tool::{Answer, PermissionGate, StateView, TaskScope, Tool, ToolContext, ToolHost};
 use crate::util::Values;
 use crate::util::sync::lock;
+
+use super::decide::gate_request;
 
 /// When a call began, and when it last moved.
 pub(super) struct CallClock {
@@ -70,6 +72,7 @@ impl Drop for Asking<'_> {
 /// What a [`ToolContext`] of this engine's runs stands on.
 pub(super) struct CallHost {
     pub(super) cx: RunContext,
+    pub(super) tool: Arc<dyn Tool>,
     pub(super) clock: Arc<CallClock>,
 }
 
@@ -163,6 +166,11 @@ impl ToolHost for CallHost {
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.cx.backend().cloned()
+    }
+
+    fn readable(&self, call: &ToolCall) -> PathFilter {
+        let request = gate_request(&self.cx, &self.tool, call);
+        self.cx.gates().readable(&request)
     }
 
     fn tasks(&self) -> TaskScope {

@@ -12,7 +12,9 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::state::PendingCall;
-use crate::tool::{Answer, GateDecision, GateRequest, PermissionMode, Tool, parse_arguments};
+use crate::tool::{
+    Answer, GateDecision, GateRequest, Gates, PermissionGate, PermissionMode, Tool, parse_arguments,
+};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -96,7 +98,7 @@ pub(super) async fn permit(
         _ => {}
     }
     let mut request = gate_request(cx, tool, &call);
-    let question = match check_gate(config, &request).await {
+    let question = match check_gate(&cx.gates(), &request).await {
         Ok(GateDecision::Allow { args }) => {
             if let Some(args) = args {
                 call = match replace_args(&call, tool, args) {
@@ -129,7 +131,7 @@ pub(super) async fn permit(
     ask(config, cx, &request, call, question).await
 }
 
-fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
+pub(super) fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
     // A mode that was set since the turn began counts from the next call on.
     if let Some(mode) = lock(&cx.shared().control).mode.take() {
         cx.set_mode(mode);
@@ -143,8 +145,8 @@ fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateR
 }
 
 /// Asks the gate. One that panics has failed, which denies the call.
-async fn check_gate(config: &Config, request: &GateRequest) -> Result<GateDecision> {
-    let check = AssertUnwindSafe(config.gate.check(request)).catch_unwind();
+async fn check_gate(gates: &Gates, request: &GateRequest) -> Result<GateDecision> {
+    let check = AssertUnwindSafe(gates.check(request)).catch_unwind();
     check.await.unwrap_or_else(|payload| {
         let text = format!("the gate panicked: {}", panic::message(&*payload));
         Err(Error::new(ErrorKind::Other, text))
@@ -154,7 +156,6 @@ async fn check_gate(config: &Config, request: &GateRequest) -> Result<GateDecisi
 /// Why a call that somebody approved earlier may not run after all: its arguments no longer fit
 /// the tool, or the gate denies it. A question of the gate is what was answered.
 pub(super) async fn refuse_approved(
-    config: &Config,
     cx: &RunContext,
     tool: &Arc<dyn Tool>,
     call: &ToolCall,
@@ -162,7 +163,7 @@ pub(super) async fn refuse_approved(
     if let Err(text) = parse_arguments(call, tool.parameters()) {
         return Some(ToolResult::failed(call, text));
     }
-    match check_gate(config, &gate_request(cx, tool, call)).await {
+    match check_gate(&cx.gates(), &gate_request(cx, tool, call)).await {
         Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => None,
         Ok(GateDecision::Deny { message } | GateDecision::Interrupt { message }) => {
             Some(deny(cx, call, "rule", &message))
@@ -188,7 +189,7 @@ async fn ask(
     match cx.ask(&call, question.clone()).await {
         Answer::Allow => Permit::Run(call),
         Answer::AllowForSession => {
-            if let Err(error) = config.gate.grant(request).await {
+            if let Err(error) = cx.gates().grant(request).await {
                 cx.warn(format!("the grant for this session was not kept: {error}"));
             }
             Permit::Run(call)

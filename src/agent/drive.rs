@@ -126,6 +126,7 @@ impl Driver {
             parent: start.parent_call.clone(),
             backend: config.backend.clone(),
             trace: config.trace.clone(),
+            gate: config.gate.clone(),
             confirmer: config.confirmer.clone(),
             ask_parent: start.parent.as_ref().map(Parent::ask),
             ask_timeout: config.limits.ask_timeout,

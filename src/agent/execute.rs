@@ -39,6 +39,7 @@ pub(super) async fn execute(
 ) -> ToolResult {
     let host = Arc::new(CallHost {
         cx: cx.clone(),
+        tool: tool.clone(),
         clock: clock.clone(),
     });
     let cancellation = Cancellation::default();

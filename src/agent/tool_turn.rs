@@ -230,8 +230,7 @@ impl Driver {
             Ok(tool) => tool,
             Err(text) => return Ok(ToolResult::failed(call, text)),
         };
-        let config = self.agent.config();
-        if let Some(refused) = refuse_approved(config, &self.cx, &tool, call).await {
+        if let Some(refused) = refuse_approved(&self.cx, &tool, call).await {
             return Ok(refused);
         }
         let halt = AtomicBool::new(false);

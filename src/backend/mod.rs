@@ -19,6 +19,7 @@ mod command;
 mod contract;
 mod entry;
 mod failure;
+mod filter;
 mod forward;
 #[cfg(all(feature = "fs", unix))]
 mod local;
@@ -34,6 +35,7 @@ pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
 pub use contract::Backend;
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
 pub(crate) use failure::is_not_found;
+pub use filter::PathFilter;
 #[cfg(all(feature = "fs", unix))]
 pub use local::LocalBackend;
 pub use memory::MemoryBackend;

@@ -6,6 +6,7 @@
 //! | [`FilesystemHook`] | the seven tools for files, search and the shell; tracks what was written, moves long results into files | feature `tools` |
 //! | [`SkillsHook`] | tells the model which `SKILL.md` files there are | feature `yaml` |
 //! | [`MemoryHook`] | puts `AGENTS.md` files into the system prompt | |
+//! | [`PermissionHook`] | holds a run to permission rules | |
 //!
 //! # Order
 //!
@@ -23,6 +24,7 @@ mod eviction;
 #[cfg(feature = "tools")]
 mod filesystem;
 mod memory;
+mod permission;
 mod place;
 mod prompt;
 #[cfg(feature = "yaml")]
@@ -32,6 +34,7 @@ mod todolist;
 #[cfg(feature = "tools")]
 pub use filesystem::FilesystemHook;
 pub use memory::MemoryHook;
+pub use permission::PermissionHook;
 #[cfg(feature = "yaml")]
 pub use skills::SkillsHook;
 pub use todolist::TodoListHook;

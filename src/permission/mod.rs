@@ -44,6 +44,7 @@ mod parse;
 mod paths;
 mod pattern;
 mod protected;
+mod readable;
 mod rule;
 mod rules_gate;
 pub mod shell;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use crate::backend::PathFilter;
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode, Tool};
@@ -16,6 +17,7 @@ use super::explanation::{Explanation, Verdict};
 use super::facts::Facts;
 use super::grants::Grants;
 use super::paths::Places;
+use super::readable::Readable;
 use super::rule::{Behavior, Rule};
 use super::suggest::suggest;
 
@@ -113,6 +115,13 @@ impl Permissions {
         self
     }
 
+    pub(crate) fn workspace_unless_set(self, path: &str) -> Self {
+        match self.places.workspace {
+            Some(_) => self,
+            None => self.workspace(path),
+        }
+    }
+
     /// What `~` stands for, absolute.
     pub fn home(mut self, path: impl Into<String>) -> Self {
         self.places.home = Some(path.into());
@@ -198,6 +207,12 @@ impl PermissionGate for Permissions {
                 by_rule: found.by_rule,
             },
         })
+    }
+
+    fn readable(&self, request: &GateRequest) -> PathFilter {
+        let facts = Facts::of(&request.call, &*request.tool);
+        Readable::of(&self.rules, &self.places, &facts)
+            .map_or_else(PathFilter::all, Readable::into_filter)
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {

@@ -15,7 +15,9 @@ use crate::message::ToolCall;
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
-use crate::tool::{Answer, Confirmer, PermissionMode, StateView, TaskScope, Tool, ToolMap};
+use crate::tool::{
+    Answer, Confirmer, Gates, PermissionGate, PermissionMode, StateView, TaskScope, Tool, ToolMap,
+};
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
 use crate::util::panic;
@@ -70,6 +72,7 @@ pub(crate) struct ContextParts {
     pub(crate) parent: Option<ParentCall>,
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
+    pub(crate) gate: Arc<dyn PermissionGate>,
     pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
     pub(crate) ask_parent: Option<AskParent>,
     pub(crate) ask_timeout: Option<std::time::Duration>,
@@ -91,6 +94,7 @@ struct Inner {
     shown: Mutex<Option<uuid::Uuid>>,
     model: Mutex<Arc<dyn Model>>,
     mode: Mutex<PermissionMode>,
+    gates: Mutex<Gates>,
     tools: Mutex<ToolMap>,
     system: Mutex<SystemPrompt>,
     stop: Mutex<Option<String>>,
@@ -107,6 +111,7 @@ impl RunContext {
         state: AgentState,
         tasks: TaskScope,
     ) -> Self {
+        let gates = Gates::one(parts.gate.clone());
         Self(Arc::new(Inner {
             parts,
             started: Instant::now(),
@@ -117,6 +122,7 @@ impl RunContext {
             shown: Mutex::default(),
             model: Mutex::new(model),
             mode: Mutex::new(mode),
+            gates: Mutex::new(gates),
             tools: Mutex::default(),
             system: Mutex::default(),
             stop: Mutex::default(),
@@ -189,6 +195,13 @@ impl RunContext {
     /// The permission mode in force.
     pub fn permission_mode(&self) -> PermissionMode {
         *lock(&self.0.mode)
+    }
+
+    /// Adds a gate that calls of this run have to pass besides those that are there: what one
+    /// denies is denied, and what one asks about is asked about.
+    pub fn add_gate(&self, gate: impl PermissionGate) {
+        let mut gates = lock(&self.0.gates);
+        *gates = gates.and(Arc::new(gate));
     }
 
     /// The sections of the system prompt.
@@ -296,6 +309,11 @@ impl RunContext {
 
     pub(crate) fn memo(&self) -> &RequestMemo {
         &self.0.memo
+    }
+
+    /// What calls of this run have to pass.
+    pub(crate) fn gates(&self) -> Gates {
+        lock(&self.0.gates).clone()
     }
 
     pub(super) fn system_slot(&self) -> &Mutex<SystemPrompt> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, PathFilter};
 use crate::message::ToolCall;
 use crate::sdk::SdkMessage;
 use crate::util::{Cancellation, Values};
@@ -32,6 +32,7 @@ pub(crate) trait ToolHost: Send + Sync {
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn backend(&self) -> Option<Arc<dyn Backend>>;
+    fn readable(&self, call: &ToolCall) -> PathFilter;
     fn tasks(&self) -> TaskScope;
     /// Something of this call is still moving: resets its timeout.
     fn touch(&self, call: &ToolCall);
@@ -168,6 +169,13 @@ impl ToolContext {
     /// Where files live and commands run, if the agent has such a place.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.host.backend()
+    }
+
+    /// Which files the call may show when it comes upon them, by the permissions of the run. A
+    /// tool that searches or lists leaves the others out, and says that it did without naming
+    /// them.
+    pub fn readable(&self) -> PathFilter {
+        self.host.readable(&self.call)
     }
 
     /// Work that outlives the call and its turn, and ends with the run.

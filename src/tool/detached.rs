@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use serde_json::Value;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, PathFilter};
 use crate::message::{Messages, Todo, ToolCall};
 use crate::sdk::SdkMessage;
 use crate::util::Values;
@@ -74,6 +74,10 @@ impl ToolHost for Detached {
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {
         None
+    }
+
+    fn readable(&self, _call: &ToolCall) -> PathFilter {
+        PathFilter::all()
     }
 
     fn tasks(&self) -> TaskScope {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::backend::PathFilter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::sdk::PermissionRequest;
@@ -169,6 +170,13 @@ impl GateDecision {
 pub trait PermissionGate: Send + Sync + 'static {
     /// Decides. An error denies the call.
     async fn check(&self, request: &GateRequest) -> Result<GateDecision>;
+
+    /// Which files a call that may run may show when it comes upon them, as searches and listings
+    /// do: not those whose reading is denied, nor those it would have to be asked about. All of
+    /// them, unless a gate knows better.
+    fn readable(&self, _request: &GateRequest) -> PathFilter {
+        PathFilter::all()
+    }
 
     /// Somebody answered [`Answer::AllowForSession`] to a question about this call: remember it.
     async fn grant(&self, _request: &GateRequest) -> Result<()> {

@@ -50,6 +50,7 @@ mod context;
 mod detached;
 mod func;
 mod gate;
+mod gates;
 #[cfg(feature = "http")]
 mod http_tool;
 mod map;
@@ -72,6 +73,7 @@ pub use func::FuncTool;
 pub use gate::{
     AllowAll, Answer, Confirmer, GateDecision, GateRequest, PermissionGate, PermissionMode,
 };
+pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
 pub use map::ToolMap;

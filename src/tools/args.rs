@@ -5,28 +5,31 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, PathFilter};
 use crate::error::BoxError;
 use crate::tool::{Access, ToolContext, ToolError};
 
 /// What a call was given. That it fits the schema has been checked, except by those who execute
 /// a tool by hand.
-pub(super) struct Args(Value);
+pub(super) struct Args {
+    given: Value,
+    cx: ToolContext,
+}
 
 impl Args {
     /// The text of that name; of the first of several that is there.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
         let required = || ToolError::new(format!("{} is required", names[0]));
-        Ok(text_of(&self.0, names).ok_or_else(required)?)
+        Ok(text_of(&self.given, names).ok_or_else(required)?)
     }
 
     /// The text of that name, if there is one that is not empty.
     pub(super) fn some_text(&self, names: &[&str]) -> Option<&str> {
-        text_of(&self.0, names).filter(|text| !text.is_empty())
+        text_of(&self.given, names).filter(|text| !text.is_empty())
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
-        let value = self.0.get(name)?;
+        let value = self.given.get(name)?;
         let whole = |float: f64| (float >= 0.0 && float.fract() == 0.0).then_some(float as u64);
         value.as_u64().or_else(|| value.as_f64().and_then(whole))
     }
@@ -36,8 +39,26 @@ impl Args {
         Some(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
+    /// Which files of `backend` the call may show. Rules may name them either way.
+    pub(super) fn readable(&self, backend: &dyn Backend) -> PathFilter {
+        let filter = self.cx.readable();
+        if filter.is_all() {
+            return filter;
+        }
+        let root = backend.root().trim_end_matches('/').to_owned();
+        PathFilter::new(move |path| {
+            let relative = match path.strip_prefix(&root) {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                    rest.trim_start_matches('/')
+                }
+                _ => path,
+            };
+            filter.shows(relative) && filter.shows(&format!("{root}/{relative}"))
+        })
+    }
+
     pub(super) fn flag(&self, name: &str) -> Option<bool> {
-        self.0.get(name)?.as_bool()
+        self.given.get(name)?.as_bool()
     }
 }
 
@@ -55,7 +76,7 @@ where
     Fut: Future + Send + 'static,
 {
     let backend: Arc<dyn Backend> = Arc::new(backend);
-    move |_cx, args| f(backend.clone(), Args(args))
+    move |cx, given| f(backend.clone(), Args { given, cx })
 }
 
 /// The names of a file's path.

@@ -200,7 +200,7 @@ pub fn glob(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let mut query = GlobQuery::new(args.text(&["pattern"])?);
+    let mut query = GlobQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
     query.path = args.some_text(&["path"]).map(str::to_owned);
     find::glob(&*backend, query).await
 }
@@ -238,7 +238,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let mut query = GrepQuery::new(args.text(&["pattern"])?);
+    let mut query = GrepQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
     let owned = |name| args.some_text(&[name]).map(str::to_owned);
     query.path = owned("path");
     query.glob = owned("glob");

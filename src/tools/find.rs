@@ -8,9 +8,17 @@ use crate::backend::{Backend, GlobQuery, GrepMatches, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::ToolOutput;
 
+/// What a search says instead of what it leaves out.
+const WITHHELD: &str = "\n(some files were left out: permission rules deny reading them)";
+
 /// Paths, one a line.
 pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<ToolOutput, BoxError> {
-    let found = backend.glob(query).await?;
+    let filter = query.filter.clone();
+    let mut found = backend.glob(query).await?;
+    // A backend that searches by itself may not know of filters.
+    let all = found.files.len();
+    found.files.retain(|path| filter.shows(path));
+    found.withheld |= found.files.len() < all;
     let mut text = found.files.join("\n");
     if found.truncated {
         let shown = found.files.len();
@@ -20,6 +28,9 @@ pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<Tool
         );
     } else if found.files.is_empty() {
         text.push_str("No files found");
+    }
+    if found.withheld {
+        text.push_str(WITHHELD);
     }
     let details = json!({"files": found.files, "truncated": found.truncated});
     Ok(ToolOutput::new(text).with_details(details))
@@ -32,7 +43,11 @@ pub(super) async fn grep(
     numbers: bool,
 ) -> Result<ToolOutput, BoxError> {
     let (mode, has_context) = (query.mode, query.before + query.after > 0);
-    let found = backend.grep(query).await?;
+    let filter = query.filter.clone();
+    let mut found = backend.grep(query).await?;
+    let all = found.files.len();
+    found.files.retain(|file| filter.shows(&file.path));
+    found.withheld |= found.files.len() < all;
     let mut text = match mode {
         GrepMode::Files => joined(&found, |file| file.path.clone()),
         GrepMode::Count => joined(&found, |file| format!("{}:{}", file.path, file.count)),
@@ -40,6 +55,9 @@ pub(super) async fn grep(
     };
     if found.files.is_empty() {
         text.push_str("No matches found");
+    }
+    if found.withheld {
+        text.push_str(WITHHELD);
     }
     if found.truncated {
         text.push_str("\n(truncated: there may be more)");

@@ -65,7 +65,8 @@ pub fn list_dir(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_list(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    files::list_text(&*backend, args.some_text(&PATH).unwrap_or(".")).await
+    let shown = args.readable(&*backend);
+    files::list_text(&*backend, args.some_text(&PATH).unwrap_or("."), &shown).await
 }
 
 /// `exec`: runs a command, at most 60 seconds. Standard error comes after `STDERR:`.

@@ -46,7 +46,8 @@ pub fn ls(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_ls(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    files::list_json(&*backend, args.some_text(&PATH).unwrap_or(".")).await
+    let shown = args.readable(&*backend);
+    files::list_json(&*backend, args.some_text(&PATH).unwrap_or("."), &shown).await
 }
 
 /// `read_file`: a file as it is, what is not UTF-8 as `base64:` and its bytes; or some of its
@@ -150,7 +151,8 @@ pub fn glob(backend: impl Backend) -> FuncTool {
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GlobQuery::new(args.text(&["pattern"])?)
         .any_depth()
-        .with_limit(MAX_FILES);
+        .with_limit(MAX_FILES)
+        .with_filter(args.readable(&*backend));
     query.path = args.some_text(&PATH).map(str::to_owned);
     find::glob(&*backend, query).await
 }
@@ -174,7 +176,9 @@ pub fn grep(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let mut query = GrepQuery::new(args.text(&["pattern"])?).with_limit(MAX_MATCHES);
+    let mut query = GrepQuery::new(args.text(&["pattern"])?)
+        .with_limit(MAX_MATCHES)
+        .with_filter(args.readable(&*backend));
     query.path = args.some_text(&PATH).map(str::to_owned);
     find::grep(&*backend, query, true).await
 }

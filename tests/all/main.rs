@@ -62,7 +62,10 @@ mod path_cases;
 mod permission_bash_diff;
 mod permission_corpus;
 mod permission_gate;
+mod permission_hook;
 mod permission_park;
+#[cfg(feature = "tools")]
+mod permission_readable;
 mod permission_rules;
 mod permission_shell;
 mod pretty;

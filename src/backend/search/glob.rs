@@ -6,6 +6,7 @@ use ignore::types::Types;
 
 use crate::error::Result;
 
+use super::super::filter::PathFilter;
 use super::drive::invalid;
 use super::query::{GlobMatches, GlobQuery};
 use super::walk::Filter;
@@ -21,6 +22,7 @@ pub(in super::super) struct Globber {
     hidden: bool,
     any_depth: bool,
     limit: usize,
+    shown: PathFilter,
     found: GlobMatches,
 }
 
@@ -60,6 +62,7 @@ impl Globber {
             hidden: rest.iter().any(|part| part.starts_with('.')),
             any_depth: query.any_depth && parts.len() == 1,
             limit: query.limit,
+            shown: query.filter.clone(),
             found: GlobMatches::default(),
         })
     }
@@ -85,6 +88,10 @@ impl Globber {
             self.matcher.is_match(beneath)
         };
         if !matched {
+            return true;
+        }
+        if !self.shown.shows(&path) {
+            self.found.withheld = true;
             return true;
         }
         if self.found.files.len() == self.limit {

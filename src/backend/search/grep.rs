@@ -9,6 +9,7 @@ use ignore::types::TypesBuilder;
 
 use crate::error::Result;
 
+use super::super::filter::PathFilter;
 use super::drive::{Haystack, invalid};
 use super::glob::relative;
 use super::query::{GrepFile, GrepMatches, GrepMode, GrepQuery};
@@ -32,6 +33,7 @@ pub(in super::super) struct Grepper {
     file_type: Option<String>,
     mode: GrepMode,
     room: usize,
+    shown: PathFilter,
     found: GrepMatches,
 }
 
@@ -71,6 +73,7 @@ impl Grepper {
             file_type: query.file_type.clone(),
             mode: query.mode,
             room: query.limit,
+            shown: query.filter.clone(),
             found: GrepMatches::default(),
         })
     }
@@ -98,6 +101,10 @@ impl Grepper {
 
     /// Searches a file; false when no more are wanted.
     pub(super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
+        if !self.shown.shows(&path) {
+            self.found.withheld = true;
+            return true;
+        }
         let mut file = GrepFile {
             path,
             ..GrepFile::default()

@@ -1,5 +1,7 @@
 //! What to search for, and what was found.
 
+use super::super::filter::PathFilter;
+
 /// The files whose path matches a pattern.
 ///
 /// `?`, `*`, `[a-z]` and `{a,b}` stand for parts of one name, `**` for any number of folders, none
@@ -34,6 +36,8 @@ pub struct GlobQuery {
     pub any_depth: bool,
     /// How many files to return at most.
     pub limit: usize,
+    /// Which files may be found; the others do not count against the limit.
+    pub filter: PathFilter,
 }
 
 impl GlobQuery {
@@ -44,6 +48,7 @@ impl GlobQuery {
             path: None,
             any_depth: false,
             limit: 1_000,
+            filter: PathFilter::all(),
         }
     }
 
@@ -67,6 +72,13 @@ impl GlobQuery {
         self.limit = limit;
         self
     }
+
+    /// The same search among the files that `filter` shows.
+    #[must_use]
+    pub fn with_filter(mut self, filter: PathFilter) -> Self {
+        self.filter = filter;
+        self
+    }
 }
 
 /// What a [`GlobQuery`] found.
@@ -77,6 +89,8 @@ pub struct GlobMatches {
     pub files: Vec<String>,
     /// Whether there may be more.
     pub truncated: bool,
+    /// Whether the filter left files out.
+    pub withheld: bool,
 }
 
 /// The lines that match a regular expression, in the syntax of the regex crate.
@@ -121,6 +135,8 @@ pub struct GrepQuery {
     pub mode: GrepMode,
     /// How many lines, or files when no lines are wanted, to return at most.
     pub limit: usize,
+    /// Which files are searched.
+    pub filter: PathFilter,
 }
 
 impl GrepQuery {
@@ -137,6 +153,7 @@ impl GrepQuery {
             after: 0,
             mode: GrepMode::Lines,
             limit: 1_000,
+            filter: PathFilter::all(),
         }
     }
 
@@ -158,6 +175,13 @@ impl GrepQuery {
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// The same search among the files that `filter` shows.
+    #[must_use]
+    pub fn with_filter(mut self, filter: PathFilter) -> Self {
+        self.filter = filter;
         self
     }
 }
@@ -182,6 +206,8 @@ pub struct GrepMatches {
     pub files: Vec<GrepFile>,
     /// Whether there may be more.
     pub truncated: bool,
+    /// Whether the filter left files out.
+    pub withheld: bool,
     /// How many files could not be searched, because they cannot be read or have a line that is
     /// too long to look at.
     pub skipped: usize,

@@ -1,0 +1,75 @@
+//! What a search leaves out.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Which paths a search or a listing may show. Clones share the closure.
+///
+/// ```
+/// use agentcore::backend::{Backend, GlobQuery, MemoryBackend, PathFilter};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let backend = MemoryBackend::new();
+/// backend.write("a.txt", b"").await?;
+/// backend.write("secrets/b.txt", b"").await?;
+/// let filter = PathFilter::new(|path| !path.starts_with("secrets/"));
+/// let found = backend.glob(GlobQuery::new("**/*.txt").with_filter(filter)).await?;
+/// assert_eq!((found.files, found.withheld), (vec!["a.txt".to_owned()], true));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Default)]
+pub struct PathFilter(Option<Arc<Shows>>);
+
+type Shows = dyn Fn(&str) -> bool + Send + Sync;
+
+impl PathFilter {
+    /// Shows every path.
+    pub fn all() -> Self {
+        Self(None)
+    }
+
+    /// Shows the paths that `shows` is true of. A path is relative to a backend's root, or
+    /// absolute.
+    pub fn new(shows: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(shows)))
+    }
+
+    /// Whether `path` may be shown.
+    pub fn shows(&self, path: &str) -> bool {
+        self.0.as_ref().is_none_or(|shows| shows(path))
+    }
+
+    /// Whether there is nothing to leave out.
+    pub fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Shows what both filters show.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (Some(one), Some(two)) => Self::new(move |path| one(path) && two(path)),
+            (one, two) => Self(one.or(two)),
+        }
+    }
+}
+
+impl PartialEq for PathFilter {
+    /// Whether both are the same closure.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (one, two) => one.is_none() && two.is_none(),
+        }
+    }
+}
+
+impl Eq for PathFilter {}
+
+impl fmt::Debug for PathFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_all() { "all" } else { "some" })
+    }
+}

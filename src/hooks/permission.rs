@@ -1,0 +1,106 @@
+//! Permission rules as a hook.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::hook::{Hook, Phases};
+use crate::permission::{PermissionConfig, Permissions};
+use crate::run::RunContext;
+use crate::state::AgentState;
+use crate::tool::PermissionMode;
+
+/// Holds every run to permission rules: before the loop it adds their gate to the run's.
+///
+/// It does what [`AgentBuilder::permissions`](crate::AgentBuilder::permissions) does, for rules
+/// that come together with other hooks. An agent with both is held to both: what one of them
+/// denies is denied, what one asks about is asked about.
+///
+/// Relative paths in rules begin where the agent works: at the root of its backend, else in its
+/// `cwd`, unless the permissions say where. A mode in the configuration becomes the run's mode.
+///
+/// ```
+/// use agentcore::hooks::PermissionHook;
+/// use agentcore::permission::PermissionConfig;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, FuncTool};
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let shell = FuncTool::new("Bash", "Runs a command", json!({"type": "object"}), |_cx, args| async move {
+///     format!("ran {}", args["command"])
+/// });
+/// let rules = PermissionConfig::from_json(
+///     r#"{"allow": ["Bash(git:*)"], "deny": ["Bash(git push:*)"], "mode": "dontAsk"}"#,
+/// )?;
+/// let model = ScriptedModel::new()
+///     .call("Bash", json!({"command": "git log -3"}))
+///     .call("Bash", json!({"command": "git log && git -C lib push"}))
+///     .say("I may look, but not push.");
+/// let agent = AgentBuilder::new(model).tool(shell).hook(PermissionHook::new(rules)?).build()?;
+///
+/// let output = agent.run("Publish it").await?;
+/// let results: Vec<bool> = output
+///     .messages
+///     .iter()
+///     .filter_map(|message| Some(message.as_tool_result()?.is_error))
+///     .collect();
+/// assert_eq!(results, [false, true]);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct PermissionHook {
+    permissions: Permissions,
+    mode: Option<PermissionMode>,
+}
+
+impl PermissionHook {
+    /// The rules of a configuration, which explanations call `configuration`.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that could never match, with its place.
+    pub fn new(mut config: PermissionConfig) -> Result<Self> {
+        let mode = config.mode.take();
+        let permissions = Permissions::new().config(&config, "configuration")?;
+        Ok(Self { permissions, mode })
+    }
+
+    /// These permissions, their own mode and workspace included. Grants of sessions are shared
+    /// with every clone of them.
+    pub fn with(permissions: Permissions) -> Self {
+        Self {
+            permissions,
+            mode: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Hook for PermissionHook {
+    fn name(&self) -> &str {
+        "permissions"
+    }
+
+    fn description(&self) -> &str {
+        "Holds every call to permission rules"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::BEFORE_AGENT
+    }
+
+    async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        let root = cx.backend().map(|backend| backend.root());
+        let mut permissions = self.permissions.clone();
+        if let Some(place) = root.or(cx.cwd()) {
+            permissions = permissions.workspace_unless_set(place);
+        }
+        if let Some(mode) = self.mode {
+            cx.set_mode(mode);
+        }
+        cx.add_gate(permissions);
+        Ok(state)
+    }
+}

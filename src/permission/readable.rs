@@ -1,0 +1,62 @@
+//! What a call may show of the files it comes upon.
+
+use serde_json::Value;
+
+use crate::backend::PathFilter;
+
+use super::facts::{Facts, Touch};
+use super::glob::Match;
+use super::matching;
+use super::paths::Places;
+use super::rule::{Behavior, Kind, Rule};
+
+/// The rules that may keep a file from being shown, and the call they are about.
+///
+/// A search says where it looks, not what it will find there; its own path may be free and a file
+/// beneath it not.
+pub(super) struct Readable {
+    rules: Vec<Rule>,
+    places: Places,
+    tool: String,
+    args: Value,
+}
+
+impl Readable {
+    /// `None` when no rule can keep anything back.
+    pub(super) fn of(rules: &[Rule], places: &Places, facts: &Facts<'_>) -> Option<Self> {
+        let keeps_back = |rule: &&Rule| match rule.behavior() {
+            Behavior::Allow => false,
+            Behavior::Deny => true,
+            // What was asked about the call itself has been answered.
+            Behavior::Ask => matching::catches(rule, facts, places) == Match::No,
+        };
+        let rules: Vec<Rule> = rules
+            .iter()
+            .filter(|rule| matches!(rule.kind, Kind::Path(_)))
+            .filter(keeps_back)
+            .cloned()
+            .collect();
+        (!rules.is_empty()).then(|| Self {
+            rules,
+            places: places.clone(),
+            tool: facts.tool.to_owned(),
+            args: facts.args.clone(),
+        })
+    }
+
+    pub(super) fn into_filter(self) -> PathFilter {
+        PathFilter::new(move |path| self.shows(path))
+    }
+
+    fn shows(&self, path: &str) -> bool {
+        let facts = Facts {
+            tool: &self.tool,
+            args: &self.args,
+            read_only: true,
+            touches: vec![Touch::Read(path.to_owned())],
+        };
+        self.rules
+            .iter()
+            .all(|rule| matching::catches(rule, &facts, &self.places) == Match::No)
+    }
+}

@@ -1,0 +1,86 @@
+//! Several gates that a call must pass, one behind the other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::backend::PathFilter;
+use crate::error::{Error, ErrorKind, Result};
+
+use super::gate::{GateDecision, GateRequest, PermissionGate};
+
+/// How often each gate is asked about one call whose arguments others change.
+const MOST_CHANGES: usize = 8;
+
+/// All of several gates: what one denies is denied, what one asks about is asked about.
+#[derive(Clone)]
+pub(crate) struct Gates(Arc<[Arc<dyn PermissionGate>]>);
+
+impl Gates {
+    pub(crate) fn one(gate: Arc<dyn PermissionGate>) -> Self {
+        Self([gate].into())
+    }
+
+    /// The same gates and, behind them, another one.
+    pub(crate) fn and(&self, gate: Arc<dyn PermissionGate>) -> Self {
+        Self(self.0.iter().cloned().chain([gate]).collect())
+    }
+}
+
+#[async_trait]
+impl PermissionGate for Gates {
+    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+        let mut request = request.clone();
+        let mut changed = None;
+        let mut asked: Option<GateDecision> = None;
+        // What runs is what every gate has seen, or made.
+        let mut seen = vec![false; self.0.len()];
+        for _ in 0..=self.0.len() * MOST_CHANGES {
+            let Some(next) = seen.iter().position(|seen| !seen) else {
+                return Ok(asked.unwrap_or(GateDecision::Allow { args: changed }));
+            };
+            match self.0[next].check(&request).await? {
+                GateDecision::Allow { args: Some(args) } if args != *request.call.args => {
+                    request.call = request.call.with_args(args.clone());
+                    changed = Some(args);
+                    asked = None;
+                    seen.fill(false);
+                }
+                GateDecision::Allow { .. } => {}
+                GateDecision::Ask { .. } if changed.is_some() => {
+                    let text = "a gate changed the arguments, and another one asks about them";
+                    return Ok(GateDecision::deny(text));
+                }
+                // The question of a rule says more than one of the mode.
+                ask @ GateDecision::Ask { by_rule, .. } => match &asked {
+                    Some(GateDecision::Ask { by_rule: true, .. }) => {}
+                    Some(_) if !by_rule => {}
+                    _ => asked = Some(ask),
+                },
+                refused => return Ok(refused),
+            }
+            seen[next] = true;
+        }
+        let text = "the gates do not stop changing the arguments of this call";
+        Err(Error::new(ErrorKind::Other, text))
+    }
+
+    async fn grant(&self, request: &GateRequest) -> Result<()> {
+        for gate in &*self.0 {
+            gate.grant(request).await?;
+        }
+        Ok(())
+    }
+
+    fn readable(&self, request: &GateRequest) -> PathFilter {
+        let filters = self.0.iter().map(|gate| gate.readable(request));
+        filters.fold(PathFilter::all(), PathFilter::and)
+    }
+}
+
+impl fmt::Debug for Gates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gates").field(&self.0.len()).finish()
+    }
+}

@@ -1,0 +1,269 @@
+//! Rules that a hook brings, and several gates at once.
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::hooks::PermissionHook;
+use agentcore::permission::{PermissionConfig, Permissions};
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
+use agentcore::{AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, hook};
+use serde_json::{Value, json};
+
+use crate::kit::{Gate, Log, agent, any_object, logged, texts, watch};
+
+fn config(json: &Value) -> PermissionConfig {
+    PermissionConfig::from_json(&json.to_string()).unwrap()
+}
+
+fn shell(log: &Log) -> FuncTool {
+    logged("Bash", log)
+}
+
+fn runs(command: &str) -> ScriptedModel {
+    ScriptedModel::new()
+        .call("Bash", json!({"command": command}))
+        .say("done")
+}
+
+/// What one command comes to with these hooks and gates.
+async fn outcome(command: &str, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> String {
+    let log = Log::default();
+    let agent = with(agent(runs(command)).tool(shell(&log)))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let text = texts(&output.messages).remove(0);
+    assert_eq!(log.len(), usize::from(text == "Bash ran"), "{text}");
+    text
+}
+
+#[tokio::test]
+async fn a_hook_holds_the_run_to_its_rules() {
+    let rules = config(&json!({"allow": ["Bash(ls:*)"], "deny": ["Bash(rm:*)"]}));
+    let hook = PermissionHook::new(rules).unwrap();
+    for (command, wanted) in [
+        ("ls -l", "Bash ran"),
+        ("ls; rm x", "Error: denied by rule deny:Bash(rm:*)"),
+        ("id", "Error: permission denied (nobody is there to answer)"),
+    ] {
+        let hook = hook.clone();
+        let text = outcome(command, |builder| builder.hook(hook)).await;
+        assert!(text.starts_with(wanted), "{command}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_and_a_gate_both_hold() {
+    let hook = |rules: Value| PermissionHook::new(config(&rules)).unwrap();
+    let gate = |allow: &str| Permissions::new().allow(allow).unwrap();
+    for (rules, allow, command, runs) in [
+        (json!({"allow": ["Bash(ls:*)"]}), "Bash(ls:*)", "ls", true),
+        (json!({"allow": ["Bash(ls:*)"]}), "Bash(id)", "ls", false),
+        (json!({"allow": ["Bash(id)"]}), "Bash(ls:*)", "ls", false),
+        (json!({"deny": ["Bash(ls:*)"]}), "Bash", "ls", false),
+        (json!({"allow": ["Bash"]}), "Bash", "rm x", true),
+    ] {
+        let text = outcome(command, |builder| {
+            builder.hook(hook(rules.clone())).permissions(gate(allow))
+        })
+        .await;
+        assert_eq!(text == "Bash ran", runs, "{rules} {allow}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_configured_mode_is_the_runs() {
+    let rules = config(&json!({"mode": "bypassPermissions", "deny": ["Bash(rm:*)"]}));
+    let log = Log::default();
+    let agent = agent(runs("id"))
+        .tool(shell(&log))
+        .hook(PermissionHook::new(rules).unwrap())
+        .build()
+        .unwrap();
+    let run = agent.run("Go");
+    let handle = run.handle();
+    let (messages, _) = watch(run).await;
+    let SdkMessage::System(init) = &messages[0] else {
+        panic!("{messages:?}");
+    };
+    let init = serde_json::to_value(&init.kind).unwrap();
+    assert_eq!(init["permissionMode"], "bypassPermissions", "{init}");
+    assert_eq!(log.len(), 1);
+    drop(handle);
+}
+
+#[tokio::test]
+async fn a_mode_set_later_counts() {
+    let rules = config(&json!({"mode": "bypassPermissions"}));
+    let model = ScriptedModel::new()
+        .call("Bash", json!({"command": "id"}))
+        .call("Bash", json!({"command": "id"}))
+        .say("done");
+    let log = Log::default();
+    let agent = agent(model)
+        .tool(shell(&log))
+        .hook(PermissionHook::new(rules).unwrap())
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    let handle = run.handle();
+    use futures::StreamExt;
+    while let Some(message) = run.next().await {
+        if matches!(message, SdkMessage::User(_)) {
+            handle.set_permission_mode(PermissionMode::DontAsk);
+        }
+    }
+    let texts = texts(&run.into_output().unwrap().messages);
+    assert_eq!(texts[0], "Bash ran");
+    assert!(texts[1].contains("dontAsk mode"), "{}", texts[1]);
+    assert_eq!(log.len(), 1);
+}
+
+#[tokio::test]
+async fn relative_rules_begin_at_the_backends_root() {
+    let backend = MemoryBackend::new();
+    backend.write("a", b"").await.unwrap();
+    let rules = config(&json!({"allow": ["Read"], "deny": ["Read(/workspace/secrets/**)"]}));
+    let read = FuncTool::new("Read", "Reads", any_object(), |_cx, _args| async { "read" });
+    let model = ScriptedModel::new()
+        .call("Read", json!({"file_path": "secrets/a"}))
+        .call("Read", json!({"file_path": "a"}))
+        .say("done");
+    let agent = agent(model)
+        .tool(read)
+        .backend(backend)
+        .hook(PermissionHook::new(rules).unwrap())
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let texts = texts(&output.messages);
+    assert!(
+        texts[0].starts_with("Error: denied by rule"),
+        "{}",
+        texts[0]
+    );
+    assert_eq!(texts[1], "read");
+}
+
+#[test]
+fn a_rule_that_never_matches_is_told_with_its_place() {
+    let rules = config(&json!({"deny": ["Bash(rm:*)", "Bash()"]}));
+    let error = PermissionHook::new(rules).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let text = error.to_string();
+    assert!(
+        text.starts_with("configuration: deny[1]: permission rule \"Bash()\""),
+        "{text}"
+    );
+}
+
+/// A gate that adds to `n` once it is below `most`.
+fn counting(most: i64) -> impl PermissionGate {
+    Gate(
+        move |request: &GateRequest| match request.call.args["n"].as_i64() {
+            Some(n) if n < most => GateDecision::Allow {
+                args: Some(json!({"n": n + 1})),
+            },
+            _ => GateDecision::allow(),
+        },
+    )
+}
+
+fn refusing(n: i64) -> impl PermissionGate {
+    Gate(
+        move |request: &GateRequest| match request.call.args["n"].as_i64() {
+            Some(given) if given == n => GateDecision::deny(format!("not {n}")),
+            _ => GateDecision::allow(),
+        },
+    )
+}
+
+/// Every gate has seen the arguments that run.
+#[tokio::test]
+async fn gates_that_change_arguments() {
+    type Add = fn(&RunContext);
+    let cases: [(Add, &str); 5] = [
+        (|cx| cx.add_gate(counting(3)), "act{\"n\":2}"),
+        (
+            |cx| {
+                cx.add_gate(refusing(2));
+                cx.add_gate(counting(2));
+            },
+            "Error: not 2",
+        ),
+        (
+            |cx| {
+                cx.add_gate(counting(2));
+                cx.add_gate(counting(3));
+            },
+            "act{\"n\":3}",
+        ),
+        (
+            |cx| {
+                cx.add_gate(Gate(|request: &GateRequest| {
+                    match request.call.args["n"].as_i64() {
+                        Some(2) => GateDecision::ask("two?"),
+                        _ => GateDecision::allow(),
+                    }
+                }));
+                cx.add_gate(counting(2));
+            },
+            "Error: a gate changed the arguments",
+        ),
+        (
+            |cx| {
+                cx.add_gate(counting(i64::MAX));
+                cx.add_gate(counting(i64::MAX));
+            },
+            "Error: the permission check failed: the gates do not stop",
+        ),
+    ];
+    for (add, wanted) in cases {
+        let log = Log::default();
+        let adds = hook::before_agent("gates", move |cx, state| async move {
+            add(&cx);
+            Ok(state)
+        });
+        let model = ScriptedModel::new()
+            .call("act", json!({"n": 1}))
+            .say("done");
+        let agent = agent(model)
+            .tool(logged("act", &log))
+            .hook(adds)
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        let text = texts(&output.messages).remove(0);
+        let ran = log.take().join(" ");
+        assert!(
+            ran == wanted || text.starts_with(wanted),
+            "{wanted}: {ran} {text}"
+        );
+    }
+}
+
+/// Gates are the run's: the next one begins without them.
+#[tokio::test]
+async fn gates_end_with_their_run() {
+    let log = Log::default();
+    let first = std::sync::atomic::AtomicBool::new(true);
+    let adds = hook::before_agent("gate", move |cx: RunContext, state| {
+        if first.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            cx.add_gate(Gate(|_: &GateRequest| GateDecision::deny("no")));
+        }
+        async { Ok(state) }
+    });
+    let model = ScriptedModel::new()
+        .call("act", json!({}))
+        .say("denied")
+        .call("act", json!({}))
+        .say("done");
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .hook(adds)
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap();
+    assert_eq!(log.len(), 0);
+    agent.run("Go").await.unwrap();
+    assert_eq!(log.len(), 1);
+}

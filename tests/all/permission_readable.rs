@@ -1,0 +1,218 @@
+//! What searches and listings show of files that rules keep from being read.
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::permission::Permissions;
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::preset;
+use agentcore::{Answer, PermissionMode, PermissionRequest, async_trait, tool::Confirmer};
+use serde_json::{Value, json};
+
+use crate::kit::{agent, results};
+
+const TREE: [(&str, &str); 6] = [
+    ("notes.txt", "the key is elsewhere\n"),
+    ("secrets/a.txt", "the key is 1\n"),
+    ("secrets/deep/b.txt", "the key is 2\n"),
+    ("src/main.rs", "// the key\n"),
+    ("src/.env.txt", "key=3\n"),
+    ("src/server.pem", "the key is 4\n"),
+];
+
+const LEFT_OUT: &str = "\n(some files were left out: permission rules deny reading them)";
+const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
+
+async fn tree() -> MemoryBackend {
+    let backend = MemoryBackend::new();
+    for (path, content) in TREE {
+        backend.write(path, content.as_bytes()).await.unwrap();
+    }
+    backend
+}
+
+struct Yes;
+
+#[async_trait]
+impl Confirmer for Yes {
+    async fn confirm(&self, _request: &PermissionRequest) -> Answer {
+        Answer::Allow
+    }
+}
+
+/// What the model and programs read of one call under `permissions`.
+async fn seen(permissions: &Permissions, name: &str, args: Value) -> (String, String) {
+    let backend = tree().await;
+    let tools = match name {
+        "list_dir" => preset::picoclaw(backend),
+        _ if name.starts_with(char::is_uppercase) => preset::coding(backend),
+        _ => preset::wick(backend),
+    };
+    let agent = agent(ScriptedModel::new().call(name, args).say("done"))
+        .registry(&tools)
+        .permissions(permissions.clone())
+        .confirmer(Yes)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let result = results(&output.messages).remove(0);
+    (
+        result.content.text().into_owned(),
+        format!("{:?}", result.details),
+    )
+}
+
+fn denying(rule: &str) -> Permissions {
+    Permissions::new()
+        .workspace("/workspace")
+        .deny(rule)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn every_search_leaves_denied_files_out() {
+    let content = json!({"pattern": "the key", "output_mode": "content"});
+    let files = json!({"pattern": "the key"});
+    let count = json!({"pattern": "the key", "output_mode": "count"});
+    for (tool, args, free) in [
+        (
+            "Grep",
+            &content,
+            "notes.txt:1:the key is elsewhere\nsrc/main.rs:1:// the key\nsrc/server.pem:1:the key is 4",
+        ),
+        ("Grep", &files, "notes.txt\nsrc/main.rs\nsrc/server.pem"),
+        (
+            "Grep",
+            &count,
+            "notes.txt:1\nsrc/main.rs:1\nsrc/server.pem:1",
+        ),
+        (
+            "grep",
+            &files,
+            "notes.txt:1:the key is elsewhere\nsrc/main.rs:1:// the key\nsrc/server.pem:1:the key is 4",
+        ),
+        ("Glob", &json!({"pattern": "**/*.txt"}), "notes.txt"),
+        ("glob", &json!({"pattern": "*.txt"}), "notes.txt"),
+        // What is denied does not use up the limit.
+        (
+            "Grep",
+            &json!({"pattern": "the key", "head_limit": 3}),
+            "notes.txt\nsrc/main.rs\nsrc/server.pem",
+        ),
+        // The folder's name is part of the pattern, not of the path.
+        (
+            "Glob",
+            &json!({"pattern": "secrets/*.txt"}),
+            "No files found",
+        ),
+        (
+            "Glob",
+            &json!({"pattern": "/workspace/secrets/**"}),
+            "No files found",
+        ),
+        (
+            "Grep",
+            &json!({"pattern": "the key is [12]"}),
+            "No matches found",
+        ),
+    ] {
+        for rule in [
+            "Read(secrets/**)",
+            "Read(/workspace/secrets/**)",
+            "Read(./secrets/)",
+        ] {
+            let (text, details) = seen(&denying(rule), tool, args.clone()).await;
+            assert_eq!(text, format!("{free}{LEFT_OUT}"), "{tool} {args} {rule}");
+            assert!(!details.contains("secrets/"), "{tool} {args}: {details}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rules_without_a_workspace_hold_too() {
+    for rule in ["Read(secrets/**)", "Read(/workspace/secrets/**)"] {
+        let permissions = Permissions::new().deny(rule).unwrap();
+        let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
+        assert_eq!(text, format!("notes.txt{LEFT_OUT}"), "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_left_out_is_told() {
+    for (rule, tool, args) in [
+        ("Read(secrets/**)", "Glob", json!({"pattern": "src/*.rs"})),
+        ("Read(*.pem)", "Glob", json!({"pattern": "**/*.rs"})),
+        (
+            "Read(*.pem)",
+            "Grep",
+            json!({"pattern": "key", "glob": "*.rs"}),
+        ),
+        ("Write(secrets/**)", "Glob", json!({"pattern": "**/*.txt"})),
+        ("Bash(cat:*)", "Grep", json!({"pattern": "key"})),
+    ] {
+        let (text, _) = seen(&denying(rule), tool, args.clone()).await;
+        assert!(!text.contains("permission"), "{rule} {tool} {args}: {text}");
+    }
+    let (text, _) = seen(&denying("Read(*.pem)"), "Glob", json!({"pattern": "src/*"})).await;
+    assert_eq!(text, format!("src/main.rs{LEFT_OUT}"));
+}
+
+#[tokio::test]
+async fn listings() {
+    let denied = denying("Read(secrets/**)");
+    for (tool, path) in [
+        ("ls", "secrets"),
+        ("list_dir", "secrets"),
+        ("ls", "secrets/deep"),
+        ("ls", "src/../secrets"),
+    ] {
+        let (text, _) = seen(&denied, tool, json!({"path": path})).await;
+        assert_eq!(
+            text, "Error: denied by rule deny:Read(secrets/**)",
+            "{tool} {path}"
+        );
+    }
+    let (text, details) = seen(&denied, "ls", json!({})).await;
+    let (array, note) = text.split_at(text.find('\n').unwrap());
+    let array: Value = serde_json::from_str(array).unwrap();
+    assert_eq!((array.as_array().unwrap().len(), note), (2, WITHHELD));
+    assert!(!details.contains("secrets"), "{details}");
+    let (text, _) = seen(
+        &denying("Read(*.pem)"),
+        "list_dir",
+        json!({"path": "/workspace/src"}),
+    )
+    .await;
+    assert_eq!(text, format!("FILE: .env.txt\nFILE: main.rs{WITHHELD}"));
+    let (text, _) = seen(&denying("Read(src/*)"), "list_dir", json!({"path": "src"})).await;
+    assert_eq!(text, WITHHELD);
+}
+
+#[tokio::test]
+async fn what_would_be_asked_about_is_not_shown_unasked() {
+    let asking = Permissions::new()
+        .workspace("/workspace")
+        .ask("Read(secrets/**)")
+        .unwrap();
+    let grep = |path: &str| json!({"pattern": "the key is [12]", "path": path});
+    let (text, _) = seen(&asking, "Grep", grep(".")).await;
+    assert_eq!(text, format!("No matches found{LEFT_OUT}"));
+    // Here the call itself was asked about, and the answer was yes.
+    let (text, _) = seen(&asking, "Grep", grep("secrets")).await;
+    assert_eq!(text, "secrets/a.txt\nsecrets/deep/b.txt");
+    let both = asking.deny("Read(secrets/deep/**)").unwrap();
+    let (text, _) = seen(&both, "Grep", grep("secrets")).await;
+    assert_eq!(text, format!("secrets/a.txt{LEFT_OUT}"));
+}
+
+#[tokio::test]
+async fn no_mode_shows_more() {
+    for mode in [
+        PermissionMode::BypassPermissions,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Plan,
+        PermissionMode::DontAsk,
+    ] {
+        let permissions = denying("Read(secrets/**)").mode(mode);
+        let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
+        assert_eq!(text, format!("notes.txt{LEFT_OUT}"), "{mode}");
+    }
+}
