@@ -14,7 +14,6 @@ use crate::util::sync::lock;
 
 use super::answer;
 use super::attempt::{empty_response, is_empty};
-use super::booking::book;
 use super::drive::Driver;
 use super::ending::exit_of;
 use super::tidy;
@@ -331,7 +330,6 @@ impl Driver {
         let Some(mut partial) = self.cx.take_partial() else {
             return exit;
         };
-        book(&self.cx, &*self.cx.model(), partial.usage);
         partial
             .content
             .parts_mut()

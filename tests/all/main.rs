@@ -11,6 +11,8 @@ mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
 #[cfg(feature = "http")]
+mod costs;
+#[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
@@ -26,6 +28,7 @@ mod hook_faults;
 mod hook_streams;
 mod hooks;
 mod house;
+mod inputs;
 mod kit;
 mod loop_cases;
 mod loop_control;
@@ -66,6 +69,7 @@ mod public_api;
 mod real_servers;
 #[cfg(feature = "http")]
 mod recordings;
+mod reruns;
 mod run_oddities;
 mod run_properties;
 mod sdk_content;
