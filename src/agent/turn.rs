@@ -55,7 +55,13 @@ impl Driver {
                     self.notes.push(error.to_string());
                     return Ok(self.stopped());
                 }
-                Err(error) => return exit_of(error, &mut self.notes),
+                Err(error) => {
+                    let exit = exit_of(error, &mut self.notes)?;
+                    if exit == ExitReason::Refused && !self.agent.config().request.keep_refused {
+                        self.forget_refused();
+                    }
+                    return Ok(exit);
+                }
             };
             let next = self.take(response, &mut tried).await?;
             if let Next::End(exit) = next {
@@ -256,8 +262,8 @@ impl Driver {
             if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
-        } else if !self.has_answered() {
-            self.forget_input();
+        } else {
+            self.forget_refused();
         }
         self.last = Some(response);
         Ok(Next::End(ExitReason::Refused))
