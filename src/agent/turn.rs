@@ -9,7 +9,7 @@ use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
 use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
 use crate::run::{ExitReason, Stop};
-use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
+use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, SystemKind, UserEvent};
 use crate::util::sync::lock;
 
 use super::answer;
@@ -25,6 +25,8 @@ const UNBOUNDED_GO_ONS: u32 = 100;
 #[derive(Default)]
 struct Tried {
     empty: bool,
+    /// Whether the last answer was dropped, so that the next one takes its place.
+    dropped: bool,
     compaction: bool,
     outputs: u32,
     go_ons: u32,
@@ -50,7 +52,10 @@ impl Driver {
             let response = match self.ask(&mut tried).await {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().await),
-                Err(error) if self.can_compact(&error, &mut tried).await => continue,
+                Err(error) if self.can_compact(&error, &mut tried).await => {
+                    self.drop_answer(&mut tried);
+                    continue;
+                }
                 Err(error) if self.cx.shared().stop() != Stop::None => {
                     self.notes.push(error.to_string());
                     return Ok(self.stopped());
@@ -135,11 +140,13 @@ impl Driver {
         response.transpose()
     }
 
-    async fn ask_once(&mut self, tried: &Tried) -> Result<Arc<ModelResponse>> {
+    async fn ask_once(&mut self, tried: &mut Tried) -> Result<Arc<ModelResponse>> {
         let agent = self.agent.clone();
         let config = agent.config();
         self.cx.set_turn(self.cx.turn() + 1);
-        self.cx.reset_attempts();
+        if !std::mem::take(&mut tried.dropped) {
+            self.cx.reset_attempts();
+        }
         self.tools.refresh(config, &self.cx).await?;
         self.compact_if_due().await;
         self.nudge();
@@ -207,6 +214,7 @@ impl Driver {
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
+            self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
         // A paused answer may hold nothing but the provider's own blocks.
@@ -223,6 +231,7 @@ impl Driver {
             tried.empty = true;
             self.cx
                 .warn("the model answered with nothing; it is asked once more");
+            self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
         tried.empty = false;
@@ -241,6 +250,17 @@ impl Driver {
                 Ok(Next::End(ExitReason::MaxTokens))
             }
             _ => self.before_end(&response, tried).boxed().await,
+        }
+    }
+
+    /// The next answer takes the place of this one: what readers saw of it is void.
+    fn drop_answer(&self, tried: &mut Tried) {
+        tried.dropped = true;
+        if let Some((attempt, first)) = self.cx.void_attempt() {
+            self.cx.emit(SystemKind::StreamRestart {
+                attempt,
+                supersedes: vec![first],
+            });
         }
     }
 

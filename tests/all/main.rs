@@ -72,6 +72,8 @@ mod recordings;
 mod reruns;
 mod run_oddities;
 mod run_properties;
+#[cfg(feature = "http")]
+mod runtimes;
 mod sdk_content;
 mod sdk_golden;
 mod sdk_stream_event;
@@ -96,5 +98,7 @@ mod tools_search;
 #[cfg(all(feature = "tools", unix))]
 mod tools_shell;
 mod two_validators;
+#[cfg(feature = "http")]
+mod wire_texts;
 #[cfg(all(feature = "tools", unix))]
 mod workspace;
