@@ -6,26 +6,42 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
+    Model, ModelCard, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
 };
 use crate::run::RunContext;
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 use crate::util::sync::lock;
 
+use super::booking::book_answer;
 use super::partials::Partials;
 
-/// What of an attempt is kept when it is dropped half-way: an interrupt must not lose the text
-/// the user was reading.
+/// What of an attempt is kept when it fails or is dropped half-way: an interrupt must not lose the
+/// text the user was reading, and what was used is paid for all the same.
 struct Kept<'a> {
     cx: &'a RunContext,
+    card: &'a ModelCard,
     fold: ResponseFold,
     done: bool,
     visible: bool,
 }
 
+impl Kept<'_> {
+    /// Books what was used for an answer that will never be whole.
+    fn book(&self) {
+        let partial = self.fold.partial();
+        if !partial.usage.is_zero() {
+            book_answer(self.cx, self.card, partial);
+        }
+    }
+}
+
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        if !self.done && self.visible && !self.fold.partial().content.is_empty() {
+        if self.done {
+            return;
+        }
+        self.book();
+        if self.visible && !self.fold.partial().content.is_empty() {
             self.cx.put_partial(self.fold.partial().clone());
         }
     }
@@ -125,12 +141,13 @@ impl<'a> Screen<'a> {
 pub(super) async fn attempt(
     cx: &RunContext,
     model: &dyn Model,
+    card: &ModelCard,
     request: &ModelRequest,
     show: bool,
 ) -> Result<ModelResponse> {
     let shown = show && request.is_visible();
     let mut screen = Screen::new(cx, request, shown);
-    let result = stream(cx, model, request, &mut screen).await;
+    let result = stream(cx, model, card, request, &mut screen).await;
     if result.is_ok() {
         screen.release();
     }
@@ -140,6 +157,7 @@ pub(super) async fn attempt(
 async fn stream(
     cx: &RunContext,
     model: &dyn Model,
+    card: &ModelCard,
     request: &ModelRequest,
     screen: &mut Screen<'_>,
 ) -> Result<ModelResponse> {
@@ -148,6 +166,7 @@ async fn stream(
     let mut taps = request.start_taps();
     let mut kept = Kept {
         cx,
+        card,
         fold: ResponseFold::new(),
         done: false,
         visible: request.is_visible(),
@@ -171,6 +190,7 @@ async fn stream(
             }
         }
         if matches!(event, ModelEvent::Restart) {
+            kept.book();
             taps = request.start_taps();
             screen.restart();
         }
@@ -188,7 +208,11 @@ async fn stream(
             cx.shared().drained().await;
         }
     }
-    kept.done = kept.fold.is_stopped();
+    if !kept.fold.is_stopped() {
+        // The broken fold stays where it is kept.
+        return ResponseFold::new().finish();
+    }
+    kept.done = true;
     std::mem::take(&mut kept.fold).finish()
 }
 

@@ -1,20 +1,20 @@
 //! Writing down what a model call has used.
 
-use crate::model::Model;
+use crate::model::{ModelCard, ModelResponse};
 use crate::run::RunContext;
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
-/// Books the tokens of one call of `model`: in the run's budget and those above it, and in its
-/// statistics. Every path books here, also calls that failed or were cut off.
-pub(super) fn book(cx: &RunContext, model: &dyn Model, usage: Usage) {
-    let profile = model.profile();
-    let cost = profile.prices.map(|prices| prices.cost(&usage));
+/// Books the tokens of one call of the model `card` names: in the run's budget and those above it,
+/// and in its statistics. Every path books here, also calls that failed or were cut off.
+pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
+    let profile = card.profile;
+    let cost = profile.cost(&usage);
     cx.budget().spend(usage, cost);
     let mut stats = lock(&cx.shared().stats);
     stats.usage += usage;
-    let known = stats.by_model.contains_key(model.id());
-    let entry = stats.by_model.entry(model.id().into()).or_default();
+    let known = stats.by_model.contains_key(&card.id);
+    let entry = stats.by_model.entry(card.id.clone()).or_default();
     entry.usage += usage;
     entry.context_window = profile.context_window;
     entry.max_output_tokens = u64::from(profile.max_output_tokens);
@@ -23,4 +23,14 @@ pub(super) fn book(cx: &RunContext, model: &dyn Model, usage: Usage) {
         (true, Some(before), Some(cost)) => Some(before + cost),
         _ => None,
     };
+}
+
+/// Books an answer, or what there is of one, as the model's that gave it: `asked`, unless another
+/// one answered.
+pub(super) fn book_answer(cx: &RunContext, asked: &ModelCard, answer: &ModelResponse) {
+    book(
+        cx,
+        answer.answered_by.as_deref().unwrap_or(asked),
+        answer.usage,
+    );
 }

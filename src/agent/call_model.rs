@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::message::{Message, Messages, TokenCounter};
-use crate::model::{Model, ModelRequest, ModelResponse};
+use crate::model::{ModelCard, ModelRequest, ModelResponse};
 use crate::run::{Estimate, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
 use super::agent::Agent;
 use super::attempt::attempt;
-use super::booking::book;
+use super::booking::book_answer;
 
 /// The centre of the model onion of an agent's runs.
 pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
@@ -58,16 +58,17 @@ async fn call_model(
 ) -> Result<ModelResponse> {
     let config = agent.config();
     let model = cx.model();
-    if model.profile().prices.is_none() && cx.budget().needs_prices() {
+    let card = model.card(&request);
+    if card.profile.prices.is_none() && cx.budget().needs_prices() {
         let text = format!(
             "the run has a money budget, but the price of {:?} is not known; give its profile \
              prices, or accept that it counts as free with allow_unpriced()",
-            model.id()
+            card.id
         );
         return Err(Error::new(ErrorKind::Config, text).attributed());
     }
     let reservation = if cx.budget().is_limited() {
-        let estimate = estimate(&*config.counter, &*model, &counted, &request);
+        let estimate = estimate(&*config.counter, &card, &counted, &request);
         cx.budget().reserve(estimate).await?
     } else {
         cx.budget().unlimited()
@@ -81,20 +82,18 @@ async fn call_model(
         let permit = cx.permits().acquire().await;
         let started = Instant::now();
         let show = config.request.partial_messages;
-        let attempt = attempt(&cx, &*model, &request, show).await;
+        let attempt = attempt(&cx, &*model, &card, &request, show).await;
         drop(permit);
         lock(&cx.shared().stats).api_time += started.elapsed();
         let error = match attempt {
             Ok(response) => {
-                book(&cx, &*model, response.usage);
+                book_answer(&cx, &card, &response);
                 return Ok(response);
             }
             Err(error) => error,
         };
-        // What the provider said before it failed is paid for all the same.
-        if let Some(partial) = cx.take_partial() {
-            book(&cx, &*model, partial.usage);
-        }
+        // What the provider said before it failed is booked, and no answer to keep.
+        drop(cx.take_partial());
         retry += 1;
         let policy = &config.limits.retry;
         let Some(wait) = policy.wait(&error, retry) else {
@@ -114,11 +113,11 @@ async fn call_model(
 
 fn estimate(
     counter: &dyn TokenCounter,
-    model: &dyn Model,
+    card: &ModelCard,
     counted: &Mutex<Counted>,
     request: &ModelRequest,
 ) -> Estimate {
-    let profile = model.profile();
+    let profile = &card.profile;
     let messages = lock(counted).count(counter, &request.messages);
     let sections = request.system.sections();
     let system: u64 = sections

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, TokenCounter};
-use crate::model::{Compaction, CompactionTrigger};
+use crate::model::{Compacted, Compaction, CompactionTrigger, ModelRequest};
 use crate::sdk::{Activity, CompactBoundary, CompactTrigger, Status, SystemKind};
 use crate::usage::Usage;
 use crate::util::sync::lock;
@@ -83,17 +83,19 @@ impl Driver {
         let outcome = compactor
             .compact(&messages, current.as_ref(), trigger)
             .await;
-        let failure = match outcome {
+        if let Ok(compacted) = &outcome {
+            self.book_compaction(compacted);
+        }
+        let made = outcome.and_then(|compacted| match compacted.compaction {
+            Some(made) => check(&messages, current.as_ref(), &made).map(|()| Some(made)),
+            None => Ok(None),
+        });
+        let failure = match made {
             Ok(None) => None,
-            Ok(Some((compaction, usage))) => {
-                match check(&messages, current.as_ref(), &compaction) {
-                    Ok(()) => {
-                        self.apply(trigger, &messages, compaction, usage, started.elapsed())
-                            .await;
-                        return true;
-                    }
-                    Err(error) => Some(error),
-                }
+            Ok(Some(compaction)) => {
+                self.apply(trigger, &messages, compaction, started.elapsed())
+                    .await;
+                return true;
             }
             Err(error) => Some(error),
         };
@@ -108,15 +110,23 @@ impl Driver {
         false
     }
 
+    /// Books what a compaction has used, whatever came of it.
+    fn book_compaction(&self, compacted: &Compacted) {
+        if compacted.usage.is_zero() {
+            return;
+        }
+        let own = || self.cx.model().card(&ModelRequest::default());
+        let card = compacted.card.clone().unwrap_or_else(own);
+        book(&self.cx, &card, compacted.usage);
+    }
+
     async fn apply(
         &mut self,
         trigger: CompactionTrigger,
         messages: &Messages,
         compaction: Compaction,
-        usage: Usage,
         took: Duration,
     ) {
-        book(&self.cx, &*self.cx.model(), usage);
         let before = self.context.tokens();
         let counter = self.agent.config().counter.clone();
         let rest: u64 = messages

@@ -171,21 +171,19 @@ impl Driver {
             shared.stop_at(deadline);
         }
         let decisions = start.decisions.clone();
-        match shared.unless_stopped(self.open(start).boxed()).await {
+        let over = match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
             None => return Ok(self.stopped()),
-        }
+        };
         self.cx.open();
         self.looped = true;
-        // Only an input that was sent before has an answer by now.
-        let known_and_answered = self.last.is_some();
+        if let Some(exit) = over {
+            return Ok(exit);
+        }
         if let Some(decisions) = decisions
             && let Some(exit) = self.resume(&decisions).boxed().await?
         {
             return Ok(exit);
-        }
-        if known_and_answered {
-            return Ok(ExitReason::EndTurn);
         }
         self.turns().await
     }

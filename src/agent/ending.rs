@@ -74,6 +74,7 @@ impl Driver {
     /// Lets the hooks see the end and stores what they leave.
     async fn wind_up(&mut self) {
         let state = self.cx.state(|state| state.clone());
+        let before = state.messages.clone();
         let mut state = self.after_agent(state).await;
         let waiting: Vec<_> = state
             .pending
@@ -86,6 +87,8 @@ impl Driver {
                 "the history was repaired at the run's end: {repairs}"
             ));
         }
+        state.inputs.keep(state.messages.shared_prefix(&before));
+        drop(before);
         self.cx.state(|slot| *slot = state.clone());
         let saved = match self.keeper() {
             Ok(keeper) => keeper.save(&state).await,
@@ -191,7 +194,7 @@ impl Driver {
     }
 
     /// Whether this run has added an answer to the history.
-    pub(super) fn has_answered(&self) -> bool {
+    fn has_answered(&self) -> bool {
         self.cx.state(|state| {
             let new = state.messages.iter().skip(self.first_new);
             new.into_iter()
@@ -199,9 +202,13 @@ impl Driver {
         })
     }
 
-    /// Takes what this run said to the model back out of the history: a refused request would be
-    /// refused again. Results stay, for calls that were approved have run.
-    pub(super) fn forget_input(&self) {
+    /// Takes what this run said to the model back out of the history, unless it has answered to
+    /// some of it: a refused request would be refused again. Results stay, for calls that were
+    /// approved have run.
+    pub(super) fn forget_refused(&self) {
+        if self.has_answered() {
+            return;
+        }
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
             let said = messages[self.first_new.min(messages.len())..]
@@ -210,6 +217,7 @@ impl Driver {
                 .take_while(|message| message.role().is_user_input())
                 .count();
             let kept = &messages[..messages.len() - said];
+            state.inputs.take_back(kept.len());
             state.messages = kept.iter().cloned().collect::<Messages>();
         });
     }

@@ -35,6 +35,7 @@ mod opening;
 mod partials;
 mod repeats;
 mod request;
+mod rerun;
 mod resume;
 mod retry;
 mod session;

@@ -6,8 +6,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::state::{AgentState, PendingCall, StoredSession};
+use crate::run::ExitReason;
+use crate::state::{AgentState, Known, PendingCall, StoredSession};
 
+use super::answer;
 use super::drive::{Driver, Keeper, Start};
 use super::ids::CallIds;
 use super::tools::RunTools;
@@ -15,7 +17,7 @@ use super::tools::RunTools;
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
 /// The result of a call that had begun.
-const MAY_HAVE_RUN: &str =
+pub(super) const MAY_HAVE_RUN: &str =
     "interrupted: the run ended before this call's result was stored; it may have run";
 /// A summary stands for messages that are no longer there.
 pub(super) const STALE_COMPACTION: &str =
@@ -24,20 +26,36 @@ pub(super) const STALE_COMPACTION: &str =
 const NOT_APPROVED: &str =
     "not approved: the conversation went on without an answer; the call did not run";
 
+/// What a run begins with.
+struct Restored {
+    state: AgentState,
+    /// Whether anything had to be done to what was stored.
+    changed: bool,
+    /// Calls that had started when their run was dropped.
+    interrupted: Vec<ToolCall>,
+}
+
 impl Driver {
-    /// Leases and loads the session, runs `before_agent`, appends the input.
-    pub(super) async fn open(&mut self, start: Start) -> Result<()> {
+    /// Leases and loads the session, runs `before_agent`, appends the input. `Some` when that
+    /// input was sent before and there is nothing left to do about it.
+    pub(super) async fn open(&mut self, start: Start) -> Result<Option<ExitReason>> {
         let config_store = self.agent.store().clone();
         let id = start.shared.session_id().clone();
         let lease = config_store.lease(&id).await?;
         self.keeper = Some(Keeper::new(config_store.clone(), lease));
         self.registered = Some(self.agent.register(&start.shared));
         let stored = config_store.load(&id).await?.unwrap_or_default();
-        let known = start
-            .input_id
-            .as_ref()
-            .is_some_and(|id| stored.input_ids.contains(id));
-        let (mut state, restored) = self.restore(stored, &id, start.decisions.is_some());
+        let resuming = start.decisions.is_some();
+        // What a resumption says are decisions, not an input.
+        let input_id = start.input_id.filter(|_| !resuming);
+        let was_sent =
+            |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
+        let sent_again = input_id.as_ref().is_some_and(was_sent);
+        let Restored {
+            mut state,
+            changed,
+            interrupted,
+        } = self.restore(stored, &id, resuming || sent_again);
         state.thread_id = id;
         state.user_id = start.user_id.or(state.user_id);
         state.values = start.values;
@@ -49,6 +67,7 @@ impl Driver {
         self.cx.set_system(prompt.clone());
         state.system_prompt = prompt;
         self.before_agent(state).await?;
+        self.rerun(interrupted).await?;
 
         let (system, rest) = split_system(&start.input);
         self.set_input_system(&system);
@@ -60,40 +79,91 @@ impl Driver {
             ));
         }
         self.first_new = self.cx.state(|state| state.messages.len());
-        if restored {
+        if changed {
             // What was decided about open calls is decided for good: a later load must not find
             // a question open that this run has told the model was closed.
             let state = self.cx.state(|state| state.clone());
             self.keeper()?.save(&state).await?;
         }
-        if known {
-            self.last = self.cx.state(|state| match state.messages.last() {
-                Some(Message::Assistant(answer)) => {
-                    Some(Arc::new(ModelResponse::new(answer.content.clone())))
-                }
-                _ => None,
-            });
+        if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
+            return self.known_input(id);
         }
-        if !known && !rest.is_empty() {
-            self.append(rest, start.input_id).await?;
+        if !rest.is_empty() {
+            let from = self.first_new;
+            self.append(rest, input_id.clone()).await?;
+            self.cx.state(|state| state.inputs.begin(input_id, from));
             self.repair_input();
             self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// The stored state with its history made whole, and whether anything had to be done.
-    fn restore(&mut self, stored: StoredSession, id: &str, resuming: bool) -> (AgentState, bool) {
+    /// What is left to do about an input that was sent before.
+    fn known_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
+        let (messages, inputs, waits) = self.cx.state(|state| {
+            let waits = !state.pending.is_empty();
+            (state.messages.clone(), state.inputs.clone(), waits)
+        });
+        match inputs.find(id, &messages) {
+            Some(Known::Answered(said)) => {
+                let response = ModelResponse::new(said.content.clone());
+                let text = response.text().into_owned();
+                self.last = Some(Arc::new(response));
+                Ok(Some(self.known_output(&text)))
+            }
+            Some(Known::Open(_)) if waits => Ok(Some(ExitReason::AwaitingApproval)),
+            Some(Known::Open(from)) => {
+                self.first_new = from;
+                Ok(None)
+            }
+            Some(Known::Lost) | None => Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "the input {id:?} was sent before, but the history has been changed since and \
+                     its answer cannot be told; look at the history, or send it under a new id"
+                ),
+            )),
+        }
+    }
+
+    /// The earlier answer in the form that is asked for now.
+    fn known_output(&mut self, text: &str) -> ExitReason {
+        match self
+            .output
+            .as_ref()
+            .map(|format| answer::read(format, text))
+        {
+            Some(Err(complaint)) => {
+                self.notes.push(complaint);
+                ExitReason::StructuredOutput
+            }
+            value => {
+                self.structured = value.and_then(Result::ok);
+                ExitReason::EndTurn
+            }
+        }
+    }
+
+    /// The stored state with its history made whole. Calls that wait for approval go on waiting
+    /// if `keeps_waiting`.
+    fn restore(&mut self, stored: StoredSession, id: &str, keeps_waiting: bool) -> Restored {
         let mut state = stored.state;
+        let loaded = state.messages.clone();
         let mut changed = false;
+        let mut interrupted = Vec::new();
+        for id in stored.input_ids {
+            // Appended by a run that was dropped, so it is the last one said.
+            state.inputs.begin(Some(id), last_said(&state.messages));
+            changed = true;
+        }
         // A fork's copy of a question is not its own: answered in both, the call would run twice.
-        let is_kept = |call: &PendingCall| resuming && *call.session_id == *id;
+        let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
         let (kept, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut state.pending)
             .into_iter()
             .partition(is_kept);
         state.pending = kept;
         for pending in closed {
-            answer(&mut state.messages, &pending.call, NOT_APPROVED);
+            close(&mut state.messages, &pending.call, NOT_APPROVED);
             changed = true;
         }
         let waiting: Vec<_> = state
@@ -107,8 +177,11 @@ impl Driver {
             }
             let started = stored.started.contains(&call.id);
             let text = if started { MAY_HAVE_RUN } else { NOT_RUN };
-            answer(&mut state.messages, &call, text);
+            close(&mut state.messages, &call, text);
             changed = true;
+            if started {
+                interrupted.push(call);
+            }
         }
         let repairs = state.messages.repair_keeping(&waiting);
         if !repairs.is_empty() {
@@ -116,7 +189,12 @@ impl Driver {
             self.cx
                 .warn(format!("the stored history was repaired: {repairs}"));
         }
-        (state, changed)
+        state.inputs.keep(state.messages.shared_prefix(&loaded));
+        Restored {
+            state,
+            changed,
+            interrupted,
+        }
     }
 
     async fn prompt(&self) -> Result<SystemPrompt> {
@@ -174,6 +252,7 @@ impl Driver {
                 "what before_agent left of the history was repaired: {repairs}"
             ));
         }
+        state.inputs.keep(state.messages.shared_prefix(&loaded));
         if state.drop_stale_compaction(&loaded) {
             self.cx.warn(STALE_COMPACTION);
         }
@@ -261,8 +340,19 @@ fn unanswered(messages: &Messages) -> Vec<ToolCall> {
         .collect()
 }
 
-/// Puts a result behind the results that stand behind the last assistant message.
-pub(super) fn answer(messages: &mut Messages, call: &ToolCall, text: &str) {
+/// Where the last thing said to the model begins.
+fn last_said(messages: &Messages) -> usize {
+    let said = |message: &&Arc<Message>| message.role().is_user_input();
+    let all = messages.as_slice();
+    let end = all
+        .iter()
+        .rposition(|message| said(&message))
+        .map_or(0, |at| at + 1);
+    end - all[..end].iter().rev().take_while(said).count()
+}
+
+/// Answers a call that never came to its result.
+fn close(messages: &mut Messages, call: &ToolCall, text: &str) {
     insert_result(messages, ToolResult::failed(call, text));
 }
 

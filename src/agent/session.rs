@@ -72,6 +72,15 @@ impl Session {
     }
 
     /// Names the next input, so that it is stored once even when it is sent twice.
+    ///
+    /// Sent again, it is not looked at: the run gives the answer that the input got, without
+    /// asking the model. When the input had failed and a later one was answered, that answer is
+    /// given. When nothing was answered since, the run goes on where the other stopped; while
+    /// calls wait for approval it ends with
+    /// [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they go on waiting. An
+    /// input that the model refused is forgotten, unless refused turns are kept, and may be sent
+    /// anew. When a hook has changed the history where the input stood, the run fails with
+    /// [`Conflict`](crate::ErrorKind::Conflict).
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
         self

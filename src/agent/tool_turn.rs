@@ -205,16 +205,22 @@ impl Driver {
             state.clone()
         });
         self.keeper()?.save(&state).await?;
+        self.show_late(results);
+        Ok(waiting.then_some(ExitReason::AwaitingApproval))
+    }
+
+    /// Shows results of an earlier run's calls, which are in the history already.
+    pub(super) fn show_late(&mut self, results: Vec<ToolResult>) {
+        if results.is_empty() {
+            return;
+        }
         let for_programs = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
             .map(|result| Arc::new(Message::Tool(result)))
             .collect();
         self.context.add(&*self.agent.config().counter, &messages);
-        if !messages.is_empty() {
-            self.show_results(messages, for_programs);
-        }
-        Ok(waiting.then_some(ExitReason::AwaitingApproval))
+        self.show_results(messages, for_programs);
     }
 
     async fn forget_pending(&self, id: &str) -> Result<()> {

@@ -9,12 +9,11 @@ use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
 use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
 use crate::run::{ExitReason, Stop};
-use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
+use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, SystemKind, UserEvent};
 use crate::util::sync::lock;
 
 use super::answer;
 use super::attempt::{empty_response, is_empty};
-use super::booking::book;
 use super::drive::Driver;
 use super::ending::exit_of;
 use super::tidy;
@@ -26,6 +25,8 @@ const UNBOUNDED_GO_ONS: u32 = 100;
 #[derive(Default)]
 struct Tried {
     empty: bool,
+    /// Whether the last answer was dropped, so that the next one takes its place.
+    dropped: bool,
     compaction: bool,
     outputs: u32,
     go_ons: u32,
@@ -51,12 +52,21 @@ impl Driver {
             let response = match self.ask(&mut tried).await {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().await),
-                Err(error) if self.can_compact(&error, &mut tried).await => continue,
+                Err(error) if self.can_compact(&error, &mut tried).await => {
+                    self.drop_answer(&mut tried);
+                    continue;
+                }
                 Err(error) if self.cx.shared().stop() != Stop::None => {
                     self.notes.push(error.to_string());
                     return Ok(self.stopped());
                 }
-                Err(error) => return exit_of(error, &mut self.notes),
+                Err(error) => {
+                    let exit = exit_of(error, &mut self.notes)?;
+                    if exit == ExitReason::Refused && !self.agent.config().request.keep_refused {
+                        self.forget_refused();
+                    }
+                    return Ok(exit);
+                }
             };
             let next = self.take(response, &mut tried).await?;
             if let Next::End(exit) = next {
@@ -130,11 +140,13 @@ impl Driver {
         response.transpose()
     }
 
-    async fn ask_once(&mut self, tried: &Tried) -> Result<Arc<ModelResponse>> {
+    async fn ask_once(&mut self, tried: &mut Tried) -> Result<Arc<ModelResponse>> {
         let agent = self.agent.clone();
         let config = agent.config();
         self.cx.set_turn(self.cx.turn() + 1);
-        self.cx.reset_attempts();
+        if !std::mem::take(&mut tried.dropped) {
+            self.cx.reset_attempts();
+        }
         self.tools.refresh(config, &self.cx).await?;
         self.compact_if_due().await;
         self.nudge();
@@ -202,6 +214,7 @@ impl Driver {
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
+            self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
         // A paused answer may hold nothing but the provider's own blocks.
@@ -218,6 +231,7 @@ impl Driver {
             tried.empty = true;
             self.cx
                 .warn("the model answered with nothing; it is asked once more");
+            self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
         tried.empty = false;
@@ -239,6 +253,17 @@ impl Driver {
         }
     }
 
+    /// The next answer takes the place of this one: what readers saw of it is void.
+    fn drop_answer(&self, tried: &mut Tried) {
+        tried.dropped = true;
+        if let Some((attempt, first)) = self.cx.void_attempt() {
+            self.cx.emit(SystemKind::StreamRestart {
+                attempt,
+                supersedes: vec![first],
+            });
+        }
+    }
+
     /// Whether a compaction has made room for a longer answer. Tried once.
     async fn made_room(&mut self, tried: &mut Tried) -> bool {
         let profile = self.cx.profile();
@@ -257,8 +282,8 @@ impl Driver {
             if !tidy::says_nothing(&response.content) {
                 self.keep(&response).await?;
             }
-        } else if !self.has_answered() {
-            self.forget_input();
+        } else {
+            self.forget_refused();
         }
         self.last = Some(response);
         Ok(Next::End(ExitReason::Refused))
@@ -331,7 +356,6 @@ impl Driver {
         let Some(mut partial) = self.cx.take_partial() else {
             return exit;
         };
-        book(&self.cx, &*self.cx.model(), partial.usage);
         partial
             .content
             .parts_mut()

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::usage::Usage;
 
+use super::card::ModelCard;
 use super::profile::ModelProfile;
 
 /// A history's beginning as a summary. Requests are built from it; the history itself stays.
@@ -26,6 +27,57 @@ impl Compaction {
             summary: summary.into(),
             through_message,
         }
+    }
+}
+
+/// What came of an attempt to compact, and what it has used: that is booked in the run's budget
+/// and statistics, whether the summary is taken or not.
+///
+/// ```
+/// use agentcore::Usage;
+/// use agentcore::model::{Compacted, Compaction};
+///
+/// let done = Compacted::new(Compaction::new("They met.", 4)).with_usage(Usage::new(900, 30));
+/// assert!(done.compaction.is_some());
+/// assert!(Compacted::nothing().compaction.is_none());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// The summary; `None` when nothing can be gained.
+    pub compaction: Option<Compaction>,
+    /// The tokens of the model calls it took.
+    pub usage: Usage,
+    /// Whose tokens they are; `None` is the run's own model.
+    pub card: Option<ModelCard>,
+}
+
+impl Compacted {
+    /// A summary.
+    pub fn new(compaction: Compaction) -> Self {
+        Self {
+            compaction: Some(compaction),
+            ..Self::default()
+        }
+    }
+
+    /// No summary: nothing can be gained, or what the model wrote cannot be used.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// The same with the tokens it took.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    /// The same, made by another model than the run's.
+    #[must_use]
+    pub fn with_card(mut self, card: ModelCard) -> Self {
+        self.card = Some(card);
+        self
     }
 }
 
@@ -55,15 +107,17 @@ pub trait Compactor: Send + Sync + 'static {
     ) -> bool;
 
     /// Summarises the beginning of `messages`. `current` is the compaction in force: a new one
-    /// replaces it and must cover what it covered. `Ok(None)` means that nothing can be gained.
+    /// replaces it and must cover what it covered.
     ///
-    /// The loop checks the answer: a cut that would part a call from its results is refused.
+    /// The loop checks the answer: a cut that would part a call from its results is refused. What
+    /// it has used is booked all the same; an error has used nothing, so a call that was paid for
+    /// and failed is [`Compacted::nothing`] with its usage.
     async fn compact(
         &self,
         messages: &Messages,
         current: Option<&Compaction>,
         trigger: CompactionTrigger,
-    ) -> Result<Option<(Compaction, Usage)>>;
+    ) -> Result<Compacted>;
 }
 
 /// Never compacts.
@@ -81,7 +135,7 @@ impl Compactor for NoCompaction {
         _: &Messages,
         _: Option<&Compaction>,
         _: CompactionTrigger,
-    ) -> Result<Option<(Compaction, Usage)>> {
-        Ok(None)
+    ) -> Result<Compacted> {
+        Ok(Compacted::nothing())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::message::{Part, ToolCall};
 use crate::usage::Usage;
 
+use super::card::ModelCard;
 use super::stop::StopReason;
 
 /// One event of a model's stream.
@@ -77,6 +78,9 @@ pub struct ResponseHead {
     pub model: Arc<str>,
     /// The provider's id of the request, from its headers.
     pub request_id: Option<Arc<str>>,
+    /// The model that answers, when it is not the one that was asked: a fallback's next one. The
+    /// call is booked as its.
+    pub answered_by: Option<Box<ModelCard>>,
 }
 
 impl ResponseHead {
@@ -86,6 +90,7 @@ impl ResponseHead {
             id: id.into(),
             model: model.into(),
             request_id: None,
+            answered_by: None,
         }
     }
 }

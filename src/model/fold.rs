@@ -42,6 +42,7 @@ impl ResponseFold {
                 self.response.id = head.id;
                 self.response.model = head.model;
                 self.response.request_id = head.request_id;
+                self.response.answered_by = head.answered_by;
             }
             ModelEvent::Usage(usage) => self.response.usage = usage,
             ModelEvent::Stop { reason, sequence } => {

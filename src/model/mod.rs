@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod card;
 mod catalog;
 mod compactor;
 mod event;
@@ -35,8 +36,9 @@ mod stop;
 mod system;
 mod taps;
 
+pub use card::ModelCard;
 pub use catalog::Catalog;
-pub use compactor::{Compaction, CompactionTrigger, Compactor, NoCompaction};
+pub use compactor::{Compacted, Compaction, CompactionTrigger, Compactor, NoCompaction};
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub use memo::RequestMemo;

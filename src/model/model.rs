@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 
 use crate::error::Result;
 
+use super::card::ModelCard;
 use super::event::ModelEvent;
 use super::fold::ResponseFold;
 use super::profile::ModelProfile;
@@ -34,6 +35,16 @@ pub trait Model: Send + Sync + 'static {
 
     /// Limits, prices and abilities.
     fn profile(&self) -> &ModelProfile;
+
+    /// Which model `request` is for, and so whose prices count: this one, unless
+    /// [`ModelRequest::model`] names another of its provider, which is looked up in
+    /// [`Catalog::builtin`](super::Catalog::builtin).
+    ///
+    /// A model that lets another one answer says so in
+    /// [`ResponseHead::answered_by`](super::ResponseHead::answered_by).
+    fn card(&self, request: &ModelRequest) -> ModelCard {
+        ModelCard::of(self.id(), self.profile(), request.model.as_deref())
+    }
 
     /// Sends `request` and returns the answer's events as they come.
     ///
@@ -65,6 +76,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).profile()
     }
 
+    fn card(&self, request: &ModelRequest) -> ModelCard {
+        (**self).card(request)
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         (**self).stream(request).await
     }
@@ -82,6 +97,10 @@ impl<M: Model + ?Sized> Model for Box<M> {
 
     fn profile(&self) -> &ModelProfile {
         (**self).profile()
+    }
+
+    fn card(&self, request: &ModelRequest) -> ModelCard {
+        (**self).card(request)
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::message::{AssistantMessage, Content, ToolCall};
 use crate::usage::Usage;
 
+use super::card::ModelCard;
 use super::stop::StopReason;
 
 /// What a model answered: its events, folded.
@@ -26,6 +27,8 @@ pub struct ModelResponse {
     pub model: Arc<str>,
     /// The provider's id of the request.
     pub request_id: Option<Arc<str>>,
+    /// The model that answered, when it is not the one that was asked.
+    pub answered_by: Option<Box<ModelCard>>,
 }
 
 impl ModelResponse {

@@ -77,7 +77,7 @@ impl ModelSettings {
 pub enum ThinkingMode {
     /// Not at all.
     Disabled,
-    /// At most this many tokens.
+    /// At most this many tokens, of those that the whole answer may have.
     Budget(u32),
     /// As much as the model finds right.
     Adaptive,

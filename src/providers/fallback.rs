@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
-use futures::Stream;
 use futures::future::BoxFuture;
+use futures::{Stream, StreamExt, stream};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Model, ModelEvent, ModelProfile, ModelRequest, ModelStream, RequestMemo, StopReason, erase,
+    Model, ModelCard, ModelEvent, ModelProfile, ModelRequest, ModelStream, RequestMemo,
+    ResponseHead, StopReason, erase,
 };
 
 /// Asks the next model when one cannot answer.
@@ -24,7 +25,9 @@ use crate::model::{
 ///
 /// Every request begins with the first model again. When all have failed the last error is
 /// returned, or the first one if only that is worth a retry. Id and profile are the first model's;
-/// [`ModelRequest::model`] is meant for that one and the others do not see it.
+/// [`ModelRequest::model`] is meant for that one and the others do not see it. What another model
+/// answers is booked as that model's, at its price; what a budget sets aside beforehand is the
+/// first model's worst case.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};
@@ -83,6 +86,13 @@ impl Model for FallbackModel {
 
     fn profile(&self) -> &ModelProfile {
         &self.profile
+    }
+
+    fn card(&self, request: &ModelRequest) -> ModelCard {
+        match self.models.first() {
+            Some(model) => model.card(request),
+            None => ModelCard::new(self.id(), self.profile),
+        }
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
@@ -168,12 +178,18 @@ impl Attempts {
         };
         let model = model.clone();
         let mut request = self.request.clone().with_memo(slot.clone());
+        let mut card = None;
         if self.next > 0 {
             request.model = None;
+            card = Some(model.card(&request));
         }
         self.next += 1;
         Ok(State::Opening(Box::pin(async move {
-            model.stream(request).await
+            let stream = model.stream(request).await?;
+            Ok(match card {
+                Some(card) => signed(stream, card),
+                None => stream,
+            })
         })))
     }
 
@@ -189,6 +205,29 @@ impl Attempts {
             _ => Err(error),
         }
     }
+}
+
+/// The stream with the name of the model that answers in its head.
+fn signed(stream: ModelStream, card: ModelCard) -> ModelStream {
+    let mut card = Some(Box::new(card));
+    let sign = move |event: Result<ModelEvent>| {
+        let mut head = None;
+        let event = match (event, card.take()) {
+            (Ok(ModelEvent::Start(mut own)), Some(card)) => {
+                own.answered_by.get_or_insert(card);
+                Ok(ModelEvent::Start(own))
+            }
+            (Ok(event), Some(card)) => {
+                let mut missing = ResponseHead::default();
+                missing.answered_by = Some(card);
+                head = Some(Ok(ModelEvent::Start(Box::new(missing))));
+                Ok(event)
+            }
+            (event, _) => event,
+        };
+        stream::iter(head.into_iter().chain([event]))
+    };
+    stream.flat_map(sign).boxed()
 }
 
 struct Falling {

@@ -43,17 +43,58 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
 }
 
 /// The JSON object to send as a call's arguments: what the model wrote, verbatim, if that is an
-/// object; else the parsed arguments; else `{}`, because a call without an object is refused.
+/// object; else the parsed arguments; else `{}`, because a call without an object is refused. What
+/// servers refuse in strings is replaced.
 pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
     if !call.args.is_object() {
         return Ok(Cow::Borrowed("{}"));
     }
     match call.raw_args.as_deref().map(str::trim) {
         Some(raw) if raw.starts_with('{') && serde_json::from_str::<&RawValue>(raw).is_ok() => {
-            Ok(Cow::Borrowed(raw))
+            Ok(acceptable(raw))
         }
-        _ => Ok(Cow::Owned(serde_json::to_string(&*call.args)?)),
+        _ => {
+            let args = serde_json::to_string(&*call.args)?;
+            Ok(Cow::Owned(acceptable(&args).into_owned()))
+        }
     }
+}
+
+/// JSON with U+FFFD in place of what servers refuse in strings: NUL, and halves of surrogate pairs,
+/// which only escapes can write.
+fn acceptable(json: &str) -> Cow<'_, str> {
+    const REPLACEMENT: &str = "\\ufffd";
+    let mut out = String::new();
+    let mut kept = 0;
+    let mut at = 0;
+    while let Some(found) = memchr(b'\\', &json.as_bytes()[at..]) {
+        let start = at + found;
+        let (len, refused) = match unit(json, start) {
+            None => (2, false),
+            Some(0xD800..=0xDBFF) => match unit(json, start + 6) {
+                Some(0xDC00..=0xDFFF) => (12, false),
+                _ => (6, true),
+            },
+            Some(unit) => (6, matches!(unit, 0 | 0xDC00..=0xDFFF)),
+        };
+        at = start + len;
+        if refused {
+            out.push_str(&json[kept..start]);
+            out.push_str(REPLACEMENT);
+            kept = at;
+        }
+    }
+    if kept == 0 {
+        return Cow::Borrowed(json);
+    }
+    out.push_str(&json[kept..]);
+    Cow::Owned(out)
+}
+
+/// The UTF-16 unit that the escape at `start` stands for, if it is one that names a unit.
+fn unit(json: &str, start: usize) -> Option<u16> {
+    let digits = json.get(start..start + 6)?.strip_prefix("\\u")?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 /// Appends `value` as a JSON string in which only letters, digits, `_` and `-` occur: ids and
@@ -65,5 +106,28 @@ pub(crate) fn write_identifier(out: &mut Vec<u8>, value: &str) -> Result<()> {
         "" => write(out, "_"),
         value if value.chars().all(allowed) => write(out, value),
         value => write(out, &value.replace(|c| !allowed(c), "_")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::acceptable;
+
+    #[test]
+    fn only_what_servers_refuse_is_replaced() {
+        for (json, expected) in [
+            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
+            (r#"{"\u0000":"a\u0000b"}"#, r#"{"\ufffd":"a\ufffdb"}"#),
+            (
+                r#"["\\u0000","\\\u0000","\n\u0001"]"#,
+                r#"["\\u0000","\\\ufffd","\n\u0001"]"#,
+            ),
+            (r#"["\ud83d\ude00","é"]"#, r#"["\ud83d\ude00","é"]"#),
+            (r#"["\ud83d","\uDE00"]"#, r#"["\ufffd","\ufffd"]"#),
+            (r#"["\ud83d\ud83d\ude00"]"#, r#"["\ufffd\ud83d\ude00"]"#),
+            (r#"["\ud83dé"]"#, r#"["\ufffdé"]"#),
+        ] {
+            assert_eq!(acceptable(json), expected);
+        }
     }
 }

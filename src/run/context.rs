@@ -330,6 +330,13 @@ impl RunContext {
         self.0.attempts.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// What was shown of the answer is void: its first message, and the number of the attempt
+    /// that comes next. `None` when nothing was shown.
+    pub(crate) fn void_attempt(&self) -> Option<(u32, uuid::Uuid)> {
+        let first = lock(&self.0.shown).take()?;
+        Some((self.0.attempts.load(Ordering::Relaxed), first))
+    }
+
     pub(crate) fn reset_attempts(&self) {
         self.0.attempts.store(0, Ordering::Relaxed);
         *lock(&self.0.shown) = None;

@@ -13,10 +13,12 @@ use crate::usage::Usage;
 use crate::util::Values;
 use crate::util::hash::fnv1a;
 
+use super::inputs::Inputs;
+
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
-/// JSON: `thread_id, user_id?, messages, todos?, files?, compaction?, pending?`; the rest belongs
-/// to one run and is never written. A clone costs a few pointers.
+/// JSON: `thread_id, user_id?, messages, todos?, files?, compaction?, pending?, inputs?`; the rest
+/// belongs to one run and is never written. A clone costs a few pointers.
 ///
 /// ```
 /// use agentcore::AgentState;
@@ -53,6 +55,9 @@ pub struct AgentState {
     /// Calls that wait for somebody's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingCall>,
+    /// Which inputs had ids, and where they stand.
+    #[serde(default, skip_serializing_if = "Inputs::is_empty")]
+    pub(crate) inputs: Inputs,
 
     /// The system prompt of this run.
     #[serde(skip)]

@@ -4,9 +4,11 @@
 //! so in memory, for an hour after the last access unless told otherwise.
 
 mod agent_state;
+mod inputs;
 mod store;
 mod thread_store;
 
 pub use agent_state::{AgentState, PendingCall};
+pub(crate) use inputs::Known;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
 pub use thread_store::ThreadStore;

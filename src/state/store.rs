@@ -37,7 +37,8 @@ pub struct StoredSession {
     pub state: AgentState,
     /// Ids of calls that had started when the last run ended without a result for them.
     pub started: Vec<Arc<str>>,
-    /// The caller's ids of the inputs in the history.
+    /// The caller's ids of the inputs that were appended since the state was last saved. Those
+    /// before are in the state.
     pub input_ids: Vec<Arc<str>>,
 }
 
@@ -139,7 +140,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Adds records at the end, all of them or none.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Makes the stored state equal to `state` and forgets which calls had started.
+    /// Makes the stored state equal to `state`, and forgets which calls had started and which
+    /// inputs were appended.
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()>;
 
     /// All sessions, the one written last first.

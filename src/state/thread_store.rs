@@ -102,7 +102,7 @@ impl ThreadStore {
     pub fn save(&self, id: &str, state: AgentState) {
         self.with(id, |threads| {
             let entry = threads.entry(id);
-            entry.session.state = state;
+            entry.session = StoredSession::new(state);
             entry.exists = true;
         });
     }
@@ -256,8 +256,7 @@ impl SessionStore for ThreadStore {
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         self.write(lease, |session| {
-            session.state = state.clone();
-            session.started.clear();
+            *session = StoredSession::new(state.clone());
         })
     }
 

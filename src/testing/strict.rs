@@ -9,7 +9,7 @@ use futures::StreamExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Messages, Part};
-use crate::model::{Model, ModelEvent, ModelProfile, ModelRequest, ModelStream};
+use crate::model::{Model, ModelCard, ModelEvent, ModelProfile, ModelRequest, ModelStream};
 use crate::util::sync::lock;
 
 use super::rules;
@@ -108,6 +108,10 @@ impl<M: Model> Model for StrictModel<M> {
 
     fn profile(&self) -> &ModelProfile {
         self.inner.profile()
+    }
+
+    fn card(&self, request: &ModelRequest) -> ModelCard {
+        self.inner.card(request)
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use agentcore::hook;
 use agentcore::message::ProviderBlock;
-use agentcore::model::{Compaction, CompactionTrigger, Compactor, ModelProfile};
+use agentcore::model::{Compacted, Compaction, CompactionTrigger, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
     Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason, ToolCall,
@@ -279,13 +279,13 @@ impl Compactor for Shorten {
         messages: &Messages,
         _: Option<&Compaction>,
         _: CompactionTrigger,
-    ) -> Result<Option<(Compaction, Usage)>> {
+    ) -> Result<Compacted> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.fails {
             return Err("no summary today".into());
         }
         let compaction = Compaction::new("They talked.", messages.len() - 1);
-        Ok(Some((compaction, Usage::new(5, 5))))
+        Ok(Compacted::new(compaction).with_usage(Usage::new(5, 5)))
     }
 }
 

@@ -1,11 +1,14 @@
 //! An answer while it is written, as stream events.
 
-use agentcore::testing::ScriptedModel;
-use agentcore::{ModelEvent, SdkMessage, StopReason, ToolCall, Usage};
+use agentcore::model::{Compacted, Compaction, CompactionTrigger, Compactor, ModelProfile};
+use agentcore::testing::{ScriptedModel, Step};
+use agentcore::{
+    Error, Messages, ModelEvent, Result, SdkMessage, StopReason, ToolCall, Usage, async_trait,
+};
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::kit::{agent, echo, stuck, texts, warnings, watch};
+use crate::kit::{agent, echo, kinds, stuck, texts, warnings, watch};
 
 #[tokio::test]
 async fn stream_events() {
@@ -114,4 +117,85 @@ async fn calls_that_stream_before_any_is_whole_are_shown_once_each() {
         .collect();
     assert_eq!(ids, ["0", "1"]);
     assert_eq!(warnings(&messages), [""; 0]);
+}
+
+/// Compacts once the provider has counted a million tokens.
+struct WhenLarge;
+
+#[async_trait]
+impl Compactor for WhenLarge {
+    fn should_compact(&self, _: &Messages, tokens: u64, _: &ModelProfile) -> bool {
+        tokens > 1_000_000
+    }
+
+    async fn compact(
+        &self,
+        _: &Messages,
+        _: Option<&Compaction>,
+        _: CompactionTrigger,
+    ) -> Result<Compacted> {
+        Ok(Compacted::new(Compaction::new("They met.", 0)))
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_dropped_is_void_for_its_readers() {
+    let half = |reason| {
+        let shown = ModelEvent::Thinking("Hm".into());
+        Step::from(vec![shown, ModelEvent::stop(reason)]).usage(Usage::new(2_000_000, 1))
+    };
+    let too_long = Error::new(agentcore::ErrorKind::ContextTooLong, "prompt is too long");
+    let cases = [
+        ScriptedModel::new().step(half(StopReason::MaxTokens)),
+        ScriptedModel::new().step(half(StopReason::EndTurn)),
+        ScriptedModel::new().events(vec![Ok(ModelEvent::Text("Hal".into())), Err(too_long)]),
+    ];
+    for model in cases {
+        let model = model.say("Whole.");
+        let agent = agent(model)
+            .compactor(WhenLarge)
+            .include_partial_messages(true)
+            .build()
+            .unwrap();
+        let (messages, output) = watch(agent.run("Go")).await;
+        assert_eq!(output.unwrap().text, "Whole.");
+        let values: Vec<_> = messages
+            .iter()
+            .map(|message| serde_json::to_value(message).unwrap())
+            .collect();
+        let at = |wanted: &str| {
+            let mut of = values.iter().enumerate();
+            of.find(|(_, value)| value["type"] == *wanted || value["subtype"] == *wanted)
+                .map(|(at, _)| at)
+                .unwrap()
+        };
+        let restarts: Vec<_> = values
+            .iter()
+            .filter(|value| value["subtype"] == "stream_restart")
+            .collect();
+        assert_eq!(restarts.len(), 1, "{values:#?}");
+        let restart = at("stream_restart");
+        let first = &values[at("stream_event")];
+        assert_eq!(values[restart]["supersedes"], json!([first["uuid"]]));
+        let next = values[restart..]
+            .iter()
+            .find(|value| value["type"] == "stream_event")
+            .unwrap();
+        assert_eq!(values[restart]["attempt"], next["attempt"]);
+        assert_ne!(first["attempt"], next["attempt"]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_kept_is_not_void() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .say("Whole.");
+    let agent = agent(model)
+        .tool(echo())
+        .include_partial_messages(true)
+        .build()
+        .unwrap();
+    let (messages, _) = watch(agent.run("Go")).await;
+    assert!(!kinds(&messages).contains(&"system/stream_restart".to_owned()));
 }

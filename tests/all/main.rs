@@ -17,6 +17,8 @@ mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
 #[cfg(feature = "http")]
+mod costs;
+#[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
 mod fault_server;
@@ -43,6 +45,7 @@ mod hooks_prefix;
 mod hooks_skills;
 mod hooks_todolist;
 mod house;
+mod inputs;
 mod kit;
 mod loop_cases;
 mod loop_control;
@@ -86,8 +89,11 @@ mod public_api;
 mod real_servers;
 #[cfg(feature = "http")]
 mod recordings;
+mod reruns;
 mod run_oddities;
 mod run_properties;
+#[cfg(feature = "http")]
+mod runtimes;
 #[cfg(all(feature = "sandbox", feature = "tools", target_os = "linux"))]
 mod sandbox;
 mod sdk_content;
@@ -118,5 +124,7 @@ mod tools_search;
 #[cfg(all(feature = "tools", unix))]
 mod tools_shell;
 mod two_validators;
+#[cfg(feature = "http")]
+mod wire_texts;
 #[cfg(all(feature = "tools", unix))]
 mod workspace;

@@ -177,12 +177,13 @@ async fn settings_become_fields() {
 
     request.extra.clear();
     request.settings.thinking = Some(ThinkingMode::Budget(2000));
+    request.max_tokens = Some(2001);
     let body = sent(request.clone()).await;
     assert_eq!(
         body["thinking"],
         json!({"type": "enabled", "budget_tokens": 2000})
     );
-    assert_eq!(body["max_tokens"], 2500);
+    assert_eq!(body["max_tokens"], 2001);
     for dropped in ["temperature", "top_k", "top_p"] {
         assert_eq!(body[dropped], Value::Null, "{dropped}");
     }
@@ -208,6 +209,27 @@ async fn settings_become_fields() {
     assert_eq!(body["max_tokens"], 4096);
     assert_eq!(body["output_config"]["effort"], "low");
     assert_eq!(body["model"], "claude-3-haiku-20240307");
+}
+
+#[tokio::test]
+async fn thinking_counts_in_the_output_limit() {
+    for (limit, asked, budget) in [
+        (Some(9_000), 8_000, Some(8_000)),
+        (Some(8_000), 8_000, Some(4_000)),
+        (Some(2_048), 8_000, Some(1_024)),
+        (Some(2_047), 8_000, None),
+        (Some(1_100), 10, Some(1_024)),
+        (None, 1_000_000, Some(32_000)),
+    ] {
+        let mut request = ModelRequest::new("x");
+        request.settings.thinking = Some(ThinkingMode::Budget(asked));
+        request.max_tokens = limit;
+        request.temperature = Some(0.5);
+        let body = sent(request).await;
+        assert_eq!(body["max_tokens"], limit.unwrap_or(64_000));
+        assert_eq!(body["thinking"]["budget_tokens"].as_u64(), budget);
+        assert_eq!(body["temperature"].is_null(), budget.is_some());
+    }
 }
 
 #[tokio::test]

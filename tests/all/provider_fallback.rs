@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agentcore::model::{ModelProfile, ModelStream, StopReason};
+use agentcore::model::{ModelCard, ModelProfile, ModelStream, ResponseHead, StopReason};
 use agentcore::providers::{FallbackModel, resolve};
 use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest, Result};
 use futures::{StreamExt, stream};
@@ -122,13 +122,20 @@ async fn what_was_said_is_voided() {
         .await
         .expect("a stream");
     let events: Vec<ModelEvent> = stream.map(|event| event.expect("no error")).collect().await;
+    let head_of = |id: &str| {
+        let mut head = ResponseHead::default();
+        head.answered_by = Some(Box::new(ModelCard::new(id, ModelProfile::default())));
+        ModelEvent::Start(Box::new(head))
+    };
     assert_eq!(
         events,
         [
             ModelEvent::Text("half".into()),
             ModelEvent::Restart,
+            head_of("b"),
             ModelEvent::Text("I".into()),
             ModelEvent::Restart,
+            head_of("c"),
             ModelEvent::Text("whole".into()),
             ModelEvent::stop(StopReason::EndTurn),
         ]

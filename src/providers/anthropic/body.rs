@@ -64,7 +64,7 @@ fn fields(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Map<St
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
-    let mut max_tokens = request.max_tokens.unwrap_or(profile.max_output_tokens);
+    let max_tokens = request.max_tokens.unwrap_or(profile.max_output_tokens);
     let forced = matches!(
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Tool(_)
@@ -74,15 +74,13 @@ fn fields(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Map<St
     let mut thinks = false;
     match thinking {
         Some(ThinkingMode::Budget(budget)) => {
-            let budget = (*budget).max(LEAST_BUDGET);
-            if max_tokens <= budget {
-                max_tokens = budget.saturating_add(max_tokens);
+            if let Some(budget) = thinking_budget(*budget, max_tokens) {
+                set(
+                    "thinking",
+                    json!({"type": "enabled", "budget_tokens": budget}),
+                );
+                thinks = true;
             }
-            set(
-                "thinking",
-                json!({"type": "enabled", "budget_tokens": budget}),
-            );
-            thinks = true;
         }
         Some(ThinkingMode::Adaptive) => {
             set("thinking", json!({"type": "adaptive"}));
@@ -115,6 +113,19 @@ fn fields(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Map<St
     }
     fields.extend(request.extra.clone());
     fields
+}
+
+/// What the model may spend on thinking, of the tokens that thinking and answer have together: what
+/// was asked for, or half of them if that would leave nothing for the answer. `None` when there is
+/// no room to think.
+fn thinking_budget(asked: u32, max_tokens: u32) -> Option<u32> {
+    let asked = asked.max(LEAST_BUDGET);
+    let budget = if asked < max_tokens {
+        asked
+    } else {
+        max_tokens / 2
+    };
+    (budget >= LEAST_BUDGET).then_some(budget)
 }
 
 fn tool_choice(request: &ModelRequest) -> Option<Value> {

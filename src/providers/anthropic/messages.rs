@@ -28,7 +28,9 @@ const VERSION: &str = "2023-06-01";
 /// Prompt-cache breakpoints are set unless
 /// [`ModelSettings::prompt_cache`](crate::model::ModelSettings::prompt_cache) is false. With a
 /// thinking budget or adaptive thinking, temperature and `top_k` are left out; with a forced tool,
-/// thinking is: the API refuses these combinations. A clone is cheap.
+/// thinking is: the API refuses these combinations. What the model thinks counts in `max_tokens`: a
+/// budget that leaves no room for the answer becomes half of it, and without room for the least
+/// budget (1,024 tokens) the model does not think. A clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     id: Arc<str>,

@@ -64,7 +64,7 @@ impl Wire for ChatWire {
             Message::Assistant(_) => assistant(first, out)?,
             Message::Tool(result) => {
                 out.extend_from_slice(b",\"tool_name\":");
-                write(out, &*result.name)?;
+                write_text(out, &result.name)?;
             }
             _ => {}
         }
@@ -142,7 +142,7 @@ fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
             out.push(b',');
         }
         out.extend_from_slice(b"{\"function\":{\"name\":");
-        write(out, &*call.name)?;
+        write_text(out, &call.name)?;
         // An object, not its text.
         out.extend_from_slice(b",\"arguments\":");
         out.extend_from_slice(call_args(call)?.as_bytes());

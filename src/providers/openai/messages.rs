@@ -59,7 +59,7 @@ impl Wire for ChatWire {
             match &**message {
                 Message::Tool(result) => {
                     out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
-                    write(out, call_id(&result.tool_call_id))?;
+                    write_text(out, call_id(&result.tool_call_id))?;
                     out.extend_from_slice(b",\"content\":");
                     write_text(out, non_empty(&message.text()))?;
                     out.push(b'}');
@@ -156,7 +156,7 @@ impl ChatWire {
                     out.push(b',');
                 }
                 out.extend_from_slice(b"{\"id\":");
-                write(out, call_id(&call.id))?;
+                write_text(out, call_id(&call.id))?;
                 out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
                 write_identifier(out, &call.name)?;
                 out.extend_from_slice(b",\"arguments\":");

@@ -12,11 +12,11 @@ use futures::{Stream, StreamExt};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::model::{Model, ModelEvent, ModelRequest, ModelStream};
+use crate::model::{Model, ModelCard, ModelEvent, ModelRequest, ModelStream};
 use crate::util::sync::lock;
 
 use super::fingerprint::Fingerprint;
-use super::wire::{Exchange, Header};
+use super::wire::{Exchange, Header, VERSION};
 
 pub(super) struct Recorder {
     model: Box<dyn Model>,
@@ -29,7 +29,11 @@ impl Recorder {
         let file =
             File::create(path).map_err(|error| Error::from(error).context(path.display()))?;
         let file = Arc::new(Mutex::new(file));
-        write(&file, &Header::new(model.id(), model.profile()))?;
+        let header = Header {
+            cassette: VERSION,
+            model: ModelCard::new(model.id(), *model.profile()).into(),
+        };
+        write(&file, &header)?;
         Ok(Self {
             model: Box::new(model),
             file,

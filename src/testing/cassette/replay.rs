@@ -8,15 +8,14 @@ use futures::{StreamExt, stream};
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelProfile, ModelRequest, ModelStream};
+use crate::model::{ModelCard, ModelRequest, ModelStream};
 use crate::util::sync::lock;
 
 use super::fingerprint::Fingerprint;
 use super::wire::{Exchange, Header, VERSION};
 
 pub(super) struct Player {
-    header: Header,
-    profile: ModelProfile,
+    card: ModelCard,
     left: Mutex<Vec<Exchange>>,
 }
 
@@ -46,18 +45,13 @@ impl Player {
         // Lines stand in the order in which the answers ended.
         left.sort_by_key(|exchange| exchange.call);
         Ok(Self {
-            profile: header.profile(),
-            header,
+            card: header.model.into(),
             left: Mutex::new(left),
         })
     }
 
-    pub(super) fn id(&self) -> &str {
-        &self.header.model
-    }
-
-    pub(super) fn profile(&self) -> &ModelProfile {
-        &self.profile
+    pub(super) fn card(&self) -> &ModelCard {
+        &self.card
     }
 
     pub(super) fn verify(&self) -> Result<()> {

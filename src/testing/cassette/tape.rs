@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+use crate::model::{Model, ModelCard, ModelProfile, ModelRequest, ModelStream};
 
 use super::record::Recorder;
 use super::replay::Player;
@@ -105,14 +105,24 @@ impl Model for Cassette {
     fn id(&self) -> &str {
         match &self.side {
             Side::Record(recorder) => recorder.model().id(),
-            Side::Replay(player) => player.id(),
+            Side::Replay(player) => &player.card().id,
         }
     }
 
     fn profile(&self) -> &ModelProfile {
         match &self.side {
             Side::Record(recorder) => recorder.model().profile(),
-            Side::Replay(player) => player.profile(),
+            Side::Replay(player) => &player.card().profile,
+        }
+    }
+
+    fn card(&self, request: &ModelRequest) -> ModelCard {
+        match &self.side {
+            Side::Record(recorder) => recorder.model().card(request),
+            Side::Replay(player) => {
+                let ModelCard { id, profile } = player.card();
+                ModelCard::of(id, profile, request.model.as_deref())
+            }
         }
     }
 

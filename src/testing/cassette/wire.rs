@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Media, MediaSource, Part, ProviderBlock, ToolCall};
-use crate::model::{ModelEvent, ModelProfile, Prices, ResponseHead, StopReason};
+use crate::model::{ModelCard, ModelEvent, ModelProfile, Prices, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::fingerprint::Fingerprint;
@@ -22,35 +22,41 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) cassette: u32,
-    pub(super) model: Arc<str>,
-    pub(super) context_window: u64,
-    pub(super) max_output_tokens: u32,
-    pub(super) images: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) prices: Option<Prices>,
+    #[serde(flatten)]
+    pub(super) model: WireCard,
 }
 
-impl Header {
-    pub(super) fn new(model: &str, profile: &ModelProfile) -> Self {
+/// A model and what is known about it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct WireCard {
+    model: Arc<str>,
+    context_window: u64,
+    max_output_tokens: u32,
+    images: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prices: Option<Prices>,
+}
+
+impl From<ModelCard> for WireCard {
+    fn from(card: ModelCard) -> Self {
         Self {
-            cassette: VERSION,
-            model: model.into(),
-            context_window: profile.context_window,
-            max_output_tokens: profile.max_output_tokens,
-            images: profile.images,
-            prices: profile.prices,
+            model: card.id,
+            context_window: card.profile.context_window,
+            max_output_tokens: card.profile.max_output_tokens,
+            images: card.profile.images,
+            prices: card.profile.prices,
         }
     }
+}
 
-    pub(super) fn profile(&self) -> ModelProfile {
+impl From<WireCard> for ModelCard {
+    fn from(wire: WireCard) -> Self {
         let profile = ModelProfile::default()
-            .with_context_window(self.context_window)
-            .with_max_output_tokens(self.max_output_tokens)
-            .with_images(self.images);
-        ModelProfile {
-            prices: self.prices,
-            ..profile
-        }
+            .with_context_window(wire.context_window)
+            .with_max_output_tokens(wire.max_output_tokens)
+            .with_images(wire.images);
+        let prices = wire.prices;
+        Self::new(wire.model, ModelProfile { prices, ..profile })
     }
 }
 
@@ -74,6 +80,8 @@ pub(super) enum WireEvent {
         id: Arc<str>,
         model: Arc<str>,
         request_id: Option<Arc<str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<Box<WireCard>>,
     },
     Text(String),
     Thinking(String),
@@ -155,6 +163,7 @@ impl From<&Result<ModelEvent>> for WireEvent {
                 id: head.id,
                 model: head.model,
                 request_id: head.request_id,
+                answered_by: head.answered_by.map(|card| Box::new((*card).into())),
             },
             ModelEvent::Text(text) => Self::Text(text),
             ModelEvent::Thinking(text) => Self::Thinking(text),
@@ -188,9 +197,11 @@ impl WireEvent {
                 id,
                 model,
                 request_id,
+                answered_by,
             } => {
                 let mut head = ResponseHead::new(id.clone(), model.clone());
                 head.request_id = request_id.clone();
+                head.answered_by = answered_by.clone().map(|wire| Box::new((*wire).into()));
                 ModelEvent::Start(Box::new(head))
             }
             Self::Text(text) => ModelEvent::Text(text.clone()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agentcore::agent::RetryPolicy;
 use agentcore::message::ProviderBlock;
 use agentcore::model::{
-    Compaction, CompactionTrigger, Compactor, ModelProfile, ModelStream, ResponseHead,
+    Compacted, Compaction, CompactionTrigger, Compactor, ModelProfile, ModelStream, ResponseHead,
 };
 use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, StrictModel};
@@ -392,13 +392,11 @@ impl Compactor for Quarters {
         messages: &Messages,
         _: Option<&Compaction>,
         _: CompactionTrigger,
-    ) -> Result<Option<(Compaction, Usage)>> {
+    ) -> Result<Compacted> {
         yield_now().await;
         let covered = messages.len() * self.0 / 4;
-        Ok(Some((
-            Compaction::new("in short", covered),
-            Usage::new(1, 1),
-        )))
+        let made = Compaction::new("in short", covered);
+        Ok(Compacted::new(made).with_usage(Usage::new(1, 1)))
     }
 }
 

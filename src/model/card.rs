@@ -1,0 +1,40 @@
+//! Which model a call is booked as.
+
+use std::sync::Arc;
+
+use super::catalog::Catalog;
+use super::profile::ModelProfile;
+
+/// A model's id, and what is known about it: whose call it is, and what it costs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ModelCard {
+    /// Provider and name, such as `anthropic:claude-sonnet-4-5`.
+    pub id: Arc<str>,
+    /// Limits, prices and abilities.
+    pub profile: ModelProfile,
+}
+
+impl ModelCard {
+    /// A card.
+    pub fn new(id: impl Into<Arc<str>>, profile: ModelProfile) -> Self {
+        Self {
+            id: id.into(),
+            profile,
+        }
+    }
+
+    /// The card of the model `name` at the provider of the model `id`, whose profile is `own`.
+    pub(crate) fn of(id: &str, own: &ModelProfile, name: Option<&str>) -> Self {
+        let (provider, model) = id.split_once(':').unwrap_or(("", id));
+        let Some(name) = name.filter(|name| *name != model) else {
+            return Self::new(id, *own);
+        };
+        let id = match provider {
+            "" => name.to_owned(),
+            provider => format!("{provider}:{name}"),
+        };
+        let profile = Catalog::builtin().lookup(&id).unwrap_or_default();
+        Self::new(id, profile)
+    }
+}

@@ -1,0 +1,132 @@
+//! Inputs that the caller gave an id, so that they can be sent again.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{AssistantMessage, Message, Messages};
+
+/// The inputs of a session that have ids, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Inputs(Arc<Vec<Input>>);
+
+/// Where an input stands in the history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Input {
+    id: Arc<str>,
+    /// Its first message; `None` once the history before it was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<usize>,
+    /// Where the next input of the session begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<usize>,
+}
+
+/// What became of an input.
+pub(crate) enum Known<'a> {
+    /// This was answered to it.
+    Answered(&'a AssistantMessage),
+    /// It is the last one, from this message on, and has no answer yet.
+    Open(usize),
+    /// Its place in the history is not known any more.
+    Lost,
+}
+
+impl Inputs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.0.iter().any(|input| *input.id == *id)
+    }
+
+    /// An input begins at message `from`; those before it end there.
+    pub(crate) fn begin(&mut self, id: Option<Arc<str>>, from: usize) {
+        if id.is_none() && self.is_empty() {
+            return;
+        }
+        let inputs = Arc::make_mut(&mut self.0);
+        for input in inputs.iter_mut() {
+            input.to.get_or_insert(from);
+        }
+        inputs.extend(id.map(|id| Input {
+            id,
+            from: Some(from),
+            to: None,
+        }));
+    }
+
+    /// The messages from `len` on were taken back, and the inputs that began there with them.
+    pub(crate) fn take_back(&mut self, len: usize) {
+        if self.is_empty() {
+            return;
+        }
+        Arc::make_mut(&mut self.0).retain(|input| input.from.is_none_or(|from| from < len));
+    }
+
+    /// Only the first `kept` messages are still what they were.
+    pub(crate) fn keep(&mut self, kept: usize) {
+        let is_lost = |input: &Input| input.to.or(input.from).is_none_or(|at| at > kept);
+        if !self.0.iter().any(is_lost) {
+            return;
+        }
+        for input in Arc::make_mut(&mut self.0) {
+            if is_lost(input) {
+                input.from = None;
+            }
+        }
+    }
+
+    /// What became of the input `id` in this history; `None` when there was none.
+    pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<Known<'a>> {
+        let input = self.0.iter().rfind(|input| *input.id == *id)?;
+        let Some(from) = input.from.filter(|from| *from < messages.len()) else {
+            return Some(Known::Lost);
+        };
+        let all = messages.as_slice();
+        let to = input.to.unwrap_or(all.len()).clamp(from, all.len());
+        // An input that got no answer of its own was in view when a later one got its.
+        let own = all[from..to].last().and_then(|last| answer(last));
+        let known = own.or_else(|| all[to..].iter().find_map(|message| answer(message)));
+        Some(known.map_or(Known::Open(from), Known::Answered))
+    }
+}
+
+/// The message, if a run may have ended with it.
+fn answer(message: &Message) -> Option<&AssistantMessage> {
+    match message {
+        Message::Assistant(said) if message.tool_calls().next().is_none() => Some(said),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_input_is_lost_with_what_stood_before_it() {
+        let mut inputs = Inputs::default();
+        inputs.begin(Some("a".into()), 0);
+        inputs.begin(None, 2);
+        inputs.begin(Some("b".into()), 4);
+        let history = Messages::from("A").ai("a").human("?").ai("!").human("B");
+        let found = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
+            None => "unknown".to_owned(),
+            Some(Known::Lost) => "lost".to_owned(),
+            Some(Known::Open(from)) => format!("open from {from}"),
+            Some(Known::Answered(said)) => said.content.text().into_owned(),
+        };
+        assert_eq!(found(&inputs, "a"), "a");
+        assert_eq!(found(&inputs, "b"), "open from 4");
+        assert_eq!(found(&inputs, "c"), "unknown");
+        inputs.keep(3);
+        assert_eq!(found(&inputs, "a"), "a");
+        assert_eq!(found(&inputs, "b"), "lost");
+        inputs.take_back(0);
+        assert_eq!(found(&inputs, "a"), "unknown");
+        assert!(inputs.contains("b"), "what is lost may be there");
+    }
+}

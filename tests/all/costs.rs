@@ -1,0 +1,217 @@
+//! Who is paid for what: every call is booked as the model's that answered it.
+
+use agentcore::model::{
+    Compacted, Compaction, CompactionTrigger, Compactor, ModelCard, ModelProfile, Prices,
+    StopReason,
+};
+use agentcore::providers::FallbackModel;
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{
+    Agent, Error, ErrorKind, FnHook, Messages, ModelEvent, Result, RunOutput, Usage, async_trait,
+    hook,
+};
+
+use crate::kit::{agent, watch};
+
+fn priced(id: &str, dollars: f64) -> ScriptedModel {
+    let prices = Prices::new(dollars, dollars);
+    ScriptedModel::new()
+        .with_id(id)
+        .with_profile(ModelProfile::default().with_prices(prices))
+}
+
+/// What a run of `agent` cost in all, and by model, in millionths of a dollar.
+async fn bill(agent: Agent) -> (Option<u64>, Vec<(String, u64, Option<u64>)>) {
+    let micros = |usd: f64| (usd * 1e6).round() as u64;
+    let (messages, output) = watch(agent.run("Hi")).await;
+    let cost = match &output {
+        Ok(RunOutput { cost, .. }) => *cost,
+        Err(error) => error.partial().unwrap().cost,
+    };
+    let result = messages.last().unwrap().as_result().unwrap();
+    assert_eq!(result.total_cost_usd, cost);
+    let models = result.model_usage.iter().map(|(id, usage)| {
+        let tokens = usage.input_tokens + usage.output_tokens;
+        (id.to_string(), tokens, usage.cost_usd.map(micros))
+    });
+    (cost.map(micros), models.collect())
+}
+
+#[tokio::test]
+async fn the_model_that_answered_is_paid() {
+    let first = priced("a:dear", 100.0).fail(Error::new(ErrorKind::Auth, "no key"));
+    let second = priced("b:cheap", 1.0)
+        .say("Hello.")
+        .with_usage(Usage::new(10, 10));
+    let model = FallbackModel::new([first, second]);
+    let (cost, models) = bill(agent(model).build().unwrap()).await;
+    assert_eq!(cost, Some(20));
+    assert_eq!(models, [("b:cheap".to_owned(), 20, Some(20))]);
+}
+
+#[tokio::test]
+async fn what_a_model_said_before_another_took_over_is_its_own() {
+    let said = |text: &str| Ok(ModelEvent::Text(text.into()));
+    let used = |tokens| Ok(ModelEvent::Usage(Usage::new(tokens, 0)));
+    let first = priced("a:dear", 100.0).events(vec![
+        used(3),
+        said("Hal"),
+        Ok(ModelEvent::stop(StopReason::Refusal)),
+    ]);
+    let second = priced("b:middle", 10.0).events(vec![
+        used(5),
+        said("Hel"),
+        Err(Error::new(ErrorKind::Server, "broke")),
+    ]);
+    let third = priced("c:cheap", 1.0).events(vec![
+        said("Hello."),
+        used(7),
+        Ok(ModelEvent::stop(StopReason::EndTurn)),
+    ]);
+    let inner = FallbackModel::new([second, third]);
+    let model = FallbackModel::new([first]).then(inner);
+    let (cost, models) = bill(agent(model).build().unwrap()).await;
+    assert_eq!(cost, Some(357));
+    let expected = [
+        ("a:dear", 3, Some(300)),
+        ("b:middle", 5, Some(50)),
+        ("c:cheap", 7, Some(7)),
+    ];
+    assert_eq!(models, expected.map(|(id, n, usd)| (id.to_owned(), n, usd)));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_its_models() {
+    let first = priced("a:dear", 100.0).fail(Error::new(ErrorKind::Auth, "no key"));
+    let profile = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
+    let second = FunctionModel::stream(|_| async {
+        use futures::StreamExt as _;
+        let events = [
+            Ok(ModelEvent::Usage(Usage::new(5, 0))),
+            Ok(ModelEvent::Text("Hal".into())),
+        ];
+        let endless = futures::stream::iter(events).chain(futures::stream::pending());
+        Ok(endless.boxed())
+    })
+    .with_id("b:cheap")
+    .with_profile(profile);
+    let model = FallbackModel::new([first]).then(second);
+    let agent = agent(model).include_partial_messages(true).build().unwrap();
+    let mut run = agent.run("Hi");
+    let handle = run.handle();
+    while let Some(message) = futures::StreamExt::next(&mut run).await {
+        if matches!(message, agentcore::SdkMessage::StreamEvent(_)) {
+            handle.interrupt();
+        }
+    }
+    let output = run.into_output().unwrap();
+    assert_eq!(output.text, "Hal");
+    let names: Vec<_> = handle.stats().by_model.into_keys().collect();
+    assert_eq!(names, ["b:cheap".into()]);
+}
+
+/// Asks another model of the same provider.
+fn instead(name: &'static str) -> FnHook {
+    hook::wrap_model_call("instead", move |mut request, next| async move {
+        request.model = Some(name.into());
+        next.run(request).await
+    })
+}
+
+fn sonnet() -> ScriptedModel {
+    let profile = ModelProfile::default().with_prices(Prices::new(3.0, 15.0));
+    ScriptedModel::new()
+        .with_id("anthropic:claude-sonnet-4-5")
+        .with_profile(profile)
+}
+
+#[tokio::test]
+async fn another_model_of_the_provider_has_its_own_price() {
+    let model = sonnet().say("Hello.").with_usage(Usage::new(1000, 100));
+    let agent = agent(model).hook(instead("claude-haiku-4-5"));
+    let (cost, models) = bill(agent.build().unwrap()).await;
+    assert_eq!(cost, Some(1500), "1 and 5 dollars a million");
+    assert_eq!(models[0].0, "anthropic:claude-haiku-4-5");
+}
+
+#[tokio::test]
+async fn the_models_own_name_is_no_other_model() {
+    let model = sonnet().say("Hello.").with_usage(Usage::new(1000, 100));
+    let agent = agent(model).hook(instead("claude-sonnet-4-5"));
+    let (cost, models) = bill(agent.build().unwrap()).await;
+    assert_eq!(cost, Some(4500));
+    assert_eq!(models[0].0, "anthropic:claude-sonnet-4-5");
+}
+
+#[tokio::test]
+async fn another_model_without_a_price_is_refused_under_a_money_budget() {
+    let model = sonnet();
+    let agent = agent(model.clone())
+        .max_budget_usd(1.0)
+        .hook(instead("claude-nobody-knows"))
+        .build()
+        .unwrap();
+    let error = agent.run("Hi").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("claude-nobody-knows"), "{error}");
+    assert!(model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_budget_reserves_the_price_of_the_model_that_is_asked() {
+    // At 15 dollars a million the answer would be cut to some 130 tokens; at 5 it is not.
+    let model = sonnet().say("Hello.");
+    let agent = agent(model.clone())
+        .max_budget_usd(0.002)
+        .max_tokens(350)
+        .hook(instead("claude-haiku-4-5"))
+        .build()
+        .unwrap();
+    let output = agent.run("Hi").await.unwrap();
+    assert_eq!(output.text, "Hello.");
+    assert_eq!(model.requests()[0].max_tokens, Some(350));
+}
+
+/// Is due at once, gives this and has used 1,000 tokens.
+struct Costly(Option<Compaction>, Option<ModelCard>);
+
+#[async_trait]
+impl Compactor for Costly {
+    fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+        true
+    }
+
+    async fn compact(
+        &self,
+        _: &Messages,
+        _: Option<&Compaction>,
+        _: CompactionTrigger,
+    ) -> Result<Compacted> {
+        let mut done = Compacted::nothing().with_usage(Usage::new(1000, 0));
+        done.compaction = self.0.clone();
+        done.card = self.1.clone();
+        Ok(done)
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_is_paid_whatever_came_of_it() {
+    let refused = Compaction::new("", 0);
+    let made = Compaction::new("Nothing was said.", 0);
+    for compaction in [None, Some(refused), Some(made)] {
+        let model = priced("a:model", 1.0).say("Hello.");
+        let agent = agent(model).compactor(Costly(compaction.clone(), None));
+        let (cost, models) = bill(agent.build().unwrap()).await;
+        assert_eq!(cost, Some(1000), "{compaction:?}");
+        assert_eq!(models, [("a:model".to_owned(), 1000, Some(1000))]);
+    }
+    let prices = ModelProfile::default().with_prices(Prices::new(0.1, 0.1));
+    let card = ModelCard::new("b:small", prices);
+    let model = priced("a:model", 1.0)
+        .say("Hello.")
+        .with_usage(Usage::new(1, 1));
+    let agent = agent(model).compactor(Costly(None, Some(card)));
+    let (cost, models) = bill(agent.build().unwrap()).await;
+    assert_eq!((cost, models.len()), (Some(102), 2));
+    assert_eq!(models[1], ("b:small".to_owned(), 1000, Some(100)));
+}

@@ -1,0 +1,229 @@
+//! Inputs that are sent more than once.
+
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::{
+    Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, Run,
+    StopReason, ThreadStore, Unanswered, hook,
+};
+use serde_json::json;
+
+use crate::kit::{Log, agent, asking, logged, roles, stored};
+
+fn send(agent: &Agent, id: &'static str, text: &'static str) -> Run {
+    agent.session("s").input_id(id).run(text)
+}
+
+fn refusal() -> Vec<ModelEvent> {
+    let said = ModelEvent::Text("I will not.".into());
+    vec![said, ModelEvent::stop(StopReason::Refusal)]
+}
+
+#[tokio::test]
+async fn an_input_gets_the_answer_it_had_then() {
+    let model = ScriptedModel::new()
+        .say("One.")
+        .say("Two.")
+        .say("Three.")
+        .say("Four.");
+    let agent = agent(StrictModel::new(model.clone())).build().unwrap();
+    send(&agent, "i1", "First").await.unwrap();
+    agent.session("s").run("Without a name").await.unwrap();
+    send(&agent, "i2", "Third").await.unwrap();
+    for (id, answer) in [("i1", "One."), ("i2", "Three."), ("i1", "One.")] {
+        let again = send(&agent, id, "Again").await.unwrap();
+        assert_eq!((&*again.text, again.turns), (answer, 0));
+        assert_eq!(again.messages.len(), 6);
+    }
+    let fork = agent.session("s").fork("t").await.unwrap();
+    let again = fork.input_id("i1").run("First").await.unwrap();
+    assert_eq!((&*again.text, again.turns), ("One.", 0));
+    assert_eq!(send(&agent, "i3", "More").await.unwrap().text, "Four.");
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn the_answer_is_the_last_one_of_the_run_that_took_the_input() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("act", json!({}))
+        .say("Half.")
+        .say("Whole.")
+        .say("Later.");
+    let once = Log::default();
+    let more = hook::before_stop("more", move |_, _| {
+        let first = once.len() == 0;
+        once.add("asked");
+        async move {
+            Ok(match first {
+                true => agentcore::StopDecision::GoOn(Message::human("Go on.")),
+                false => agentcore::StopDecision::Stop,
+            })
+        }
+    });
+    let agent = agent(StrictModel::new(model))
+        .tool(logged("act", &log))
+        .hook(more)
+        .build()
+        .unwrap();
+    assert_eq!(send(&agent, "i1", "First").await.unwrap().text, "Whole.");
+    agent.session("s").run("Second").await.unwrap();
+    assert_eq!(send(&agent, "i1", "First").await.unwrap().text, "Whole.");
+}
+
+#[tokio::test]
+async fn an_input_that_failed_has_the_answer_that_came_with_it_in_view() {
+    let model = ScriptedModel::new()
+        .fail(Error::new(ErrorKind::Auth, "no key"))
+        .say("To both.")
+        .say("Later.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    send(&agent, "i1", "First").await.unwrap_err();
+    send(&agent, "i2", "Second").await.unwrap();
+    send(&agent, "i3", "Third").await.unwrap();
+    for (id, answer) in [("i1", "To both."), ("i2", "To both."), ("i3", "Later.")] {
+        assert_eq!(send(&agent, id, "Again").await.unwrap().text, answer);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_input_may_be_sent_again() {
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .step(refusal())
+        .say("Well then.")
+        .fail(Error::new(ErrorKind::Refused, "no"))
+        .say("At last.");
+    let agent = agent(StrictModel::new(model.clone())).build().unwrap();
+    send(&agent, "i1", "Hi").await.unwrap();
+    let refused = send(&agent, "i2", "Do it").await.unwrap();
+    assert_eq!(refused.end, ExitReason::Refused);
+    assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
+    let output = send(&agent, "i2", "Please do it").await.unwrap();
+    assert_eq!(
+        (output.end, &*output.text),
+        (ExitReason::EndTurn, "Well then.")
+    );
+    assert_eq!(output.messages.len(), 4);
+    let refused = send(&agent, "i3", "And that").await.unwrap();
+    assert_eq!(refused.end, ExitReason::Refused);
+    let known = roles(&refused.messages).matches("user").count();
+    let output = send(&agent, "i3", "And that").await.unwrap();
+    assert_eq!(output.text, "At last.");
+    assert!(known <= roles(&output.messages).matches("user").count());
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn an_input_refused_at_its_second_try_is_taken_back_too() {
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .fail(Error::new(ErrorKind::Auth, "no key"))
+        .step(refusal())
+        .say("Fine.");
+    let agent = agent(StrictModel::new(model.clone())).build().unwrap();
+    send(&agent, "i1", "Hi").await.unwrap();
+    send(&agent, "i2", "Do it").await.unwrap_err();
+    let refused = send(&agent, "i2", "Do it").await.unwrap();
+    assert_eq!(refused.end, ExitReason::Refused);
+    assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
+    assert_eq!(send(&agent, "i2", "Do it").await.unwrap().text, "Fine.");
+    model.assert_finished();
+}
+
+fn parking(model: &ScriptedModel, log: &Log) -> Agent {
+    agent(StrictModel::new(model.clone()))
+        .tool(logged("act", log))
+        .permissions(asking())
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn sending_again_leaves_open_questions_open() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .say("One.")
+        .call("act", json!({}))
+        .say("done");
+    let agent = parking(&model, &log);
+    send(&agent, "i1", "First").await.unwrap();
+    let parked = send(&agent, "i2", "Go").await.unwrap();
+    assert_eq!(parked.end, ExitReason::AwaitingApproval);
+    for (id, end, text) in [
+        ("i2", ExitReason::AwaitingApproval, ""),
+        ("i1", ExitReason::EndTurn, "One."),
+        ("i2", ExitReason::AwaitingApproval, ""),
+    ] {
+        let again = send(&agent, id, "Again").await.unwrap();
+        assert_eq!((again.end, &*again.text, again.turns), (end, text, 0));
+        assert_eq!(again.state.pending.len(), 1);
+        assert_eq!(again.messages.len(), 4);
+    }
+    let pending = agent.session("s").state().await.unwrap().unwrap().pending;
+    let output = agent
+        .session("s")
+        .resume(agentcore::Decision::allow(&pending[0]))
+        .await
+        .unwrap();
+    assert_eq!((&*output.text, log.take()), ("done", vec!["act{}".into()]));
+    assert_eq!(send(&agent, "i2", "Go").await.unwrap().text, "done");
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_new_input_closes_what_was_asked() {
+    let log = Log::default();
+    let model = ScriptedModel::new().call("act", json!({})).say("Well.");
+    let agent = parking(&model, &log);
+    send(&agent, "i1", "Go").await.unwrap();
+    let output = send(&agent, "i2", "Never mind").await.unwrap();
+    assert_eq!(output.text, "Well.");
+    assert!(output.state.pending.is_empty());
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_typed_answer_is_had_again_in_its_type() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let model = ScriptedModel::new().say(r#"{"n": 7}"#).say("Later.");
+    let agent = agent(model).build().unwrap();
+    let ask = || send(&agent, "i1", "How many?").output_schema("count", schema.clone());
+    assert_eq!(ask().await.unwrap().structured, Some(json!({"n": 7})));
+    agent.session("s").run("And?").await.unwrap();
+    assert_eq!(ask().await.unwrap().structured, Some(json!({"n": 7})));
+}
+
+#[tokio::test]
+async fn known_inputs_outlive_the_process() {
+    let store = ThreadStore::new();
+    let with = |model: ScriptedModel| agent(model).store(store.clone()).build().unwrap();
+    let first = with(ScriptedModel::new().say("One.").say("Two."));
+    send(&first, "i1", "First").await.unwrap();
+    send(&first, "i2", "Second").await.unwrap();
+    let json = serde_json::to_string(&store.get("s").unwrap()).unwrap();
+    let state: AgentState = serde_json::from_str(&json).unwrap();
+    store.save("s", state);
+    let second = with(ScriptedModel::new());
+    assert_eq!(send(&second, "i1", "First").await.unwrap().text, "One.");
+}
+
+#[tokio::test]
+async fn an_answer_a_hook_has_moved_is_not_guessed() {
+    let store = ThreadStore::new();
+    let with = |model: ScriptedModel| agent(model).store(store.clone());
+    let first = with(ScriptedModel::new().say("One.").say("Two."))
+        .build()
+        .unwrap();
+    send(&first, "i1", "First").await.unwrap();
+    send(&first, "i2", "Second").await.unwrap();
+    let forget = hook::before_agent("forget", |_, mut state| async move {
+        let kept = state.messages.to_vec().split_off(2);
+        state.messages = kept.into_iter().collect::<Messages>();
+        Ok(state)
+    });
+    let second = with(ScriptedModel::new()).hook(forget).build().unwrap();
+    let error = send(&second, "i1", "First").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("i1"), "{error}");
+}

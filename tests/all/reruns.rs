@@ -1,0 +1,163 @@
+//! Calls that had started when their run was dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::tool::{GateDecision, GateRequest};
+use agentcore::{Agent, FuncTool, Messages, Run, ThreadStore, hook};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{Gate, Log, agent, any_object, kinds, logged, roles, stored, texts, watch};
+
+/// A tool that never returns the first time, and does from then on.
+fn halting(name: &'static str, log: &Log) -> FuncTool {
+    let (log, times) = (log.clone(), Arc::<AtomicUsize>::default());
+    FuncTool::new(name, "Hangs at first", any_object(), move |_cx, args| {
+        log.add(format!("{name}{args}"));
+        let first = times.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            if first {
+                std::future::pending::<()>().await;
+            }
+            format!("{name} ran")
+        }
+    })
+}
+
+fn scripted() -> ScriptedModel {
+    ScriptedModel::new()
+        .calls([
+            ("act", json!({"n": 0})),
+            ("again", json!({"n": 1})),
+            ("once", json!({"n": 2})),
+            ("act", json!({"n": 3})),
+        ])
+        .say("done")
+}
+
+/// Starts a run and drops it when `calls` of them have begun.
+async fn dropped(agent: &Agent, log: &Log, calls: usize) {
+    begin(agent.session("s").run("Go"), log, calls).await;
+}
+
+/// Polls a run until `calls` calls have begun, and drops it then.
+async fn begin(mut run: Run, log: &Log, calls: usize) {
+    while log.len() < calls {
+        assert!(run.next().await.is_some(), "{:?}", log.take());
+        while let Poll::Ready(Some(_)) = futures::poll!(run.next()) {}
+    }
+}
+
+#[tokio::test]
+async fn idempotent_calls_run_again_and_others_do_not() {
+    let log = Log::default();
+    let model = scripted();
+    let agent = agent(StrictModel::new(model.clone()))
+        .tool(halting("again", &log).idempotent())
+        .tool(halting("once", &log))
+        .tool(logged("act", &log).exclusive())
+        .build()
+        .unwrap();
+    dropped(&agent, &log, 3).await;
+    assert_eq!(
+        log.take(),
+        ["act{\"n\":0}", "again{\"n\":1}", "once{\"n\":2}"]
+    );
+    let (messages, output) = watch(agent.session("s").run("And?")).await;
+    let output = output.unwrap();
+    assert_eq!(log.take(), ["again{\"n\":1}"]);
+    let told = texts(&output.messages);
+    assert!(told[0].contains("may have run"), "{told:?}");
+    assert_eq!(told[1], "again ran");
+    assert!(told[2].contains("may have run"), "{told:?}");
+    assert!(told[3].contains("did not run"), "{told:?}");
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant tool tool tool tool user assistant"
+    );
+    assert_eq!(stored(&agent, "s").await, output.messages);
+    let kinds = kinds(&messages);
+    assert_eq!(kinds[0], "system/init");
+    assert!(kinds.contains(&"tool_progress".to_owned()), "{kinds:?}");
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_call_runs_again_until_it_has_its_result() {
+    let log = Log::default();
+    let times = Arc::<AtomicUsize>::default();
+    let tool = FuncTool::new("again", "Hangs twice", any_object(), {
+        let log = log.clone();
+        move |_cx, _args| {
+            log.add("again");
+            let hangs = times.fetch_add(1, Ordering::Relaxed) < 2;
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                "at last"
+            }
+        }
+    });
+    let model = ScriptedModel::new().call("again", json!({})).say("done");
+    let agent = agent(StrictModel::new(model.clone()))
+        .tool(tool.idempotent())
+        .build()
+        .unwrap();
+    dropped(&agent, &log, 1).await;
+    begin(agent.session("s").run(Messages::new()), &log, 2).await;
+    let output = agent.session("s").run(Messages::new()).await;
+    let output = output.unwrap();
+    assert_eq!(texts(&output.messages), ["at last"]);
+    assert_eq!(log.take().len(), 3);
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_call_that_may_not_run_any_more_does_not() {
+    let (log, store) = (Log::default(), ThreadStore::new());
+    let build = |model: &ScriptedModel, denies: bool| {
+        let gate = Gate(move |_: &GateRequest| match denies {
+            true => GateDecision::deny("not now"),
+            false => GateDecision::allow(),
+        });
+        agent(StrictModel::new(model.clone()))
+            .tool(halting("again", &log).idempotent())
+            .permissions(gate)
+            .store(store.clone())
+            .build()
+            .unwrap()
+    };
+    let model = ScriptedModel::new().call("again", json!({})).say("done");
+    dropped(&build(&model, false), &log, 1).await;
+    let output = build(&model, true).session("s").run("And?").await.unwrap();
+    assert_eq!(log.len(), 1);
+    let told = texts(&output.messages);
+    assert!(told[0].contains("may have run"), "{told:?}");
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_tool_that_a_hook_brings_runs_again_too() {
+    let log = Log::default();
+    let tool = Arc::new(halting("again", &log).idempotent());
+    let bring = hook::before_agent_with("bring", tool, |tool, _cx, mut state| async move {
+        if !state.messages.is_empty() {
+            state.messages.validate_for_model().unwrap();
+        }
+        state.register_tool(tool);
+        Ok(state)
+    });
+    let model = ScriptedModel::new().call("again", json!({})).say("done");
+    let agent = agent(StrictModel::new(model.clone()))
+        .hook(bring)
+        .build()
+        .unwrap();
+    dropped(&agent, &log, 1).await;
+    let output = agent.session("s").run("And?").await.unwrap();
+    assert_eq!(texts(&output.messages), ["again ran"]);
+    model.assert_finished();
+}

@@ -1,0 +1,88 @@
+//! One process, several tokio runtimes: what one leaves in the pool does not hold up another.
+
+use std::time::Duration;
+
+use agentcore::providers::OpenAi;
+use agentcore::testing::{FaultServer, Reply};
+use agentcore::{HttpTool, Model, ModelRequest, Tool, ToolContext};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+fn single() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// A server with a runtime of its own, which goes on whatever becomes of the others.
+fn server() -> (Runtime, FaultServer) {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let server = runtime.block_on(FaultServer::start()).unwrap();
+    (runtime, server)
+}
+
+/// Asks, and lets the connection find its way back into the pool.
+async fn ask(model: &OpenAi) -> String {
+    let answer = model.call(ModelRequest::new("Hi")).await.unwrap();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    answer.text().into_owned()
+}
+
+#[test]
+fn a_model_outlives_the_runtime_it_was_first_asked_in() {
+    let (_runtime, server) = server();
+    let model = OpenAi::compatible(server.url(), "m").idle_timeout(Duration::from_secs(5));
+    for times in 1..=3 {
+        server.openai_text("ok");
+        assert_eq!(single().block_on(ask(&model)), "ok");
+        assert_eq!(server.connections(), times, "each runtime made its own");
+    }
+}
+
+#[test]
+fn a_runtime_that_nobody_drives_holds_no_other_up() {
+    let (_runtime, server) = server();
+    let (first, second) = (single(), single());
+    for own in [None, Some(Duration::from_secs(7))] {
+        let before = server.connections();
+        let mut model = OpenAi::compatible(server.url(), "m").idle_timeout(Duration::from_secs(5));
+        if let Some(timeout) = own {
+            model = model.connect_timeout(timeout);
+        }
+        for runtime in [&first, &second, &first, &second] {
+            server.openai_text("ok");
+            assert_eq!(runtime.block_on(ask(&model)), "ok");
+        }
+        assert_eq!(server.connections() - before, 2, "one for each runtime");
+    }
+}
+
+#[test]
+fn a_tool_of_another_server_may_change_its_runtime_too() {
+    let (_runtime, server) = server();
+    let tool = HttpTool::new(
+        "far",
+        "Is elsewhere",
+        json!({"type": "object"}),
+        &server.url(),
+    )
+    .unwrap()
+    .timeout(Duration::from_secs(5));
+    let (first, second) = (single(), single());
+    for runtime in [&first, &second, &first, &second] {
+        server.reply(Reply::json(200, r#"{"result":"ok"}"#));
+        let output = runtime.block_on(async {
+            let output = tool.execute(ToolContext::detached(), json!({})).await;
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            output
+        });
+        assert_eq!(output.unwrap().content.text(), "ok");
+    }
+    assert_eq!(server.connections(), 2);
+}
