@@ -69,6 +69,7 @@
 //! * `fs`: `backend::LocalBackend`, the files beneath one folder (Unix).
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
+//! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
 //! * `tools`: the tools that ship; it turns on the three above.
 //!
 //! # Stability
@@ -91,6 +92,8 @@ pub mod permission;
 pub mod providers;
 pub mod run;
 pub mod sdk;
+#[cfg(all(feature = "jsonl", unix))]
+pub mod session;
 pub mod state;
 pub mod testing;
 pub mod tool;

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::state::{AgentState, PendingCall, StoredSession};
+use crate::state::{AgentState, PendingCall, Record, StoredSession};
 
 use super::drive::{Driver, Keeper, Start};
 use super::ids::CallIds;
@@ -33,6 +33,11 @@ impl Driver {
         self.keeper = Some(Keeper::new(config_store.clone(), lease));
         self.registered = Some(self.agent.register(&start.shared));
         let stored = config_store.load(&id).await?.unwrap_or_default();
+        for damage in &stored.damage {
+            self.cx
+                .warn(format!("the stored session is damaged: {damage}"));
+        }
+        let known_about = (stored.state.user_id.clone(), stored.state.cwd.clone());
         let known = start
             .input_id
             .as_ref()
@@ -40,6 +45,13 @@ impl Driver {
         let (mut state, restored) = self.restore(stored, &id, start.decisions.is_some());
         state.thread_id = id;
         state.user_id = start.user_id.or(state.user_id);
+        state.cwd = state.cwd.or_else(|| self.agent.config().cwd.clone());
+        if known_about != (state.user_id.clone(), state.cwd.clone()) {
+            self.began = Some(Record::Began {
+                user_id: state.user_id.clone(),
+                cwd: state.cwd.clone(),
+            });
+        }
         state.values = start.values;
         self.cx.state(|slot| *slot = state.clone());
         self.first_new = state.messages.len();

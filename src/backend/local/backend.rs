@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::util::blocking::blocking;
 
 #[cfg(feature = "process")]
 use super::super::command::{BackgroundOutput, Command, CommandOutput};
@@ -16,7 +17,6 @@ use super::super::contract::Backend;
 use super::super::entry::{ContentHash, DirEntry, Metadata};
 #[cfg(feature = "search")]
 use super::super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
-use super::blocking::blocking;
 #[cfg(feature = "process")]
 use super::process::{Jobs, Settings, Shell};
 use super::root::Root;
