@@ -79,6 +79,7 @@
 //!   networks; it turns on `tls`.
 //! * `calc`: the tool `calculate`.
 //! * `time`: the tool `current_datetime`.
+//! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
 //!
 //! # Stability
 //!
@@ -101,6 +102,8 @@ pub mod permission;
 pub mod providers;
 pub mod run;
 pub mod sdk;
+#[cfg(all(feature = "jsonl", unix))]
+pub mod session;
 pub mod state;
 pub mod testing;
 pub mod tool;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use uuid::Uuid;
 
+use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::model::Model;
@@ -65,6 +66,20 @@ impl Agent {
     /// A session by its id: to go on with it, or to start it.
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
         Session::new(self.clone(), id.into())
+    }
+
+    /// The session that was written last of those that began in the agent's working directory;
+    /// `None` without such a session or [`cwd`](crate::AgentBuilder::cwd).
+    ///
+    /// # Errors
+    ///
+    /// What the store failed with.
+    pub async fn latest_session(&self) -> Result<Option<Session>> {
+        let Some(cwd) = &self.config().cwd else {
+            return Ok(None);
+        };
+        let latest = self.store().latest(cwd).await?;
+        Ok(latest.map(|info| self.session(info.id)))
     }
 
     /// The handle of the run that is going on in a session.

@@ -71,6 +71,8 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
+    /// What is stored with the input: whose session it is and where it began.
+    pub(super) began: Option<Record>,
     /// Makes the run's handle found by its session, once the session is this run's.
     pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
@@ -144,6 +146,7 @@ impl Driver {
             agent: start.agent.clone(),
             cx,
             keeper: None,
+            began: None,
             registered: None,
             tools: RunTools::default(),
             requests: Requests::default(),
@@ -225,6 +228,7 @@ impl Driver {
         input_id: Option<Arc<str>>,
     ) -> Result<()> {
         let mut records = Vec::with_capacity(messages.len());
+        records.extend(self.began.take());
         let mut input_id = input_id;
         for message in &messages {
             records.push(Record::Message {

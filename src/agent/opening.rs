@@ -7,7 +7,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::ExitReason;
-use crate::state::{AgentState, Known, PendingCall, StoredSession};
+use crate::state::{AgentState, Known, PendingCall, Record, StoredSession};
 
 use super::answer;
 use super::drive::{Driver, Keeper, Start};
@@ -51,6 +51,11 @@ impl Driver {
         let was_sent =
             |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
         let sent_again = input_id.as_ref().is_some_and(was_sent);
+        for damage in &stored.damage {
+            self.cx
+                .warn(format!("the stored session is damaged: {damage}"));
+        }
+        let known_about = (stored.state.user_id.clone(), stored.state.cwd.clone());
         let Restored {
             mut state,
             changed,
@@ -58,6 +63,13 @@ impl Driver {
         } = self.restore(stored, &id, resuming || sent_again);
         state.thread_id = id;
         state.user_id = start.user_id.or(state.user_id);
+        state.cwd = state.cwd.or_else(|| self.agent.config().cwd.clone());
+        if known_about != (state.user_id.clone(), state.cwd.clone()) {
+            self.began = Some(Record::Began {
+                user_id: state.user_id.clone(),
+                cwd: state.cwd.clone(),
+            });
+        }
         state.values = start.values;
         self.cx.state(|slot| *slot = state.clone());
         self.first_new = state.messages.len();

@@ -158,11 +158,26 @@ impl Session {
         Ok(Self::new(self.agent.clone(), id))
     }
 
+    /// Copies the conversation's first `messages` messages to the new id: where to take another
+    /// turn. A cut between a call and its results moves behind the results; see
+    /// [`SessionStore::fork_at`](crate::SessionStore::fork_at).
+    ///
+    /// # Errors
+    ///
+    /// As [`fork`](Session::fork), and [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when
+    /// there are fewer messages.
+    pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
+        let id = new_id.into();
+        self.agent.store().fork_at(&self.id, &id, messages).await?;
+        Ok(Self::new(self.agent.clone(), id))
+    }
+
     /// Removes the conversation; false when there was none.
     ///
     /// # Errors
     ///
-    /// What the store failed with.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, and what the store
+    /// failed with.
     pub async fn delete(&self) -> Result<bool> {
         self.agent.store().delete(&self.id).await
     }

@@ -17,8 +17,8 @@ use super::inputs::Inputs;
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
-/// JSON: `thread_id, user_id?, messages, todos?, files?, compaction?, pending?, inputs?`; the rest
-/// belongs to one run and is never written. A clone costs a few pointers.
+/// JSON: `thread_id, user_id?, title?, cwd?, messages, todos?, files?, compaction?, pending?,
+/// inputs?`; the rest belongs to one run and is never written. A clone costs a few pointers.
 ///
 /// ```
 /// use agentcore::AgentState;
@@ -40,6 +40,12 @@ pub struct AgentState {
     /// Whose session it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<Arc<str>>,
+    /// What lists call it; without one, what the user said first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
+    /// The working directory of the agent that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<Arc<str>>,
     /// The whole history.
     #[serde(default)]
     pub messages: Messages,

@@ -23,6 +23,34 @@ struct Input {
     to: Option<usize>,
 }
 
+/// What makes the inputs of one moment those of a later one.
+#[cfg(all(feature = "jsonl", unix))]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct InputsChanged {
+    /// How many of the first are the same.
+    keep: usize,
+    /// Those behind them.
+    then: Vec<Input>,
+}
+
+#[cfg(all(feature = "jsonl", unix))]
+impl Inputs {
+    pub(crate) fn since(&self, old: &Self) -> InputsChanged {
+        let pairs = self.0.iter().zip(old.0.iter());
+        let keep = pairs.take_while(|(new, old)| new == old).count();
+        InputsChanged {
+            keep,
+            then: self.0[keep..].to_vec(),
+        }
+    }
+
+    pub(crate) fn apply(&mut self, change: InputsChanged) {
+        let inputs = Arc::make_mut(&mut self.0);
+        inputs.truncate(change.keep);
+        inputs.extend(change.then);
+    }
+}
+
 /// What became of an input.
 pub(crate) enum Known<'a> {
     /// This was answered to it.

@@ -4,11 +4,20 @@
 //! so in memory, for an hour after the last access unless told otherwise.
 
 mod agent_state;
+mod damage;
 mod inputs;
+mod snapshot;
 mod store;
 mod thread_store;
 
 pub use agent_state::{AgentState, PendingCall};
+pub use damage::{Damage, DamageKind};
+#[cfg(all(feature = "jsonl", unix))]
+pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
+#[cfg(all(feature = "jsonl", unix))]
+pub(crate) use snapshot::title_of;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
+#[cfg(all(feature = "jsonl", unix))]
+pub(crate) use store::{busy, exists, taken_over};
 pub use thread_store::ThreadStore;

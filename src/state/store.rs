@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 
@@ -10,6 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 
 use super::agent_state::AgentState;
+use super::damage::Damage;
+use super::snapshot::{cut, read_snapshot, write_snapshot};
 
 /// Something that happened in a session, in the order it did.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,13 @@ pub enum Record {
         /// Which call.
         call_id: Arc<str>,
     },
+    /// Whose session it is and where it began. What is `None` stays as it is.
+    Began {
+        /// Whose session it is.
+        user_id: Option<Arc<str>>,
+        /// The agent's working directory.
+        cwd: Option<Arc<str>>,
+    },
 }
 
 /// What a store gives back.
@@ -40,6 +49,8 @@ pub struct StoredSession {
     /// The caller's ids of the inputs that were appended since the state was last saved. Those
     /// before are in the state.
     pub input_ids: Vec<Arc<str>>,
+    /// What could not be read. A run says so once, in a warning.
+    pub damage: Vec<Damage>,
 }
 
 impl StoredSession {
@@ -58,20 +69,41 @@ impl StoredSession {
 pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
+    /// Its title, or the beginning of what its user said first.
+    pub title: Option<Arc<str>>,
     /// How many messages it has.
     pub messages: usize,
+    /// When it was first written, where the store knows.
+    pub created_at: Option<SystemTime>,
     /// When it was last written, where the store knows.
     pub updated_at: Option<SystemTime>,
+    /// How many bytes it takes in the store, where the store knows.
+    pub size: Option<u64>,
+    /// The working directory it began in.
+    pub cwd: Option<Arc<str>>,
+    /// Why it cannot be read, if it cannot; the rest is then a guess.
+    pub problem: Option<Arc<str>>,
 }
 
 impl SessionInfo {
-    /// An entry without a time.
+    /// An entry of which only this much is known.
     pub fn new(id: impl Into<Arc<str>>, messages: usize) -> Self {
         Self {
             id: id.into(),
+            title: None,
             messages,
+            created_at: None,
             updated_at: None,
+            size: None,
+            cwd: None,
+            problem: None,
         }
+    }
+
+    /// Whether it was last written so long ago. One without a time never was.
+    pub fn is_older_than(&self, age: Duration) -> bool {
+        let elapsed = self.updated_at.and_then(|time| time.elapsed().ok());
+        elapsed.is_some_and(|elapsed| elapsed >= age)
     }
 }
 
@@ -129,12 +161,27 @@ impl fmt::Debug for Lease {
 
 /// Keeps sessions.
 ///
-/// When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
-/// written is as durable as the store can make it. Both refuse a lease that is no longer the
-/// session's newest with [`ErrorKind::Conflict`].
+/// Six methods make a store; the rest follows from them. A store that can do better than
+/// [`create`](SessionStore::create) does by itself, all at once, should: forks and imports are
+/// made of it. [`conformance::session_store`](crate::testing::conformance::session_store) holds a
+/// store against all that is promised here.
+///
+/// * An id is any text that is not empty. A store may refuse one that it cannot keep, with
+///   [`ErrorKind::InvalidRequest`], but never takes one for another.
+/// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
+///   written is as durable as the store can make it. Both refuse a lease that is no longer the
+///   session's newest with [`ErrorKind::Conflict`].
+/// * A session that was leased but never written does not exist.
+/// * Every future may be dropped at any time: a write is then done as a whole or not at all, and
+///   a lease is given back.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
     /// The session, or `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::VersionTooNew`] when a newer version of this crate wrote it. What is damaged
+    /// is no error but in [`StoredSession::damage`], beside what can be read.
     async fn load(&self, id: &str) -> Result<Option<StoredSession>>;
 
     /// Adds records at the end, all of them or none.
@@ -147,14 +194,11 @@ pub trait SessionStore: Send + Sync + 'static {
     /// All sessions, the one written last first.
     async fn list(&self) -> Result<Vec<SessionInfo>>;
 
-    /// Copies the session `from` to the new id `to`; `from` stays as it is.
+    /// Removes the session; false when there was none.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionNotFound`] without `from`, [`ErrorKind::Conflict`] when `to` exists.
-    async fn fork(&self, from: &str, to: &str) -> Result<()>;
-
-    /// Removes the session; false when there was none.
+    /// [`ErrorKind::SessionBusy`] while a run holds it.
     async fn delete(&self, id: &str) -> Result<bool>;
 
     /// Takes the right to write the session, which need not exist yet.
@@ -163,18 +207,146 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// [`ErrorKind::SessionBusy`] while another run holds it.
     async fn lease(&self, id: &str) -> Result<Lease>;
+
+    /// Stores a whole session under a new id.
+    ///
+    /// The provided method writes twice when calls had started, and forgets the ids of inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] when the session exists, [`ErrorKind::SessionBusy`] while a run is
+    /// about to begin it.
+    async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
+        let lease = self.lease(id).await?;
+        if self.load(id).await?.is_some() {
+            return Err(exists(id));
+        }
+        let mut state = session.state;
+        state.thread_id = id.into();
+        self.save(&lease, &state).await?;
+        let started = session.started.into_iter();
+        let records: Vec<_> = started
+            .map(|call_id| Record::ToolStarted { call_id })
+            .collect();
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.append(&lease, records).await
+    }
+
+    /// Copies the session `from`, as it is stored now, to the new id `to`; `from` stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionNotFound`] without `from`, [`ErrorKind::Conflict`] when `to` exists.
+    async fn fork(&self, from: &str, to: &str) -> Result<()> {
+        let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
+        self.create(to, session).await
+    }
+
+    /// Copies the session's first `messages` messages to the new id: where to take another turn.
+    ///
+    /// A cut between a call and its results moves behind the results. A summary that stands for
+    /// more than what is kept, and questions about calls that are not, are dropped; the task
+    /// list and the files are those of now. No id of an input is known in the copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`fork`](SessionStore::fork), and [`ErrorKind::InvalidRequest`] when the session has
+    /// fewer messages.
+    async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
+        self.create(to, cut(from, session, messages)?).await
+    }
+
+    /// The session of this working directory that was written last.
+    async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
+        let mut list = self.list().await?.into_iter();
+        Ok(list.find(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none()))
+    }
+
+    /// Removes the sessions that were last written at least so long ago, and returns how many.
+    ///
+    /// A session that a run holds, or that cannot be read, stays.
+    async fn prune(&self, older_than: Duration) -> Result<usize> {
+        let mut removed = 0;
+        for info in self.list().await? {
+            if info.problem.is_some() || !info.is_older_than(older_than) {
+                continue;
+            }
+            match self.delete(&info.id).await {
+                Ok(was_there) => removed += usize::from(was_there),
+                Err(error) if error.kind() == ErrorKind::SessionBusy => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The session as JSON: its [`AgentState`], the calls that had started, the ids of inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionNotFound`] when there is none.
+    async fn export(&self, id: &str) -> Result<String> {
+        let session = self.load(id).await?.ok_or_else(|| not_found(id))?;
+        write_snapshot(&session)
+    }
+
+    /// Stores a session that [`export`](SessionStore::export) wrote under a new id.
+    ///
+    /// Also read are the JSON of an [`AgentState`], an object with `messages` and, for what went
+    /// before them, a `summary`, and a bare list of messages. A history that no model would take
+    /// is taken here, and repaired when it is run.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidMessages`] when it is none of these, else as
+    /// [`create`](SessionStore::create).
+    ///
+    /// ```
+    /// use agentcore::{SessionStore, ThreadStore};
+    ///
+    /// # let run = async {
+    /// let store = ThreadStore::new();
+    /// let json = r#"{"messages": [{"role": "user", "content": "hello"}], "summary": "They met."}"#;
+    /// store.import("th_1", json.as_bytes()).await?;
+    /// let state = store.get("th_1").unwrap_or_default();
+    /// assert_eq!(state.messages.last_content(), "hello");
+    /// assert_eq!(state.compaction.map(|made| made.summary).as_deref(), Some("They met."));
+    /// # Ok::<(), agentcore::Error>(()) };
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    async fn import(&self, id: &str, json: &[u8]) -> Result<()> {
+        self.create(id, read_snapshot(json)?).await
+    }
 }
 
-pub(super) fn busy(id: &str) -> Error {
+pub(crate) fn busy(id: &str) -> Error {
     Error::new(
         ErrorKind::SessionBusy,
         format!("session {id:?} is in use by another run; wait for it to end or fork the session"),
     )
 }
 
-pub(super) fn not_found(id: &str) -> Error {
+pub(crate) fn not_found(id: &str) -> Error {
     Error::new(
         ErrorKind::SessionNotFound,
         format!("there is no session {id:?}; it may have expired or been deleted"),
+    )
+}
+
+pub(crate) fn exists(id: &str) -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        format!("session {id:?} exists already; choose a new id"),
+    )
+}
+
+pub(crate) fn taken_over(id: &str) -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        format!("session {id:?} was taken over by another run; nothing was written"),
     )
 }

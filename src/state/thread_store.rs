@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use tokio::time::Instant;
@@ -12,7 +12,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
 use super::agent_state::AgentState;
-use super::store::{Lease, Record, SessionInfo, SessionStore, StoredSession, busy, not_found};
+use super::snapshot::title_of;
+use super::store::{
+    Lease, Record, SessionInfo, SessionStore, StoredSession, busy, exists, taken_over,
+};
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -53,6 +56,8 @@ struct Entry {
     last_access: Instant,
     /// Order of writes, for lists.
     written: u64,
+    created_at: SystemTime,
+    updated_at: SystemTime,
     /// The newest lease; `held` says whether a run still has it.
     token: u64,
     held: bool,
@@ -87,8 +92,11 @@ impl ThreadStore {
     /// The session's state; a new empty one is made when there is none.
     pub fn load_or_create(&self, id: &str) -> AgentState {
         self.with(id, |threads| {
-            let entry = threads.entry(id);
-            entry.exists = true;
+            let exists = threads.entries.get(id).is_some_and(|entry| entry.exists);
+            let entry = match exists {
+                true => threads.entry(id),
+                false => threads.written(id),
+            };
             entry.session.state.clone()
         })
     }
@@ -101,13 +109,11 @@ impl ThreadStore {
     /// Stores a state and refreshes its time to live.
     pub fn save(&self, id: &str, state: AgentState) {
         self.with(id, |threads| {
-            let entry = threads.entry(id);
-            entry.session = StoredSession::new(state);
-            entry.exists = true;
+            threads.written(id).session = StoredSession::new(state);
         });
     }
 
-    /// Removes the session; false when there was none.
+    /// Removes the session, also while a run holds it; false when there was none.
     pub fn delete(&self, id: &str) -> bool {
         self.with(id, |threads| match threads.entries.get_mut(id) {
             Some(entry) if entry.held => {
@@ -162,13 +168,9 @@ impl ThreadStore {
         self.with(id, |threads| {
             let held = threads.entries.get(id).map(|entry| entry.token);
             if held != Some(lease.token()) {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    format!("session {id:?} was taken over by another run; nothing was written"),
-                ));
+                return Err(taken_over(id));
             }
-            let entry = threads.entry(id);
-            entry.exists = true;
+            let entry = threads.written(id);
             f(&mut entry.session);
             Ok(())
         })
@@ -190,20 +192,33 @@ impl ThreadStore {
 }
 
 impl Threads {
-    /// The entry of `id`, made if need be; its access and write times are now.
+    /// The entry of `id`, made if need be; its access is now.
     fn entry(&mut self, id: &str) -> &mut Entry {
-        self.clock += 1;
         let now = Instant::now();
         let entry = self.entries.entry(id.into()).or_insert_with(|| Entry {
             session: StoredSession::new(AgentState::new(id)),
             last_access: now,
             written: 0,
+            created_at: SystemTime::now(),
+            updated_at: SystemTime::now(),
             token: 0,
             held: false,
             exists: false,
         });
         entry.last_access = now;
-        entry.written = self.clock;
+        entry
+    }
+
+    /// The entry of `id`, which exists from now on and is being written.
+    fn written(&mut self, id: &str) -> &mut Entry {
+        self.clock += 1;
+        let clock = self.clock;
+        let entry = self.entry(id);
+        entry.written = clock;
+        entry.updated_at = SystemTime::now();
+        if !std::mem::replace(&mut entry.exists, true) {
+            entry.created_at = entry.updated_at;
+        }
         entry
     }
 
@@ -229,6 +244,17 @@ impl Entry {
     fn is_expired(&self, ttl: Duration) -> bool {
         !self.held && self.last_access.elapsed() >= ttl
     }
+
+    fn info(&self, id: &Arc<str>) -> SessionInfo {
+        let state = &self.session.state;
+        let mut info = SessionInfo::new(id.clone(), state.messages.len());
+        let first = || state.messages.user_messages().find_map(title_of);
+        info.title = state.title.clone().or_else(first);
+        info.created_at = Some(self.created_at);
+        info.updated_at = Some(self.updated_at);
+        info.cwd = state.cwd.clone();
+        info
+    }
 }
 
 #[async_trait]
@@ -249,6 +275,11 @@ impl SessionStore for ThreadStore {
                         session.input_ids.extend(input_id);
                     }
                     Record::ToolStarted { call_id } => session.started.push(call_id),
+                    Record::Began { user_id, cwd } => {
+                        let state = &mut session.state;
+                        state.user_id = user_id.or(state.user_id.take());
+                        state.cwd = cwd.or(state.cwd.take());
+                    }
                 }
             }
         })
@@ -269,34 +300,40 @@ impl SessionStore for ThreadStore {
             .filter(|(_, entry)| entry.exists && !entry.is_expired(ttl))
             .collect();
         live.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.written));
-        Ok(live
-            .into_iter()
-            .map(|(id, entry)| SessionInfo::new(id.clone(), entry.session.state.messages.len()))
-            .collect())
+        Ok(live.into_iter().map(|(id, entry)| entry.info(id)).collect())
     }
 
-    async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        let mut session = self.session(from).ok_or_else(|| not_found(from))?;
-        session.state.thread_id = to.into();
-        self.with(to, |threads| {
-            let entry = threads.entry(to);
-            if entry.exists || entry.held {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    format!("session {to:?} exists already; fork to a new id"),
-                ));
+    async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
+        session.state.thread_id = id.into();
+        session.damage.clear();
+        self.with(id, |threads| {
+            let entry = threads.entries.get(id);
+            if entry.is_some_and(|entry| entry.exists) {
+                return Err(exists(id));
             }
-            entry.session = session;
-            entry.exists = true;
+            if entry.is_some_and(|entry| entry.held) {
+                return Err(busy(id));
+            }
+            threads.written(id).session = session;
             Ok(())
         })
     }
 
+    /// Unlike [`ThreadStore::delete`], not while a run holds it.
     async fn delete(&self, id: &str) -> Result<bool> {
-        Ok(ThreadStore::delete(self, id))
+        self.with(id, |threads| match threads.entries.get(id) {
+            Some(entry) if entry.held => Err(busy(id)),
+            _ => Ok(threads.entries.remove(id).is_some_and(|entry| entry.exists)),
+        })
     }
 
     async fn lease(&self, id: &str) -> Result<Lease> {
+        if id.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidRequest,
+                "a session id must not be empty",
+            ));
+        }
         let token = self.with(id, |threads| {
             let entry = threads.entry(id);
             if entry.held {

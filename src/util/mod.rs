@@ -1,5 +1,7 @@
 //! Small things every layer needs.
 
+#[cfg(any(feature = "fs", feature = "jsonl"))]
+pub(crate) mod blocking;
 mod cancel;
 pub(crate) mod hash;
 #[cfg(feature = "http")]

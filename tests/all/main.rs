@@ -103,6 +103,7 @@ mod sdk_unknown;
 mod sdk_wire;
 #[cfg(feature = "http")]
 mod secrets;
+mod session_stores;
 mod sessions;
 mod testing_kit;
 mod text;

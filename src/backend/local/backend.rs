@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::util::blocking::blocking;
 
 #[cfg(feature = "process")]
 use super::super::command::{BackgroundOutput, Command, CommandOutput};
@@ -20,7 +21,6 @@ use super::super::process::{Jobs, Running};
 use super::super::sandbox::{Confined, Sandbox, SandboxReport};
 #[cfg(feature = "search")]
 use super::super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
-use super::blocking::blocking;
 use super::root::Root;
 #[cfg(feature = "process")]
 use super::shell::{self, Settings};

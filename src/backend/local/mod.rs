@@ -2,7 +2,6 @@
 
 mod backend;
 mod beneath;
-mod blocking;
 mod files;
 mod replace;
 mod root;

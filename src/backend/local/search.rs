@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::util::Cancellation;
+use crate::util::blocking::blocking;
 
 use super::super::entry::{DirEntry, EntryKind};
 use super::super::failure::is_not_found;
 use super::super::search::{
     GlobMatches, GlobQuery, GrepMatches, GrepQuery, Haystack, Rules, Search, Want, above, join,
 };
-use super::blocking::blocking;
 use super::root::Root;
 
 pub(super) async fn glob(root: Arc<Root>, query: GlobQuery) -> Result<GlobMatches> {

@@ -5,6 +5,8 @@
 
 mod backend;
 mod model;
+mod session_store;
 
 pub use backend::backend;
 pub use model::model;
+pub use session_store::session_store;

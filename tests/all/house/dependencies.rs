@@ -18,6 +18,7 @@ const USED: &[(&str, &str)] = &[
     ("base64", "images and documents on the wire"),
     ("bpe-openai", "exact token counts (feature `tokens`)"),
     ("bytes", "bodies that are shared, not copied"),
+    ("crc32fast", "damaged records of sessions (feature `jsonl`)"),
     (
         "fastrand",
         "jitter between retries, names of temporary files",
@@ -40,6 +41,10 @@ const USED: &[(&str, &str)] = &[
         "numbers of system calls for the filter (feature `sandbox`)",
     ),
     ("memchr", "line ends in streams"),
+    (
+        "percent-encoding",
+        "session ids as file names (feature `jsonl`)",
+    ),
     ("pin-project-lite", "streams that hold streams"),
     ("reqwest", "the HTTP client (feature `http`)"),
     ("rustls", "https (feature `tls`)"),

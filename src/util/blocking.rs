@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Runs `work` on the runtime's threads for blocking work, or right here where there is no
 /// runtime. Work that has begun is finished also when the future is dropped.
-pub(super) async fn blocking<T, F>(work: F) -> Result<T>
+pub(crate) async fn blocking<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,
     F: FnOnce() -> Result<T> + Send + 'static,

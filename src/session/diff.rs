@@ -1,0 +1,91 @@
+//! From one state of a session to the next, in as few steps as it takes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::state::{AgentState, StoredSession};
+
+use super::change::{About, Change, FileChanged, MessageAdded};
+use super::fold::Folded;
+
+/// What makes `old` equal to `new`, with nothing started any more. Messages that both share are
+/// compared by their pointers.
+pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
+    let before = old.state();
+    let mut changes = Vec::new();
+    let about = About::of(new);
+    // The first record of a session is there even if there is nothing to say.
+    if about != About::of(before) || !old.exists() {
+        changes.push(Change::About(about));
+    }
+    messages(old, new, &mut changes);
+    if old.has_started() {
+        changes.push(Change::Settled);
+    }
+    if !Arc::ptr_eq(&before.todos, &new.todos) && before.todos != new.todos {
+        changes.push(Change::Todos(new.todos.clone()));
+    }
+    if !Arc::ptr_eq(&before.files, &new.files) {
+        files(&before.files, &new.files, &mut changes);
+    }
+    if before.compaction != new.compaction {
+        changes.push(Change::Compaction(new.compaction.clone()));
+    }
+    if old.has_inputs() || before.inputs != new.inputs {
+        changes.push(Change::Inputs(new.inputs.since(&before.inputs)));
+    }
+    if before.pending != new.pending {
+        changes.push(Change::Pending(new.pending.clone()));
+    }
+    changes
+}
+
+/// A whole session from nothing.
+pub(super) fn whole(session: &StoredSession) -> Vec<Change> {
+    let mut changes = diff(&Folded::new(&session.state.thread_id), &session.state);
+    changes.extend(session.started.iter().cloned().map(Change::Started));
+    changes.extend(session.input_ids.iter().cloned().map(Change::Input));
+    changes
+}
+
+fn messages(old: &Folded, new: &AgentState, changes: &mut Vec<Change>) {
+    let (before, after) = (&old.state().messages, &new.messages);
+    let mut same = before.shared_prefix(after);
+    // A hook may have built the same messages again.
+    same += before.as_slice()[same..]
+        .iter()
+        .zip(&after.as_slice()[same..])
+        .take_while(|(a, b)| a == b)
+        .count();
+    if same < before.len() {
+        changes.push(Change::Keep(same));
+    }
+    for message in &after.as_slice()[same..] {
+        changes.push(Change::Message(MessageAdded {
+            message: message.clone(),
+            input_id: None,
+        }));
+    }
+}
+
+fn files(
+    old: &BTreeMap<Arc<str>, Arc<str>>,
+    new: &BTreeMap<Arc<str>, Arc<str>>,
+    changes: &mut Vec<Change>,
+) {
+    let mut note = |path: &Arc<str>, content: Option<&Arc<str>>| {
+        changes.push(Change::File(FileChanged {
+            path: path.clone(),
+            content: content.cloned(),
+        }));
+    };
+    for path in old.keys().filter(|path| !new.contains_key(*path)) {
+        note(path, None);
+    }
+    for (path, content) in new {
+        let is_same = |known: &Arc<str>| Arc::ptr_eq(known, content) || known == content;
+        if !old.get(path).is_some_and(is_same) {
+            note(path, Some(content));
+        }
+    }
+}

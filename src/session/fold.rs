@@ -1,0 +1,144 @@
+//! A stored session, as its records make it.
+
+use std::sync::Arc;
+
+use crate::message::Message;
+use crate::state::{AgentState, StoredSession, title_of};
+
+use super::change::Change;
+use super::record::Info;
+
+/// What the records so far come to.
+#[derive(Clone, Debug)]
+pub(super) struct Folded {
+    state: AgentState,
+    started: Vec<Arc<str>>,
+    /// The ids of inputs appended since the last save, with the place of the message that came
+    /// with each.
+    inputs: Vec<(Option<usize>, Arc<str>)>,
+    /// What the user said first; a title stays when the history is cut.
+    said_first: Option<Arc<str>>,
+    /// When the first record was written, in milliseconds since the Unix epoch.
+    pub(super) created: u64,
+    /// When the last record was written.
+    pub(super) at: u64,
+    /// The number of the last record.
+    pub(super) seq: u64,
+    /// The highest fencing token.
+    pub(super) token: u64,
+}
+
+impl Folded {
+    pub(super) fn new(id: &str) -> Self {
+        Self {
+            state: AgentState::new(id),
+            started: Vec::new(),
+            inputs: Vec::new(),
+            said_first: None,
+            created: 0,
+            at: 0,
+            seq: 0,
+            token: 0,
+        }
+    }
+
+    /// Whether anything was ever written.
+    pub(super) fn exists(&self) -> bool {
+        self.seq > 0
+    }
+
+    pub(super) fn state(&self) -> &AgentState {
+        &self.state
+    }
+
+    pub(super) fn has_started(&self) -> bool {
+        !self.started.is_empty()
+    }
+
+    pub(super) fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
+    pub(super) fn session(&self) -> StoredSession {
+        let mut session = StoredSession::new(self.state.clone());
+        session.started = self.started.clone();
+        session.input_ids = self.inputs.iter().map(|(_, id)| id.clone()).collect();
+        session
+    }
+
+    pub(super) fn apply(&mut self, change: Change) {
+        let state = &mut self.state;
+        match change {
+            Change::Message(added) => {
+                if let Some(result) = added.message.as_tool_result() {
+                    self.started.retain(|id| *id != result.tool_call_id);
+                }
+                if self.said_first.is_none() {
+                    self.said_first = title(&added.message);
+                }
+                let place = Some(state.messages.len());
+                self.inputs.extend(added.input_id.map(|id| (place, id)));
+                state.messages.push(added.message);
+            }
+            Change::Keep(len) => {
+                state.messages.as_mut_vec().truncate(len);
+                self.inputs
+                    .retain(|(place, _)| place.is_none_or(|place| place < len));
+            }
+            Change::Started(id) => self.started.push(id),
+            Change::Settled => self.started.clear(),
+            Change::Input(id) => self.inputs.push((None, id)),
+            Change::Inputs(changed) => {
+                state.inputs.apply(changed);
+                self.inputs.clear();
+            }
+            Change::About(about) => {
+                state.user_id = about.user_id;
+                state.title = about.title;
+                state.cwd = about.cwd;
+            }
+            Change::Todos(todos) => state.todos = todos,
+            Change::File(file) => {
+                let files = Arc::make_mut(&mut state.files);
+                match file.content {
+                    Some(content) => drop(files.insert(file.path, content)),
+                    None => drop(files.remove(&file.path)),
+                }
+            }
+            Change::Compaction(compaction) => state.compaction = compaction,
+            Change::Pending(pending) => state.pending = pending,
+            Change::Checked => {}
+        }
+    }
+
+    /// What a list will say once `changes` are written at the time `at`.
+    pub(super) fn info_after(&self, changes: &[Change], at: u64) -> Info {
+        let mut messages = self.state.messages.len();
+        let mut said_first = self.said_first.clone();
+        let (mut named, mut cwd) = (self.state.title.clone(), self.state.cwd.clone());
+        for change in changes {
+            match change {
+                Change::Message(added) => {
+                    messages += 1;
+                    said_first = said_first.or_else(|| title(&added.message));
+                }
+                Change::Keep(len) => messages = messages.min(*len),
+                Change::About(about) => (named, cwd) = (about.title.clone(), about.cwd.clone()),
+                _ => {}
+            }
+        }
+        Info {
+            messages,
+            created: if self.exists() { self.created } else { at },
+            title: named.or(said_first),
+            cwd,
+        }
+    }
+}
+
+fn title(message: &Message) -> Option<Arc<str>> {
+    match message {
+        Message::User(_) => title_of(message),
+        _ => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! A folder of session files.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::session::log::Log;
+use crate::session::scan::Scan;
+
+use super::disk::Disk;
+use super::file::{self, SessionFile, failed};
+use super::name::{file_name, id_of};
+use super::sidecar;
+
+/// A log a session, each in a file of this folder.
+pub(super) struct Folder {
+    path: PathBuf,
+    disk: Arc<dyn Disk>,
+}
+
+impl Folder {
+    /// The folder, made if need be, for its owner alone.
+    pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let made = made.and_then(|()| fs::canonicalize(path));
+        let path = made.map_err(|error| failed("make the folder of", path, error))?;
+        if let Some(parent) = path.parent() {
+            // Its own name must last, too. Who may not read the parent did not make it.
+            match disk.sync_folder(parent) {
+                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+                    return Err(failed("make the folder of", &path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { path, disk })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn file(&self, id: &str) -> Result<PathBuf> {
+        Ok(self.path.join(file_name(id)?))
+    }
+}
+
+impl Log for Folder {
+    type Writer = SessionFile;
+
+    fn ids(&self) -> Result<Vec<Arc<str>>> {
+        let list = || {
+            let mut ids = Vec::new();
+            for entry in fs::read_dir(&self.path)? {
+                let name = entry?.file_name();
+                ids.extend(name.to_str().and_then(id_of).map(Arc::from));
+            }
+            io::Result::Ok(ids)
+        };
+        list().map_err(|error| failed("list the folder of", &self.path, error))
+    }
+
+    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        file::read(&self.file(id)?)
+    }
+
+    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+        file::tail(&self.file(id)?, len)
+    }
+
+    fn open(&self, id: &str) -> Result<(SessionFile, Vec<u8>)> {
+        SessionFile::open(self.disk.clone(), self.file(id)?, id)
+    }
+
+    fn heal(&self, writer: &mut SessionFile, bytes: &[u8], scan: &mut Scan) -> Result<()> {
+        let place = sidecar::path_of(writer.path());
+        let damage = scan.damage.iter().chain(&scan.tail);
+        sidecar::keep(&*self.disk, &place, bytes, damage)
+            .map_err(|error| failed("keep the damaged part of", &place, error))?;
+        let shown = place.display().to_string();
+        for damage in scan.damage.iter_mut().chain(&mut scan.tail) {
+            damage.kept_in = Some(shown.clone());
+        }
+        if scan.tail.is_some() {
+            writer.cut(bytes, scan.end)?;
+        }
+        Ok(())
+    }
+
+    fn append(&self, writer: &mut SessionFile, bytes: &[u8]) -> Result<()> {
+        writer.append(bytes)
+    }
+
+    fn remove(&self, id: &str) -> Result<bool> {
+        let path = self.file(id)?;
+        let removed = file::remove(&path, id)?;
+        if removed {
+            let place = sidecar::path_of(&path);
+            match fs::remove_file(&place) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("remove", &place, error));
+                }
+                _ => {}
+            }
+            let synced = self.disk.sync_folder(&self.path);
+            synced.map_err(|error| failed("remove", &path, error))?;
+        }
+        Ok(removed)
+    }
+}

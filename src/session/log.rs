@@ -1,0 +1,47 @@
+//! Where the logs of sessions are kept.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+
+use super::scan::Scan;
+
+/// A place for the logs of sessions: all that differs between durable stores.
+///
+/// Every method may block; they are called on threads for blocking work.
+pub(super) trait Log: Send + Sync + 'static {
+    /// The right to write a session's log, which nobody else has, in this process or another.
+    /// Dropping it gives the right back.
+    type Writer: Send + 'static;
+
+    /// The ids of all sessions, in any order.
+    fn ids(&self) -> Result<Vec<Arc<str>>>;
+
+    /// The whole log; `None` when there is none. A write that is under way may be there in part.
+    fn read(&self, id: &str) -> Result<Option<Vec<u8>>>;
+
+    /// The last bytes of the log, at least `len` of them or all, and how many bytes it has.
+    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>>;
+
+    /// Takes the right to write a log, which need not exist, and reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while somebody else has it.
+    fn open(&self, id: &str) -> Result<(Self::Writer, Vec<u8>)>;
+
+    /// Puts what could not be read aside and cuts off a torn tail. `bytes` is what `open` gave
+    /// and `scan` what it came to; the damage is told where it is kept.
+    fn heal(&self, writer: &mut Self::Writer, bytes: &[u8], scan: &mut Scan) -> Result<()>;
+
+    /// Adds `bytes`, whole lines, at the end. When it returns `Ok` they are durable; when it
+    /// fails, none of them is there, or the writer refuses every further append.
+    fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<()>;
+
+    /// Removes the log and what was put aside of it; false when there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while somebody else may write it.
+    fn remove(&self, id: &str) -> Result<bool>;
+}

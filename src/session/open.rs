@@ -1,0 +1,114 @@
+//! A session that this process may write.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::Result;
+use crate::state::{Damage, StoredSession};
+
+use super::change::Change;
+use super::fold::Folded;
+use super::log::Log;
+use super::record;
+use super::scan::scan;
+
+/// What all sessions of a store share.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// The newest time that was given out, in milliseconds since the Unix epoch.
+    at: AtomicU64,
+    /// The newest fencing token.
+    token: AtomicU64,
+}
+
+impl Clock {
+    /// A time that nothing in this store was written at, so that lists have an order.
+    fn now(&self, after: u64) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+        let next = |last: u64| now.max(last.saturating_add(1)).max(after);
+        let last = self
+            .at
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
+        last.map_or(now, next)
+    }
+
+    fn token(&self, after: u64) -> u64 {
+        let next = |last: u64| last.max(after).saturating_add(1);
+        let last = self
+            .token
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
+        last.map_or(after, next)
+    }
+}
+
+/// A time of a record.
+pub(super) fn time(at: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(at)
+}
+
+/// A leased session: the right to write its log, and what is in it.
+pub(super) struct Open<L: Log> {
+    writer: L::Writer,
+    pub(super) folded: Folded,
+    pub(super) token: u64,
+    damage: Vec<Damage>,
+}
+
+impl<L: Log> Open<L> {
+    /// Takes the right to write the session. Damage is put aside and noted, so that it is
+    /// reported under this lease and not again.
+    pub(super) fn new(log: &L, clock: &Clock, id: &str) -> Result<Self> {
+        let (mut writer, bytes) = log.open(id)?;
+        let mut scan = scan(id, &bytes)?;
+        if !scan.damage.is_empty() || scan.tail.is_some() {
+            log.heal(&mut writer, &bytes, &mut scan)?;
+        }
+        let is_damaged = !scan.damage.is_empty();
+        let mut damage = scan.damage;
+        damage.extend(scan.tail);
+        let mut open = Self {
+            writer,
+            token: clock.token(scan.folded.token),
+            folded: scan.folded,
+            damage,
+        };
+        if is_damaged {
+            open.write(log, clock, vec![Change::Checked])?;
+        }
+        Ok(open)
+    }
+
+    /// What is stored; `None` when that is nothing and nothing was lost.
+    pub(super) fn session(&self) -> Option<StoredSession> {
+        session(&self.folded, self.damage.clone())
+    }
+
+    /// Adds to the log, then to what is known of it.
+    pub(super) fn write(&mut self, log: &L, clock: &Clock, changes: Vec<Change>) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let at = clock.now(self.folded.at);
+        let info = self.folded.info_after(&changes, at);
+        let seq = self.folded.seq + 1;
+        let bytes = record::write(&changes, seq, self.token, at, &info)?;
+        log.append(&mut self.writer, &bytes)?;
+        let folded = &mut self.folded;
+        folded.seq += changes.len() as u64;
+        (folded.created, folded.at, folded.token) = (info.created, at, self.token);
+        for change in changes {
+            folded.apply(change);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn session(folded: &Folded, damage: Vec<Damage>) -> Option<StoredSession> {
+    if !folded.exists() && damage.is_empty() {
+        return None;
+    }
+    let mut session = folded.session();
+    session.damage = damage;
+    Some(session)
+}

@@ -1,0 +1,136 @@
+//! A record as a line of JSON behind the checksum of its bytes.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+
+use super::change::Change;
+
+/// The version of the format that is written, and the highest that is read.
+pub(super) const VERSION: u32 = 1;
+
+/// Every record begins with this, in every version.
+pub(super) const MARK: &[u8] = b"{\"crc\":\"";
+const DIGITS: usize = 8;
+/// Where the comma behind the checksum stands; the checksum is over what follows.
+const COMMA: usize = MARK.len() + DIGITS + 1;
+
+/// What lists say about a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Info {
+    pub(super) messages: usize,
+    pub(super) created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cwd: Option<Arc<str>>,
+}
+
+/// A record that was read. Its change is parsed on demand.
+#[derive(Debug, Deserialize)]
+pub(super) struct Line<'a> {
+    pub(super) seq: u64,
+    pub(super) token: u64,
+    pub(super) at: u64,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+    /// On the last record of a write.
+    pub(super) info: Option<Info>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+/// Why a line is no record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Damaged,
+    TooNew(u32),
+}
+
+impl<'a> Line<'a> {
+    /// Reads a line without its end.
+    pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
+        let body = checked(line).ok_or(Fault::Damaged)?;
+        // The checksum is right, so the line is what somebody wrote: if it is not understood,
+        // the writer was another version, or damaged it before the checksum was made.
+        let version: Version = parse(body).ok_or(Fault::Damaged)?;
+        if version.v > VERSION {
+            return Err(Fault::TooNew(version.v));
+        }
+        parse(body).ok_or(Fault::Damaged)
+    }
+
+    /// What changed; `Ok(None)` when it is of a kind that is not known yet.
+    pub(super) fn change(&self) -> serde_json::Result<Option<Change>> {
+        Change::read(&self.kind, self.data)
+    }
+}
+
+/// The line, if its checksum is right.
+fn checked(line: &[u8]) -> Option<&[u8]> {
+    let digits = line.strip_prefix(MARK)?.get(..DIGITS)?;
+    let digits = std::str::from_utf8(digits).ok()?;
+    if line.get(COMMA - 1..=COMMA)? != b"\"," {
+        return None;
+    }
+    let expected = u32::from_str_radix(digits, 16).ok()?;
+    (crc32fast::hash(&line[COMMA + 1..]) == expected).then_some(line)
+}
+
+fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
+    serde_json::from_slice(line).ok()
+}
+
+#[derive(Serialize)]
+struct Out<'a> {
+    v: u32,
+    seq: u64,
+    token: u64,
+    at: u64,
+    kind: &'static str,
+    data: &'a Change,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    info: Option<&'a Info>,
+}
+
+/// The lines of one write. The first record has the number `seq`.
+pub(super) fn write(
+    changes: &[Change],
+    seq: u64,
+    token: u64,
+    at: u64,
+    info: &Info,
+) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for ((number, change), seq) in changes.iter().enumerate().zip(seq..) {
+        let start = bytes.len();
+        bytes.extend_from_slice(MARK);
+        bytes.extend_from_slice(b"00000000\"");
+        let out = Out {
+            v: VERSION,
+            seq,
+            token,
+            at,
+            kind: change.kind(),
+            data: change,
+            info: (number + 1 == changes.len()).then_some(info),
+        };
+        serde_json::to_writer(&mut bytes, &out)?;
+        // The object goes on where its own brace would open another.
+        bytes[start + COMMA] = b',';
+        let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
+        let digits = start + MARK.len();
+        bytes[digits..digits + DIGITS].copy_from_slice(format!("{crc:08x}").as_bytes());
+        bytes.push(b'\n');
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,345 @@
+//! A session store made of a log for each session.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::{
+    AgentState, Lease, Record, SessionInfo, StoredSession, busy, exists, taken_over,
+};
+use crate::util::blocking::blocking;
+use crate::util::sync::lock;
+
+use super::change::Change;
+use super::diff::{diff, whole};
+use super::fold::Folded;
+use super::log::Log;
+use super::open::{Clock, Open, session, time};
+use super::scan::{last_info, scan};
+
+/// How many bytes of a log's end are read first to list it.
+const TAIL: u64 = 16 * 1024;
+
+/// Everything a session store does, over any [`Log`]. Clones share it.
+pub(super) struct LogStore<L: Log>(Arc<Inner<L>>);
+
+struct Inner<L: Log> {
+    log: L,
+    clock: Clock,
+    slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
+}
+
+type Shared<L> = Arc<Mutex<Option<Open<L>>>>;
+
+/// A session somebody is busy with.
+struct Slot<L: Log> {
+    users: usize,
+    /// Whether one of the users holds or is about to hold the lease.
+    held: bool,
+    /// Locked only on threads for blocking work, and by its last user.
+    open: Shared<L>,
+}
+
+/// Keeps a slot where it is. The last user closes the session.
+struct User<L: Log> {
+    inner: Arc<Inner<L>>,
+    id: Arc<str>,
+    open: Shared<L>,
+    holds: bool,
+}
+
+impl<L: Log> Drop for User<L> {
+    fn drop(&mut self) {
+        let mut slots = lock(&self.inner.slots);
+        let Some(slot) = slots.get_mut(&self.id) else {
+            return;
+        };
+        if self.holds {
+            slot.held = false;
+        }
+        slot.users -= 1;
+        if slot.users == 0 {
+            // Closed while nobody can look for the slot: who finds none finds the session free.
+            drop(lock(&self.open).take());
+            slots.remove(&self.id);
+        }
+    }
+}
+
+impl<L: Log> LogStore<L> {
+    pub(super) fn new(log: L) -> Self {
+        Self(Arc::new(Inner {
+            log,
+            clock: Clock::default(),
+            slots: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn log(&self) -> &L {
+        &self.0.log
+    }
+
+    pub(super) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        let (inner, id) = (self.0.clone(), Arc::<str>::from(id));
+        let user = self.join(&id);
+        blocking(move || {
+            if let Some(user) = &user
+                && let Some(open) = &*lock(&user.open)
+            {
+                return Ok(open.session());
+            }
+            let Some(bytes) = inner.log.read(&id)? else {
+                return Ok(None);
+            };
+            // A tail that is not whole may be a write that is under way: the next lease knows.
+            let scan = scan(&id, &bytes)?;
+            Ok(session(&scan.folded, scan.damage))
+        })
+        .await
+    }
+
+    pub(super) async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.write(lease, move |folded| {
+            let records = records.into_iter();
+            records.map(|record| Change::of(record, folded)).collect()
+        })
+        .await
+    }
+
+    pub(super) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        let state = state.clone();
+        self.write(lease, move |folded| diff(folded, &state)).await
+    }
+
+    pub(super) async fn lease(&self, id: &str) -> Result<Lease> {
+        let user = self.hold(id)?;
+        let inner = self.0.clone();
+        let (id, open) = (user.id.clone(), user.open.clone());
+        // Declared behind the user: when this future is dropped, nobody wants the lease any more
+        // before another may take it.
+        let wanted = Arc::new(());
+        let is_wanted = Arc::downgrade(&wanted);
+        let worker = self.join(&id);
+        let token = blocking(move || {
+            let _worker = worker;
+            let mut open = lock(&open);
+            if is_wanted.strong_count() == 0 {
+                return Err(busy(&id));
+            }
+            // A write of the lease before may have been under way until now.
+            *open = None;
+            let opened = open.insert(Open::new(&inner.log, &inner.clock, &id)?);
+            Ok(opened.token)
+        })
+        .await?;
+        Ok(Lease::new(user.id.clone(), token, move || drop(user)))
+    }
+
+    pub(super) async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
+        session.state.thread_id = id.into();
+        let user = self.hold(id)?;
+        blocking(move || {
+            let Inner { log, clock, .. } = &*user.inner;
+            let mut open = lock(&user.open);
+            *open = None;
+            let mut opened = Open::new(log, clock, &user.id)?;
+            if opened.folded.exists() {
+                return Err(exists(&user.id));
+            }
+            opened.write(log, clock, whole(&session))
+        })
+        .await
+    }
+
+    pub(super) async fn delete(&self, id: &str) -> Result<bool> {
+        let user = self.hold(id)?;
+        blocking(move || user.remove()).await
+    }
+
+    pub(super) async fn list(&self) -> Result<Vec<SessionInfo>> {
+        let inner = self.0.clone();
+        blocking(move || {
+            let mut list = Vec::new();
+            for id in inner.log.ids()? {
+                list.extend(inner.info(&id)?);
+            }
+            list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
+            Ok(list)
+        })
+        .await
+    }
+
+    pub(super) async fn prune(&self, older_than: Duration) -> Result<usize> {
+        let inner = self.0.clone();
+        let ids = blocking(move || inner.log.ids()).await?;
+        let mut removed = 0;
+        for id in ids {
+            let Ok(user) = self.hold(&id) else {
+                continue;
+            };
+            let gone = blocking(move || {
+                let info = user.inner.info(&user.id)?;
+                let is_old = info
+                    .is_some_and(|info| info.problem.is_none() && info.is_older_than(older_than));
+                if is_old { user.remove() } else { Ok(false) }
+            });
+            match gone.await {
+                Ok(gone) => removed += usize::from(gone),
+                Err(error) if error.kind() == ErrorKind::SessionBusy => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn write<F>(&self, lease: &Lease, changes: F) -> Result<()>
+    where
+        F: FnOnce(&Folded) -> Vec<Change> + Send + 'static,
+    {
+        let id = lease.session_id();
+        let user = self.join(id).ok_or_else(|| taken_over(id))?;
+        let token = lease.token();
+        blocking(move || {
+            let mut open = lock(&user.open);
+            // Also a write that only comes to its turn when the session is leased anew.
+            let open = open
+                .as_mut()
+                .filter(|open| open.token == token)
+                .ok_or_else(|| taken_over(&user.id))?;
+            let changes = changes(&open.folded);
+            open.write(&user.inner.log, &user.inner.clock, changes)
+        })
+        .await
+    }
+
+    /// Joins those who are busy with the session, if there are any.
+    fn join(&self, id: &Arc<str>) -> Option<User<L>> {
+        let mut slots = lock(&self.0.slots);
+        let slot = slots.get_mut(id)?;
+        slot.users += 1;
+        Some(self.user(id, slot, false))
+    }
+
+    /// Reserves the session in this process.
+    fn hold(&self, id: &str) -> Result<User<L>> {
+        if id.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidRequest,
+                "a session id must not be empty",
+            ));
+        }
+        let id = Arc::<str>::from(id);
+        let mut slots = lock(&self.0.slots);
+        let slot = slots.entry(id.clone()).or_insert_with(|| Slot {
+            users: 0,
+            held: false,
+            open: Shared::<L>::default(),
+        });
+        if slot.held {
+            return Err(busy(&id));
+        }
+        slot.held = true;
+        slot.users += 1;
+        Ok(self.user(&id, slot, true))
+    }
+
+    fn user(&self, id: &Arc<str>, slot: &Slot<L>, holds: bool) -> User<L> {
+        User {
+            inner: self.0.clone(),
+            id: id.clone(),
+            open: slot.open.clone(),
+            holds,
+        }
+    }
+}
+
+impl<L: Log> User<L> {
+    fn remove(&self) -> Result<bool> {
+        *lock(&self.open) = None;
+        self.inner.log.remove(&self.id)
+    }
+}
+
+impl<L: Log> Inner<L> {
+    /// What a list says; `None` for a session that has nothing in it.
+    fn info(&self, id: &str) -> Result<Option<SessionInfo>> {
+        let mut len = TAIL;
+        loop {
+            let Some((tail, size)) = self.log.tail(id, len)? else {
+                return Ok(None);
+            };
+            let is_all = tail.len() as u64 >= size;
+            let problem = match last_info(id, &tail) {
+                Ok(Some((last, at))) => {
+                    let mut info = SessionInfo::new(id, last.messages);
+                    info.title = last.title;
+                    info.created_at = Some(time(last.created));
+                    info.updated_at = Some(time(at));
+                    info.size = Some(size);
+                    info.cwd = last.cwd;
+                    return Ok(Some(info));
+                }
+                Ok(None) if !is_all => {
+                    len = len.saturating_mul(8);
+                    continue;
+                }
+                // A first write that is not whole yet.
+                Ok(None) if scan(id, &tail)?.damage.is_empty() => return Ok(None),
+                Ok(None) => "no record of it can be read".into(),
+                Err(error) => error.to_string(),
+            };
+            let mut info = SessionInfo::new(id, 0);
+            info.size = Some(size);
+            info.problem = Some(problem.into());
+            return Ok(Some(info));
+        }
+    }
+}
+
+impl<L: Log> Clone for LogStore<L> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// The [`SessionStore`](crate::state::SessionStore) of a type whose field `0` is a [`LogStore`].
+macro_rules! session_store_of_log {
+    ($store:ty) => {
+        #[async_trait::async_trait]
+        impl $crate::state::SessionStore for $store {
+            async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+                self.0.load(id).await
+            }
+
+            async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+                self.0.append(lease, records).await
+            }
+
+            async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+                self.0.save(lease, state).await
+            }
+
+            async fn list(&self) -> Result<Vec<SessionInfo>> {
+                self.0.list().await
+            }
+
+            async fn delete(&self, id: &str) -> Result<bool> {
+                self.0.delete(id).await
+            }
+
+            async fn lease(&self, id: &str) -> Result<Lease> {
+                self.0.lease(id).await
+            }
+
+            async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
+                self.0.create(id, session).await
+            }
+
+            async fn prune(&self, older_than: Duration) -> Result<usize> {
+                self.0.prune(older_than).await
+            }
+        }
+    };
+}
+pub(super) use session_store_of_log;

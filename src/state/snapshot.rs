@@ -1,0 +1,122 @@
+//! A session as one piece of JSON, and its beginning as a session of its own.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, Messages};
+use crate::model::Compaction;
+use crate::util::text::truncate;
+
+use super::agent_state::AgentState;
+use super::store::StoredSession;
+
+/// How many characters of what was said first make a title.
+const TITLE_CHARS: usize = 80;
+
+/// The title of a session whose first user message is this: its text on one line, cut.
+pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
+    let text = message.text();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!line.is_empty()).then(|| truncate(&line, TITLE_CHARS).into())
+}
+
+#[derive(Serialize)]
+struct Snapshot<'a> {
+    #[serde(flatten)]
+    state: &'a AgentState,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    started: &'a [Arc<str>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    input_ids: &'a [Arc<str>],
+}
+
+/// What a snapshot has beside the state. Read on its own, for messages keep some of their parts
+/// byte for byte, and a flattened struct would not.
+#[derive(Default, Deserialize)]
+struct Beside {
+    #[serde(default)]
+    started: Vec<Arc<str>>,
+    #[serde(default)]
+    input_ids: Vec<Arc<str>>,
+    #[serde(default)]
+    summary: String,
+    messages: Option<serde::de::IgnoredAny>,
+}
+
+pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
+    let snapshot = Snapshot {
+        state: &session.state,
+        started: &session.started,
+        input_ids: &session.input_ids,
+    };
+    Ok(serde_json::to_string(&snapshot)?)
+}
+
+pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
+    if json.trim_ascii_start().starts_with(b"[") {
+        let mut state = AgentState::default();
+        state.messages = Messages::from_json(json)?;
+        return Ok(StoredSession::new(state));
+    }
+    let mut state: AgentState = serde_json::from_slice(json).map_err(refuse)?;
+    let beside: Beside = serde_json::from_slice(json).map_err(refuse)?;
+    if beside.messages.is_none() {
+        return Err(Error::new(
+            ErrorKind::InvalidMessages,
+            "the JSON of a session needs `messages`, a list",
+        ));
+    }
+    if state.compaction.is_none() && !beside.summary.trim().is_empty() {
+        state.compaction = Some(Compaction::new(beside.summary, 0));
+    }
+    let mut session = StoredSession::new(state);
+    session.started = beside.started;
+    session.input_ids = beside.input_ids;
+    Ok(session)
+}
+
+fn refuse(error: serde_json::Error) -> Error {
+    let text = format!("this is not the JSON of a session: {error}");
+    Error::new(ErrorKind::InvalidMessages, text).with_source(error)
+}
+
+/// The session's beginning: `len` messages, and the results of calls that would be parted.
+pub(super) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<StoredSession> {
+    let state = &mut session.state;
+    let all = state.messages.as_slice();
+    if len > all.len() {
+        return Err(Error::new(
+            ErrorKind::InvalidRequest,
+            format!(
+                "session {id:?} has {} messages, not {len}; cut it at one it has",
+                all.len()
+            ),
+        ));
+    }
+    let results = all[len..]
+        .iter()
+        .take_while(|message| len > 0 && message.as_tool_result().is_some());
+    let len = len + results.count();
+    if len == all.len() {
+        session.input_ids.clear();
+        return Ok(session);
+    }
+    let kept = &all[..len];
+    let calls = |id: &str| {
+        let mut calls = kept.iter().flat_map(|message| message.tool_calls());
+        calls.any(|call| *call.id == *id)
+    };
+    state.pending.retain(|pending| calls(&pending.call.id));
+    session.started.retain(|id| calls(id));
+    session.input_ids.clear();
+    let messages: Messages = kept.iter().cloned().collect();
+    state.messages = messages;
+    if let Some(made) = &state.compaction
+        && made.through_message > len
+    {
+        state.compaction = None;
+    }
+    Ok(session)
+}

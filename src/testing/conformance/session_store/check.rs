@@ -1,0 +1,79 @@
+//! What the checks are made of.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Message;
+use crate::state::{AgentState, Record, SessionStore, StoredSession};
+
+pub(super) fn wrong(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Other, text)
+}
+
+pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(wrong(format!("{what}: {found:?} instead of {expected:?}")))
+}
+
+pub(super) fn same_state(what: &str, found: &AgentState, expected: &AgentState) -> Result<()> {
+    let (found, expected) = (
+        serde_json::to_string(found)?,
+        serde_json::to_string(expected)?,
+    );
+    if found == expected {
+        return Ok(());
+    }
+    let at = found.bytes().zip(expected.bytes());
+    let at = at.take_while(|(a, b)| a == b).count();
+    let part = |text: &str| String::from_utf8_lossy(&text.as_bytes()[at..]).into_owned();
+    let (found, expected) = (part(&found), part(&expected));
+    let cut = |text: &str| crate::util::text::truncate(text, 120).into_owned();
+    Err(wrong(format!(
+        "{what}: {} instead of {}",
+        cut(&found),
+        cut(&expected)
+    )))
+}
+
+/// Holds an outcome that must be an error of a kind.
+pub(super) fn fails<T: Debug>(what: &str, outcome: Result<T>, kind: ErrorKind) -> Result<()> {
+    match outcome {
+        Err(error) if error.kind() == kind => Ok(()),
+        other => Err(wrong(format!("{what}: {other:?} instead of {kind:?}"))),
+    }
+}
+
+pub(super) fn message(text: &str) -> Record {
+    Record::Message {
+        message: Arc::new(Message::human(text)),
+        input_id: None,
+    }
+}
+
+/// Appends messages under a lease of its own.
+pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> Result<()> {
+    let lease = store.lease(id).await?;
+    let records = texts.iter().map(|text| message(text)).collect();
+    store.append(&lease, records).await
+}
+
+pub(super) async fn load(store: &impl SessionStore, id: &str) -> Result<StoredSession> {
+    let found = store.load(id).await?;
+    found.ok_or_else(|| wrong(format!("session {id:?} is gone")))
+}
+
+pub(super) async fn texts(store: &impl SessionStore, id: &str) -> Result<Vec<String>> {
+    let found = store.load(id).await?.unwrap_or_default();
+    let messages = found.state.messages.iter();
+    Ok(messages
+        .map(|message| message.text().into_owned())
+        .collect())
+}
+
+pub(super) async fn ids(store: &impl SessionStore) -> Result<Vec<String>> {
+    let list = store.list().await?.into_iter();
+    Ok(list.map(|info| info.id.to_string()).collect())
+}

@@ -1,0 +1,236 @@
+//! What is written is read again.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::error::{ErrorKind, Result};
+use crate::message::{Message, Messages, Todo, TodoStatus, ToolCall, ToolResult};
+use crate::model::Compaction;
+use crate::state::{AgentState, Record, SessionStore};
+
+use super::check::{fails, ids, load, message, same, same_state, say, texts};
+
+/// A history with a call and its result.
+pub(super) fn history() -> Messages {
+    let call = ToolCall::new(
+        "call_1",
+        "grep",
+        json!({"pattern": "TO\u{301}DO\n\0", "n": 1.5}),
+    );
+    let mut result = ToolResult::failed(&call, "nothing found");
+    result.details = Some(json!({"found": null, "list": [1, {"a": "b"}]}));
+    result.display = Some("no match".into());
+    Messages::from("Search \"this\"\u{2028}\r\n\\ and {\"crc\":\"that\"}")
+        .ai_calling("Looking.", [call])
+        .with(Message::Tool(result))
+        .ai("There is none. \u{1f980}")
+}
+
+/// A state in which everything is set that is stored.
+pub(super) fn full(id: &str) -> AgentState {
+    let mut state = AgentState::new(id);
+    state.user_id = Some("u".into());
+    state.title = Some("A search".into());
+    state.cwd = Some("/work place/\u{e4}".into());
+    state.messages = history();
+    let mut todo = Todo::new("1", "Look");
+    todo.status = TodoStatus::InProgress;
+    state.todos = Arc::new(vec![todo, Todo::new("2", "Tell")]);
+    state.files = Arc::new([("a.txt".into(), "one\n".into()), ("b".into(), "".into())].into());
+    state.compaction = Some(Compaction::new("They met.", 1));
+    state
+}
+
+fn records(messages: &Messages) -> Vec<Record> {
+    let all = messages.as_slice().iter().cloned();
+    all.map(|message| Record::Message {
+        message,
+        input_id: None,
+    })
+    .collect()
+}
+
+pub(super) async fn appending(store: &impl SessionStore) -> Result<()> {
+    same(
+        "a session nobody wrote",
+        &store.load("a").await?.is_none(),
+        &true,
+    )?;
+    let lease = store.lease("a").await?;
+    let leased = store.load("a").await?.is_none();
+    same("a session that is only leased", &leased, &true)?;
+    store.append(&lease, Vec::new()).await?;
+    let input = Record::Message {
+        message: Arc::new(Message::human("Hi")),
+        input_id: Some("in_1".into()),
+    };
+    store.append(&lease, vec![input]).await?;
+    let mut expected = AgentState::new("a");
+    expected.messages = Messages::from("Hi");
+    same_state("after one", &load(store, "a").await?.state, &expected)?;
+    for message in history().as_slice() {
+        let mut one = Messages::new();
+        one.push(message.clone());
+        expected.messages.push(message.clone());
+        store.append(&lease, records(&one)).await?;
+    }
+    store.append(&lease, records(&history())).await?;
+    expected.messages.extend(history().to_vec());
+    let found = load(store, "a").await?;
+    same_state("after all", &found.state, &expected)?;
+    same("ids of inputs", &found.input_ids, &vec!["in_1".into()])?;
+    same("damage", &found.damage.len(), &0)?;
+    drop(lease);
+    same_state("released", &load(store, "a").await?.state, &expected)
+}
+
+pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
+    let lease = store.lease("a").await?;
+    let empty = AgentState::new("a");
+    store.save(&lease, &empty).await?;
+    same_state("an empty state", &load(store, "a").await?.state, &empty)?;
+    let mut state = full("a");
+    store.save(&lease, &state).await?;
+    same_state("a full state", &load(store, "a").await?.state, &state)?;
+
+    store.append(&lease, vec![message("More")]).await?;
+    state.messages.push(Message::human("More"));
+    same_state("appended", &load(store, "a").await?.state, &state)?;
+
+    state.messages.insert(1, Message::ai("Put in between"));
+    state.messages.push(Message::ai("And more"));
+    state.title = None;
+    state.todos = Arc::new(Vec::new());
+    state.files = Arc::new([("b".into(), "two".into()), ("c".into(), "new".into())].into());
+    state.compaction = None;
+    store.save(&lease, &state).await?;
+    same_state("a changed state", &load(store, "a").await?.state, &state)?;
+
+    state.messages = state.messages.as_slice()[..1].iter().cloned().collect();
+    store.save(&lease, &state).await?;
+    store.save(&lease, &state).await?;
+    same_state("a shorter state", &load(store, "a").await?.state, &state)?;
+    store.append(&lease, vec![message("Again")]).await?;
+    state.messages.push(Message::human("Again"));
+    same_state("appended", &load(store, "a").await?.state, &state)?;
+    drop(lease);
+    let lease = store.lease("a").await?;
+    let loaded = load(store, "a").await?.state;
+    same_state("leased anew", &loaded, &state)?;
+    store.save(&lease, &loaded).await?;
+    same_state("saved as loaded", &load(store, "a").await?.state, &state)
+}
+
+pub(super) async fn started(store: &impl SessionStore) -> Result<()> {
+    let start = |id: &str| Record::ToolStarted { call_id: id.into() };
+    let lease = store.lease("a").await?;
+    let calls = ["1", "2"].map(|id| ToolCall::new(id, "act", json!({})));
+    let asked = Messages::from("Act").ai_calling("", calls.clone());
+    store.append(&lease, records(&asked)).await?;
+    store.append(&lease, vec![start("1"), start("2")]).await?;
+    let found = load(store, "a").await?.started;
+    same("started", &found, &vec!["1".into(), "2".into()])?;
+    let done = Messages::from(Message::Tool(ToolResult::failed(&calls[0], "no")));
+    store.append(&lease, records(&done)).await?;
+    drop(lease);
+    let found = load(store, "a").await?;
+    same("one has its result", &found.started, &vec!["2".into()])?;
+    let lease = store.lease("a").await?;
+    store.save(&lease, &found.state).await?;
+    let found = load(store, "a").await?.started;
+    same("after a save", &found, &Vec::new())
+}
+
+pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
+    let began = |user: Option<&str>, cwd: Option<&str>| Record::Began {
+        user_id: user.map(Into::into),
+        cwd: cwd.map(Into::into),
+    };
+    let lease = store.lease("a").await?;
+    let records = vec![began(Some("u"), Some("/a")), message("Hi")];
+    store.append(&lease, records).await?;
+    let mut expected = AgentState::new("a");
+    (expected.user_id, expected.cwd) = (Some("u".into()), Some("/a".into()));
+    expected.messages = "Hi".into();
+    same_state("begun", &load(store, "a").await?.state, &expected)?;
+    store.append(&lease, vec![began(None, None)]).await?;
+    same_state("as it was", &load(store, "a").await?.state, &expected)?;
+    store.append(&lease, vec![began(None, Some("/b"))]).await?;
+    expected.cwd = Some("/b".into());
+    same_state("moved", &load(store, "a").await?.state, &expected)
+}
+
+pub(super) async fn large(store: &impl SessionStore) -> Result<()> {
+    let text = "{\"crc\":\"\n\\\u{0}\u{1f980} ".repeat(200_000);
+    let lease = store.lease("a").await?;
+    let all: Messages = (0..2_000)
+        .map(|number| Message::human(format!("message {number}")))
+        .chain([Message::human(text)])
+        .collect();
+    store.append(&lease, records(&all)).await?;
+    store.append(&lease, vec![message("the last")]).await?;
+    drop(lease);
+    let found = load(store, "a").await?.state.messages;
+    same("messages", &found.len(), &(all.len() + 1))?;
+    let is_same = found.iter().zip(all.iter()).all(|(a, b)| a == b);
+    same("the same messages", &is_same, &true)?;
+    same("the last", &&*found.last_content(), &"the last")
+}
+
+/// Ids that something on the way to the disk might take for each other, or for something else.
+const ODD: [&str; 22] = [
+    "a",
+    "A",
+    "a/b",
+    "a%2Fb",
+    "a%2fb",
+    "a\\b",
+    "..",
+    ".",
+    "...",
+    "a.jsonl",
+    "a b",
+    " a",
+    "a ",
+    "\u{e4}",
+    "a\u{308}",
+    "\u{1f980}",
+    "con",
+    "telegram:1",
+    "it's",
+    "a\nb",
+    "-a",
+    "~",
+];
+
+pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
+    for id in ODD {
+        say(store, id, &[id]).await?;
+    }
+    for id in ODD {
+        same(id, &texts(store, id).await?, &vec![id.to_owned()])?;
+    }
+    let mut listed = ids(store).await?;
+    listed.sort_unstable();
+    let mut expected: Vec<String> = ODD.iter().map(|id| (*id).to_owned()).collect();
+    expected.sort_unstable();
+    same("the list", &listed, &expected)?;
+    fails(
+        "no id at all",
+        store.lease("").await,
+        ErrorKind::InvalidRequest,
+    )?;
+    let long = "x".repeat(100_000);
+    match store.lease(&long).await {
+        Ok(lease) => {
+            store.append(&lease, vec![message("long")]).await?;
+            same(
+                "a long id",
+                &texts(store, &long).await?,
+                &vec!["long".into()],
+            )
+        }
+        refused => fails("a long id", refused, ErrorKind::InvalidRequest),
+    }
+}

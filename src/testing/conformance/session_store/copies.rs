@@ -1,0 +1,124 @@
+//! Sessions made of others.
+
+use serde_json::json;
+
+use crate::error::{ErrorKind, Result};
+use crate::message::{Messages, ToolCall};
+use crate::state::{AgentState, Record, SessionStore};
+
+use super::check::{fails, load, message, same, same_state, texts};
+use super::contents::full;
+
+/// A session with everything in it, and a call that has begun.
+async fn write(store: &impl SessionStore, id: &str) -> Result<AgentState> {
+    let lease = store.lease(id).await?;
+    let mut state = full(id);
+    let call = ToolCall::new("call_2", "act", json!({}));
+    state.messages = state.messages.ai_calling("", [call]);
+    store.save(&lease, &state).await?;
+    let call_id = "call_2".into();
+    let records = vec![Record::ToolStarted { call_id }];
+    store.append(&lease, records).await?;
+    Ok(state)
+}
+
+pub(super) async fn forking(store: &impl SessionStore) -> Result<()> {
+    let missing = store.fork("a", "b").await;
+    fails("of nothing", missing, ErrorKind::SessionNotFound)?;
+    let state = write(store, "a").await?;
+    store.fork("a", "b").await?;
+    let mut copy = state.clone();
+    copy.thread_id = "b".into();
+    let found = load(store, "b").await?;
+    same_state("the copy", &found.state, &copy)?;
+    same("started", &found.started, &vec!["call_2".into()])?;
+
+    let lease = store.lease("b").await?;
+    store.append(&lease, vec![message("More")]).await?;
+    drop(lease);
+    let lease = store.lease("a").await?;
+    same_state("the first", &load(store, "a").await?.state, &state)?;
+    let taken = store.fork("a", "b").await;
+    fails("to what exists", taken, ErrorKind::Conflict)?;
+    let itself = store.fork("a", "a").await;
+    same("to itself", &itself.is_err(), &true)?;
+    store.fork("a", "c").await?;
+    drop(lease);
+    copy.thread_id = "c".into();
+    same_state("of one that is held", &load(store, "c").await?.state, &copy)?;
+    drop(store.lease("c").await?);
+    let messages = texts(store, "b").await?.len();
+    same("the copy went on", &messages, &(state.messages.len() + 1))
+}
+
+pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
+    let state = write(store, "a").await?;
+    let first = |len: usize| state.messages.as_slice()[..len].iter().cloned();
+    // (cut at, messages kept, is the summary kept)
+    for (cut, kept, has_summary) in [(0, 0, false), (1, 1, true), (2, 3, true), (3, 3, true)] {
+        let id = format!("cut {cut}");
+        store.fork_at("a", &id, cut).await?;
+        let mut expected = state.clone();
+        expected.thread_id = id.as_str().into();
+        expected.messages = first(kept).collect::<Messages>();
+        if !has_summary {
+            expected.compaction = None;
+        }
+        let found = load(store, &id).await?;
+        same_state(&id, &found.state, &expected)?;
+        same(&id, &found.started.len(), &0)?;
+    }
+    store.fork_at("a", "all", state.messages.len()).await?;
+    let found = load(store, "all").await?;
+    same("all of it", &found.state.messages, &state.messages)?;
+    same("started", &found.started, &vec!["call_2".into()])?;
+    let beyond = store.fork_at("a", "more", state.messages.len() + 1).await;
+    fails("behind the end", beyond, ErrorKind::InvalidRequest)?;
+    let missing = store.fork_at("b", "c", 0).await;
+    fails("of nothing", missing, ErrorKind::SessionNotFound)?;
+    let taken = store.fork_at("a", "all", 1).await;
+    fails("to what exists", taken, ErrorKind::Conflict)?;
+    same_state("the first", &load(store, "a").await?.state, &state)
+}
+
+pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
+    let missing = store.export("a").await;
+    fails("of nothing", missing, ErrorKind::SessionNotFound)?;
+    let mut state = write(store, "a").await?;
+    let json = store.export("a").await?;
+    store.import("b", json.as_bytes()).await?;
+    let found = load(store, "b").await?;
+    state.thread_id = "b".into();
+    same_state("an export", &found.state, &state)?;
+    same("started", &found.started, &vec!["call_2".into()])?;
+    let taken = store.import("b", json.as_bytes()).await;
+    fails("to what exists", taken, ErrorKind::Conflict)?;
+
+    let list = serde_json::to_string(&state.messages)?;
+    store.import("list", list.as_bytes()).await?;
+    let found = load(store, "list").await?.state.messages;
+    same("a list of messages", &found, &state.messages)?;
+    let foreign = format!(r#"{{"key": "k", "messages": {list}, "summary": "Before."}}"#);
+    store.import("foreign", foreign.as_bytes()).await?;
+    let found = load(store, "foreign").await?.state;
+    let summary = found
+        .compaction
+        .map(|made| (made.summary, made.through_message));
+    same("a summary", &summary, &Some(("Before.".to_owned(), 0)))?;
+    for bad in [
+        "",
+        "{",
+        "{}",
+        "3",
+        r#"{"messages": 3}"#,
+        r#"[{"role": "nobody"}]"#,
+    ] {
+        let refused = store.import("bad", bad.as_bytes()).await;
+        fails(bad, refused, ErrorKind::InvalidMessages)?;
+    }
+    same(
+        "what was refused",
+        &store.load("bad").await?.is_none(),
+        &true,
+    )
+}

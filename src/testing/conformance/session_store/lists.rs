@@ -1,0 +1,208 @@
+//! Which sessions there are, and which are gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{ErrorKind, Result};
+use crate::state::{AgentState, Record, SessionStore};
+
+use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
+use super::contents::full;
+
+pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
+    same("nothing", &ids(store).await?, &Vec::new())?;
+    for id in ["a", "b", "c"] {
+        say(store, id, &["  Hello\n there"]).await?;
+    }
+    same(
+        "the last first",
+        &ids(store).await?,
+        &["c", "b", "a"].map(String::from).to_vec(),
+    )?;
+    let lease = store.lease("a").await?;
+    load(store, "b").await?;
+    same(
+        "not written",
+        &ids(store).await?,
+        &["c", "b", "a"].map(String::from).to_vec(),
+    )?;
+    store.append(&lease, vec![message("More")]).await?;
+    same(
+        "written",
+        &ids(store).await?,
+        &["a", "c", "b"].map(String::from).to_vec(),
+    )?;
+    drop(lease);
+    let lease = store.lease("b").await?;
+    store.save(&lease, &full("b")).await?;
+    drop(lease);
+    say(store, "long", &[&"words ".repeat(1_000)]).await?;
+
+    let list = store.list().await?;
+    let of = |id: &str| {
+        let found = list.iter().find(|info| &*info.id == id);
+        found.ok_or_else(|| wrong(format!("session {id:?} is not in the list")))
+    };
+    let (a, b) = (of("a")?, of("b")?);
+    same(
+        "messages",
+        &(a.messages, b.messages),
+        &(2, full("b").messages.len()),
+    )?;
+    same(
+        "what was said first",
+        &a.title.as_deref(),
+        &Some("Hello there"),
+    )?;
+    same("a title", &b.title, &full("b").title)?;
+    same("cwd", &(&a.cwd, &b.cwd), &(&None, &full("b").cwd))?;
+    same("a problem", &a.problem, &None)?;
+    let title = of("long")?
+        .title
+        .as_ref()
+        .map_or(0, |title| title.chars().count());
+    same("a long title is cut", &(1..200).contains(&title), &true)?;
+    for info in &list {
+        match (info.created_at, info.updated_at) {
+            (Some(created), Some(updated)) if created > updated => {
+                return Err(wrong(format!("{info:?} was written before it was made")));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
+    same("of nothing", &store.delete("a").await?, &false)?;
+    say(store, "a", &["Hi"]).await?;
+    say(store, "b", &["Hi"]).await?;
+    let lease = store.lease("a").await?;
+    fails(
+        "of one that is held",
+        store.delete("a").await,
+        ErrorKind::SessionBusy,
+    )?;
+    store.append(&lease, vec![message("More")]).await?;
+    drop(lease);
+    same("of one", &store.delete("a").await?, &true)?;
+    same("again", &store.delete("a").await?, &false)?;
+    same("it is gone", &store.load("a").await?.is_none(), &true)?;
+    same("the others", &ids(store).await?, &vec!["b".into()])?;
+    say(store, "a", &["Anew"]).await?;
+    same(
+        "begun anew",
+        &texts(store, "a").await?,
+        &vec!["Anew".into()],
+    )
+}
+
+pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
+    for id in ["a", "b", "c"] {
+        say(store, id, &["Hi"]).await?;
+    }
+    let hour = Duration::from_secs(3600);
+    same("too young", &store.prune(hour).await?, &0)?;
+    same("too young", &ids(store).await?.len(), &3)?;
+    // A clock may stand still for a moment.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let lease = store.lease("b").await?;
+    let removed = store.prune(Duration::ZERO).await?;
+    same("removed", &removed, &2)?;
+    same("what is held stays", &ids(store).await?, &vec!["b".into()])?;
+    drop(lease);
+    same("removed", &store.prune(Duration::ZERO).await?, &1)?;
+    same("removed", &ids(store).await?, &Vec::new())
+}
+
+pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
+    same("of nothing", &store.latest("/a").await?, &None)?;
+    for (id, cwd) in [("1", "/a"), ("2", "/a"), ("3", "/a/b"), ("4", "/A")] {
+        let lease = store.lease(id).await?;
+        let began = Record::Began {
+            user_id: None,
+            cwd: Some(cwd.into()),
+        };
+        store.append(&lease, vec![began, message("Hi")]).await?;
+    }
+    say(store, "5", &["Hi"]).await?;
+    let id = |info: Option<crate::state::SessionInfo>| info.map(|info| info.id.to_string());
+    same("of /a", &id(store.latest("/a").await?), &Some("2".into()))?;
+    say(store, "1", &["More"]).await?;
+    same(
+        "written since",
+        &id(store.latest("/a").await?),
+        &Some("1".into()),
+    )?;
+    same("of another", &id(store.latest("/c").await?), &None)
+}
+
+/// What a store must still have when it is opened anew.
+pub(super) struct Kept {
+    state: AgentState,
+    order: Vec<String>,
+}
+
+impl Kept {
+    pub(super) async fn write(store: &impl SessionStore) -> Result<Self> {
+        let state = full("full");
+        let lease = store.lease("full").await?;
+        store.save(&lease, &state).await?;
+        let call_id = "call_9".into();
+        let input = Record::Message {
+            message: Arc::new(crate::message::Message::human("Named")),
+            input_id: Some("in_1".into()),
+        };
+        let records = vec![input, Record::ToolStarted { call_id }];
+        store.append(&lease, records).await?;
+        drop(lease);
+        let mut kept = Self {
+            state,
+            order: Vec::new(),
+        };
+        kept.state.messages = kept.state.messages.human("Named");
+        say(store, "gone", &["Hi"]).await?;
+        say(store, "other/one", &["Hi"]).await?;
+        store.delete("gone").await?;
+        drop(store.lease("leased").await?);
+        store.fork("full", "fork").await?;
+        kept.order = ids(store).await?;
+        Ok(kept)
+    }
+
+    pub(super) async fn check(&self, store: &impl SessionStore) -> Result<()> {
+        same("the list", &ids(store).await?, &self.order)?;
+        let found = load(store, "full").await?;
+        same_state("the state", &found.state, &self.state)?;
+        same("started", &found.started, &vec!["call_9".into()])?;
+        same("ids of inputs", &found.input_ids, &vec!["in_1".into()])?;
+        same("damage", &found.damage.len(), &0)?;
+        let fork = load(store, "fork").await?.state;
+        same("the fork", &fork.messages, &self.state.messages)?;
+        same(
+            "what was removed",
+            &store.load("gone").await?.is_none(),
+            &true,
+        )
+    }
+
+    pub(super) async fn go_on(&self, store: &impl SessionStore) -> Result<()> {
+        let lease = store.lease("full").await?;
+        let mut state = load(store, "full").await?.state;
+        state.messages.push(crate::message::Message::ai("Back."));
+        state.files = Arc::default();
+        store.save(&lease, &state).await?;
+        store.append(&lease, vec![message("And on")]).await
+    }
+
+    pub(super) async fn check_gone_on(&self, store: &impl SessionStore) -> Result<()> {
+        let mut expected = self.state.clone();
+        expected.messages = expected.messages.ai("Back.").human("And on");
+        expected.files = Arc::default();
+        let found = load(store, "full").await?;
+        same_state("gone on", &found.state, &expected)?;
+        same("started", &found.started.len(), &0)?;
+        let first = ids(store).await?.into_iter().next();
+        same("the last written", &first, &Some("full".into()))
+    }
+}

@@ -1,0 +1,10 @@
+//! The contract of [`SessionStore`](crate::SessionStore).
+
+mod check;
+mod contents;
+mod copies;
+mod leases;
+mod lists;
+mod suite;
+
+pub use suite::session_store;

@@ -1,0 +1,26 @@
+//! The conformance suite of session stores: the stores that ship pass it, broken ones fail it.
+
+use agentcore::ThreadStore;
+use agentcore::testing::conformance;
+
+#[tokio::test]
+async fn memory_keeps_the_contract() {
+    conformance::session_store(|| async { ThreadStore::new() }, |store| async { store })
+        .await
+        .unwrap();
+}
+
+#[cfg(all(feature = "jsonl", unix))]
+#[tokio::test]
+async fn files_keep_the_contract() {
+    use agentcore::session::JsonlStore;
+
+    let held = tempfile::tempdir().unwrap();
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let make = || async {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        JsonlStore::open(held.path().join(number.to_string())).unwrap()
+    };
+    let reopen = |store: JsonlStore| async move { JsonlStore::open(store.folder()).unwrap() };
+    conformance::session_store(make, reopen).await.unwrap();
+}
