@@ -36,7 +36,7 @@ mod system;
 mod taps;
 
 pub use catalog::Catalog;
-pub use compactor::{Compaction, CompactionTrigger, Compactor, NoCompaction};
+pub use compactor::{Compaction, CompactionRequest, CompactionTrigger, Compactor, NoCompaction};
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub use memo::RequestMemo;
@@ -44,6 +44,7 @@ pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
 pub use profile::{LongPrices, ModelProfile, Prices};
 pub use prompter::{PromptContext, Prompter, StaticPrompt};
+pub(crate) use request::request_overhead;
 pub use request::{ModelRequest, ToolDefinition};
 pub use response::ModelResponse;
 pub use settings::{ModelSettings, ResponseFormat, ThinkingMode, ToolChoice};
