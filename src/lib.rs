@@ -36,6 +36,7 @@
 //! whatever happens in between (those of subagents carry a `parent_tool_use_id`), and the stored history can always be sent to a provider next.
 //!
 //! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
+//! * [`hooks`]: those that ship: summaries of long histories, spans, sessions by hand.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
@@ -70,6 +71,7 @@
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
 //! * `tools`: the tools that ship; it turns on the three above.
+//! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //!
 //! # Stability
 //!
@@ -84,6 +86,7 @@ pub mod agent;
 pub mod backend;
 mod error;
 pub mod hook;
+pub mod hooks;
 pub mod message;
 pub mod model;
 pub mod permission;

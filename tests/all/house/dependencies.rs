@@ -32,6 +32,7 @@ const USED: &[(&str, &str)] = &[
         "ignore files and kinds of files (feature `search`)",
     ),
     ("memchr", "line ends in streams"),
+    ("opentelemetry", "exporting spans (feature `otel`)"),
     ("pin-project-lite", "streams that hold streams"),
     ("reqwest", "the HTTP client (feature `http`)"),
     ("rustls", "https (feature `tls`)"),
