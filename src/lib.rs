@@ -35,8 +35,8 @@
 //! reached. The stream begins with `system/init` and ends with exactly one `result` of its own,
 //! whatever happens in between (those of subagents carry a `parent_tool_use_id`), and the stored history can always be sent to a provider next.
 //!
-//! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call;
-//!   [`hooks`] has those that ship.
+//! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
+//! * [`hooks`]: those that ship: files, skills, memory, task lists, summaries, spans, sessions.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
@@ -80,6 +80,7 @@
 //! * `calc`: the tool `calculate`.
 //! * `time`: the tool `current_datetime`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
+//! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //!
 //! # Stability
 //!

@@ -179,7 +179,9 @@ async fn stream(
             begun = true;
             // What an earlier attempt left is void from here on.
             cx.take_partial();
-            note_first_event(cx);
+            if request.is_visible() {
+                note_first_event(cx);
+            }
             screen.begin();
             if !matches!(event, ModelEvent::Start(_)) {
                 pass(

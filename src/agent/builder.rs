@@ -9,9 +9,7 @@ use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::{EstimateCounter, TokenCounter};
-use crate::model::{
-    self, Compactor, Model, ModelSettings, NoCompaction, Prompter, StaticPrompt, SystemPrompt,
-};
+use crate::model::{self, Compactor, Model, ModelSettings, Prompter, StaticPrompt, SystemPrompt};
 use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{
     AllowAll, Confirmer, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
@@ -58,7 +56,7 @@ pub struct AgentBuilder {
     mode: PermissionMode,
     trace: Option<Arc<dyn TraceRecorder>>,
     counter: Arc<dyn TokenCounter>,
-    compactor: Arc<dyn Compactor>,
+    compactor: Option<Arc<dyn Compactor>>,
     limits: Limits,
     request: RequestOptions,
 }
@@ -83,7 +81,7 @@ impl AgentBuilder {
             mode: PermissionMode::Default,
             trace: None,
             counter: Arc::new(EstimateCounter),
-            compactor: Arc::new(NoCompaction),
+            compactor: None,
             limits: Limits::default(),
             request: RequestOptions::default(),
         }
@@ -350,9 +348,9 @@ impl AgentBuilder {
         self
     }
 
-    /// How a long history is made short. Not at all unless set.
+    /// How a long history is made short. As the hooks say unless set; not at all without one.
     pub fn compactor(mut self, compactor: impl Compactor) -> Self {
-        self.compactor = Arc::new(compactor);
+        self.compactor = Some(Arc::new(compactor));
         self
     }
 
@@ -365,6 +363,8 @@ impl AgentBuilder {
     /// for the model.
     pub fn build(self) -> Result<Agent> {
         self.check()?;
+        let of_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
+        let compactor = self.compactor.or_else(of_hooks);
         Ok(Agent::new(Config {
             name: self.name,
             model: self.model,
@@ -382,7 +382,7 @@ impl AgentBuilder {
             mode: self.mode,
             trace: self.trace,
             counter: self.counter,
-            compactor: self.compactor,
+            compactor,
             limits: self.limits,
             request: self.request,
         }))

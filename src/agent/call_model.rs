@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::message::{Message, Messages, TokenCounter};
-use crate::model::{ModelCard, ModelRequest, ModelResponse};
-use crate::run::{Estimate, RunContext};
+use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
+use crate::run::{Estimate, ModelCaller, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
@@ -21,7 +21,18 @@ use super::booking::book_answer;
 pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
     let agent = agent.clone();
     let counted = Arc::<Mutex<Counted>>::default();
-    Arc::new(move |cx, request| call_model(agent.clone(), cx, counted.clone(), request).boxed())
+    Arc::new(move |cx, request| {
+        let model = cx.model();
+        call_model(agent.clone(), cx, model, counted.clone(), request).boxed()
+    })
+}
+
+/// Any model, asked as the agent's runs ask their own.
+pub(super) fn caller(agent: &Agent) -> ModelCaller {
+    let agent = agent.clone();
+    Arc::new(move |cx, model, request| {
+        call_model(agent.clone(), cx, model, Arc::default(), request).boxed()
+    })
 }
 
 /// The tokens of a history that grows: what was counted before is known by its address.
@@ -53,11 +64,11 @@ impl Counted {
 async fn call_model(
     agent: Agent,
     cx: RunContext,
+    model: Arc<dyn Model>,
     counted: Arc<Mutex<Counted>>,
     mut request: ModelRequest,
 ) -> Result<ModelResponse> {
     let config = agent.config();
-    let model = cx.model();
     let card = model.card(&request);
     if card.profile.prices.is_none() && cx.budget().needs_prices() {
         let text = format!(
@@ -119,15 +130,8 @@ fn estimate(
 ) -> Estimate {
     let profile = &card.profile;
     let messages = lock(counted).count(counter, &request.messages);
-    let sections = request.system.sections();
-    let system: u64 = sections
-        .map(|section| counter.count_text(&section.text))
-        .sum();
-    let tools = request.tools.iter().map(|tool| {
-        counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
-    });
     Estimate {
-        input_tokens: messages + system + tools.sum::<u64>(),
+        input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
         max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
         prices: profile.prices,
     }

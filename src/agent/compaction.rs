@@ -1,19 +1,25 @@
 //! How full the context is, and making it less so.
 
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, TokenCounter};
-use crate::model::{Compacted, Compaction, CompactionTrigger, ModelRequest};
-use crate::sdk::{Activity, CompactBoundary, CompactTrigger, Status, SystemKind};
+use crate::model::{Compaction, CompactionRequest, CompactionTrigger, Compactor, request_overhead};
+use crate::sdk::{
+    Activity, CompactBoundary, CompactTrigger, PreservedMessages, SdkMessage, Status, SystemEvent,
+    SystemKind,
+};
 use crate::usage::Usage;
+use crate::util::panic;
 use crate::util::sync::lock;
 
-use super::booking::book;
 use super::drive::Driver;
 
 /// How many tokens the next request has: what the provider said about the last one, and an
@@ -21,6 +27,8 @@ use super::drive::Driver;
 #[derive(Debug, Default)]
 pub(super) struct Context {
     tokens: u64,
+    /// Whether the provider has spoken: it counts system prompt and tools too.
+    reported: bool,
 }
 
 impl Context {
@@ -28,12 +36,21 @@ impl Context {
         self.tokens
     }
 
-    /// Counts a whole history, when nothing better is known.
-    pub(super) fn restart(&mut self, counter: &dyn TokenCounter, messages: &Messages) {
-        self.tokens = messages
-            .iter()
-            .map(|message| counter.count_message(message))
-            .sum();
+    /// Counts what is sent of a history, when nothing better is known.
+    pub(super) fn restart(
+        &mut self,
+        counter: &dyn TokenCounter,
+        messages: &Messages,
+        compaction: Option<&Compaction>,
+    ) {
+        let summary = compaction.map_or(0, |made| counter.count_text(&made.summary));
+        let covered = compaction.map_or(0, |made| made.through_message);
+        let rest = messages.iter().skip(covered);
+        self.tokens = summary
+            + rest
+                .map(|message| counter.count_message(message))
+                .sum::<u64>();
+        self.reported = false;
     }
 
     pub(super) fn add(&mut self, counter: &dyn TokenCounter, messages: &[Arc<Message>]) {
@@ -48,7 +65,25 @@ impl Context {
     pub(super) fn report(&mut self, usage: &Usage) {
         if usage.context_tokens() > 0 {
             self.tokens = usage.context_tokens();
+            self.reported = true;
         }
+    }
+}
+
+/// Under which ids the reader saw messages of the history, by their place in it.
+#[derive(Debug, Default)]
+pub(super) struct Shown(Vec<(usize, Uuid)>);
+
+impl Shown {
+    /// The last `count` messages of a history of `len` were shown as one message.
+    pub(super) fn note(&mut self, len: usize, count: usize, id: Uuid) {
+        self.0.push((len.saturating_sub(count), id));
+    }
+
+    /// The ids of what stands at `from` or later, in order.
+    fn since(&self, from: usize) -> Vec<Uuid> {
+        let kept = self.0.iter().filter(|(at, _)| *at >= from);
+        kept.map(|(_, id)| *id).collect()
     }
 }
 
@@ -56,91 +91,118 @@ impl Driver {
     /// Compacts when it is asked for or time. A failure changes nothing and is reported.
     pub(super) async fn compact_if_due(&mut self) {
         let asked = std::mem::take(&mut lock(&self.cx.shared().control).compact);
-        let compactor = self.agent.config().compactor.clone();
-        let messages = self.cx.state(|state| state.messages.clone());
-        let profile = self.cx.profile();
-        let due = asked || compactor.should_compact(&messages, self.context.tokens(), &profile);
-        drop(messages);
-        if due {
-            let trigger = if asked {
-                CompactionTrigger::Manual
-            } else {
-                CompactionTrigger::Auto
-            };
-            self.compact(trigger).boxed().await;
+        if asked {
+            self.compact(CompactionTrigger::Manual).boxed().await;
+        } else if self.is_crowded() {
+            self.compact(CompactionTrigger::Auto).boxed().await;
         }
+    }
+
+    /// Whether the compactor, if there is one, finds the next request too long.
+    pub(super) fn is_crowded(&self) -> bool {
+        let Some(compactor) = &self.agent.config().compactor else {
+            return false;
+        };
+        let messages = self.cx.state(|state| state.messages.clone());
+        let tokens = self.context_tokens();
+        let profile = self.cx.profile();
+        contained(|| compactor.should_compact(&messages, tokens, &profile)).unwrap_or_else(
+            |error| {
+                self.cx.warn(error.to_string());
+                false
+            },
+        )
+    }
+
+    /// The tokens of the next request, system prompt and tools included.
+    fn context_tokens(&self) -> u64 {
+        let tokens = self.context.tokens();
+        if self.context.reported {
+            return tokens;
+        }
+        let counter = &*self.agent.config().counter;
+        let (system, tools) = (self.cx.system().prompt(), self.cx.tools().definitions());
+        tokens.saturating_add(request_overhead(counter, &system, &tools))
     }
 
     /// Whether the history is shorter now.
     pub(super) async fn compact(&mut self, trigger: CompactionTrigger) -> bool {
-        let compactor = self.agent.config().compactor.clone();
+        let Some(compactor) = self.agent.config().compactor.clone() else {
+            if trigger == CompactionTrigger::Manual {
+                self.cx.warn(
+                    "a compaction was asked for, but the agent has nothing that makes one; give \
+                     it a SummarizationHook or a compactor",
+                );
+            }
+            return false;
+        };
+        let started = Instant::now();
+        self.cx.emit(SystemKind::Status(Box::new(Status::new(
+            Activity::Compacting,
+        ))));
+        let mut status = Status::new(None);
+        let outcome = self.summarize(&*compactor, trigger).await;
+        match outcome {
+            Ok(None) => {}
+            Ok(Some(_)) => status.compact_result = Some("success".into()),
+            Err(ref error) => {
+                status.compact_result = Some("failed".into());
+                status.compact_error = Some(error.to_string());
+                self.cx
+                    .warn(format!("the history was not compacted: {error}"));
+            }
+        }
+        self.cx.emit(SystemKind::Status(Box::new(status)));
+        match outcome {
+            Ok(Some(compaction)) => {
+                self.apply(trigger, compaction, started.elapsed()).await;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The new compaction, if there is anything to gain and it may be used.
+    async fn summarize(
+        &self,
+        compactor: &dyn Compactor,
+        trigger: CompactionTrigger,
+    ) -> Result<Option<Compaction>> {
         let (messages, current) = self
             .cx
             .state(|state| (state.messages.clone(), state.compaction.clone()));
-        let started = Instant::now();
-        let mut status = Status::new(Activity::Compacting);
-        self.cx.emit(SystemKind::Status(Box::new(status)));
-        let outcome = compactor
-            .compact(&messages, current.as_ref(), trigger)
-            .await;
-        if let Ok(compacted) = &outcome {
-            self.book_compaction(compacted);
-        }
-        let made = outcome.and_then(|compacted| match compacted.compaction {
-            Some(made) => check(&messages, current.as_ref(), &made).map(|()| Some(made)),
-            None => Ok(None),
-        });
-        let failure = match made {
-            Ok(None) => None,
-            Ok(Some(compaction)) => {
-                self.apply(trigger, &messages, compaction, started.elapsed())
-                    .await;
-                return true;
-            }
-            Err(error) => Some(error),
+        let cx = self.cx.clone();
+        let mut request = CompactionRequest::new(messages.clone(), self.cx.model()).with_caller(
+            Arc::new(move |model, request| {
+                let cx = cx.clone();
+                async move { cx.call_model(&model, request).await }.boxed()
+            }),
+        );
+        request.current = current.clone();
+        request.trigger = trigger;
+        request.counter = self.agent.config().counter.clone();
+        // The call itself is inside the future, so that a panic before its first await is caught.
+        let compacting = AssertUnwindSafe(async { compactor.compact(request).await });
+        let compaction = match compacting.catch_unwind().await {
+            Ok(outcome) => outcome?,
+            Err(payload) => return Err(panicked(&*payload)),
         };
-        status = Status::new(None);
-        if let Some(error) = failure {
-            status.compact_result = Some("failed".into());
-            status.compact_error = Some(error.to_string());
-            self.cx
-                .warn(format!("the history was not compacted: {error}"));
+        if let Some(compaction) = &compaction {
+            check(&messages, current.as_ref(), compaction)?;
         }
-        self.cx.emit(SystemKind::Status(Box::new(status)));
-        false
+        Ok(compaction)
     }
 
-    /// Books what a compaction has used, whatever came of it.
-    fn book_compaction(&self, compacted: &Compacted) {
-        if compacted.usage.is_zero() {
-            return;
-        }
-        let own = || self.cx.model().card(&ModelRequest::default());
-        let card = compacted.card.clone().unwrap_or_else(own);
-        book(&self.cx, &card, compacted.usage);
-    }
-
-    async fn apply(
-        &mut self,
-        trigger: CompactionTrigger,
-        messages: &Messages,
-        compaction: Compaction,
-        took: Duration,
-    ) {
-        let before = self.context.tokens();
+    async fn apply(&mut self, trigger: CompactionTrigger, made: Compaction, took: Duration) {
+        let before = self.context_tokens();
         let counter = self.agent.config().counter.clone();
-        let rest: u64 = messages
-            .iter()
-            .skip(compaction.through_message)
-            .map(|message| counter.count_message(message))
-            .sum();
-        self.context = Context {
-            tokens: counter.count_text(&compaction.summary) + rest,
-        };
+        let through = made.through_message;
         let state = self.cx.state(|state| {
-            state.compaction = Some(compaction);
+            state.compaction = Some(made);
             state.clone()
         });
+        self.context
+            .restart(&*counter, &state.messages, state.compaction.as_ref());
         let saved = match self.keeper() {
             Ok(keeper) => keeper.save(&state).await,
             Err(error) => Err(error),
@@ -153,12 +215,29 @@ impl Driver {
             CompactionTrigger::Manual => CompactTrigger::Manual,
             CompactionTrigger::Auto => CompactTrigger::Auto,
         };
+        let envelope = self.cx.shared().envelope();
         let mut boundary = CompactBoundary::new(trigger, before);
-        boundary.post_tokens = Some(self.context.tokens());
+        boundary.post_tokens = Some(self.context_tokens());
         boundary.duration_ms = u64::try_from(took.as_millis()).ok();
+        let kept = self.shown.since(through);
+        if !kept.is_empty() {
+            boundary.preserved_messages = Some(PreservedMessages::new(envelope.uuid, kept));
+        }
+        let kind = SystemKind::CompactBoundary(Box::new(boundary));
         self.cx
-            .emit(SystemKind::CompactBoundary(Box::new(boundary)));
+            .shared()
+            .push(SdkMessage::System(SystemEvent::new(envelope, kind)));
     }
+}
+
+/// Runs foreign code that is not async; its panic is an error.
+fn contained<T>(f: impl FnOnce() -> T) -> Result<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|payload| panicked(&*payload))
+}
+
+fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
+    let text = format!("the compactor panicked: {}", panic::message(payload));
+    Error::new(ErrorKind::Other, text)
 }
 
 /// A summary must cover what the one before covered, and not part a call from its results.
@@ -183,14 +262,16 @@ fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) ->
             "the cut before message[{through}] would part a tool call from its result"
         ));
     }
-    let open = messages
-        .get(through.wrapping_sub(1))
-        .is_some_and(|last| last.tool_calls().next().is_some());
-    if through > 0 && open {
-        return refuse(format!(
-            "the calls of message[{}] have no results yet",
-            through - 1
-        ));
+    let covered = &messages.as_slice()[..through];
+    let mut open = HashMap::new();
+    for (at, message) in covered.iter().enumerate() {
+        open.extend(message.tool_calls().map(|call| (&*call.id, at)));
+        if let Some(result) = message.as_tool_result() {
+            open.remove(&*result.tool_call_id);
+        }
+    }
+    if let Some(at) = open.values().min() {
+        return refuse(format!("the calls of message[{at}] have no results yet"));
     }
     Ok(())
 }

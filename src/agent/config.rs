@@ -44,7 +44,8 @@ pub(super) struct Config {
     pub(super) mode: PermissionMode,
     pub(super) trace: Option<Arc<dyn TraceRecorder>>,
     pub(super) counter: Arc<dyn TokenCounter>,
-    pub(super) compactor: Arc<dyn Compactor>,
+    /// `None` when nothing brought one: then nothing is counted for it either.
+    pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) limits: Limits,
     pub(super) request: RequestOptions,
 }

@@ -23,7 +23,7 @@ use crate::util::{Cancellation, Values, panic};
 use super::agent::{Agent, Registration};
 use super::call_host::Parent;
 use super::call_model;
-use super::compaction::Context;
+use super::compaction::{Context, Shown};
 use super::ids::CallIds;
 use super::repeats::Repeats;
 use super::request::Requests;
@@ -80,6 +80,7 @@ pub(super) struct Driver {
     pub(super) repeats: Repeats,
     pub(super) ids: CallIds,
     pub(super) context: Context,
+    pub(super) shown: Shown,
     pub(super) model_core: Core<ModelRequest>,
     pub(super) output: Option<OutputFormat>,
     pub(super) structured: Option<serde_json::Value>,
@@ -126,6 +127,7 @@ impl Driver {
             cwd: config.cwd.clone(),
             budget: Budget::new(config.limits.budget, parent.map(RunContext::budget)),
             parent: start.parent_call.clone(),
+            parent_run: parent.cloned(),
             backend: config.backend.clone(),
             trace: config.trace.clone(),
             gate: config.gate.clone(),
@@ -137,6 +139,8 @@ impl Driver {
                 || Arc::new(Semaphore::new(config.limits.parallel_model_calls)),
                 |cx| cx.permits().clone(),
             ),
+            counter: config.counter.clone(),
+            caller: call_model::caller(&start.agent),
         };
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
@@ -153,6 +157,7 @@ impl Driver {
             repeats: Repeats::default(),
             ids: CallIds::default(),
             context: Context::default(),
+            shown: Shown::default(),
             output: None,
             structured: None,
             last: None,

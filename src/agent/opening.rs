@@ -273,7 +273,8 @@ impl Driver {
             self.cx.system().section(id, text, section.stability);
         }
         self.tools = RunTools::new(std::mem::take(&mut state.tools));
-        self.context.restart(&*config.counter, &state.messages);
+        self.context
+            .restart(&*config.counter, &state.messages, state.compaction.as_ref());
         self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
         self.tools.refresh(config, &self.cx).await

@@ -73,23 +73,24 @@ impl Requests {
     fn view(&mut self, cx: &RunContext) -> Messages {
         let (messages, compaction) =
             cx.state(|state| (state.messages.clone(), state.compaction.clone()));
-        let mut view = match compaction {
-            Some(compaction) => self.summarized(&messages, compaction),
-            None => messages,
-        };
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System(_));
-        let leading = view.as_slice().iter().take_while(is_system).count();
+        let leading = messages.as_slice().iter().take_while(is_system).count();
         if leading > 0 {
-            let texts: Vec<_> = view
+            let texts: Vec<_> = messages
                 .iter()
                 .take(leading)
                 .map(|message| message.text())
                 .collect();
             let text = texts.join("\n\n");
             cx.system().section("history", text, Stability::Stable);
-            view = view.as_slice()[leading..].iter().cloned().collect();
         }
-        view
+        match compaction {
+            Some(compaction) if compaction.through_message > leading => {
+                self.summarized(&messages, compaction)
+            }
+            _ if leading > 0 => messages.as_slice()[leading..].iter().cloned().collect(),
+            _ => messages,
+        }
     }
 
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{FutureExt, StreamExt, stream};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
@@ -164,14 +165,19 @@ impl Driver {
             self.cx.state(|state| state.messages.extend(messages));
             return Err(error);
         }
-        self.show_results(messages, for_programs);
+        let count = messages.len();
+        let id = self.show_results(messages, for_programs);
+        self.note_shown(count, id);
         Ok(())
     }
 
-    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) {
-        let mut event = UserEvent::new(self.cx.shared().envelope(), messages);
+    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) -> Uuid {
+        let envelope = self.cx.shared().envelope();
+        let id = envelope.uuid;
+        let mut event = UserEvent::new(envelope, messages);
         event.tool_use_result = for_programs;
         self.cx.shared().push(SdkMessage::User(Box::new(event)));
+        id
     }
 
     /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
+use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
@@ -104,7 +105,9 @@ impl Driver {
             }
             let message = Arc::new(message);
             self.append(vec![message.clone()], None).await?;
-            let event = UserEvent::new(self.cx.shared().envelope(), [message]).synthetic();
+            let envelope = self.cx.shared().envelope();
+            self.note_shown(1, envelope.uuid);
+            let event = UserEvent::new(envelope, [message]).synthetic();
             self.cx.shared().push(SdkMessage::User(Box::new(event)));
         }
         Ok(())
@@ -188,11 +191,16 @@ impl Driver {
         }
     }
 
-    /// Whether a request that was too long is short enough now. Tried once.
+    /// Whether a request that was too long is short enough now. Tried once a turn.
     async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
-        error.kind() == ErrorKind::ContextTooLong
+        let helps = error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut tried.compaction, true)
-            && self.compacted().await
+            && self.compacted().await;
+        if helps {
+            // The same turn again.
+            self.cx.set_turn(self.cx.turn().saturating_sub(1));
+        }
+        helps
     }
 
     /// Compacts unless the run is stopped first; whether that made the history shorter.
@@ -205,6 +213,9 @@ impl Driver {
     /// Keeps an answer and does what it asks for.
     async fn take(&mut self, response: Arc<ModelResponse>, tried: &mut Tried) -> Result<Next> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
+        if !calls.is_empty() {
+            tried.compaction = false;
+        }
         let reason = response.stop_reason.clone();
         if reason == Some(StopReason::Refusal) && calls.is_empty() {
             return self.refused(response).await;
@@ -266,12 +277,9 @@ impl Driver {
 
     /// Whether a compaction has made room for a longer answer. Tried once.
     async fn made_room(&mut self, tried: &mut Tried) -> bool {
-        let profile = self.cx.profile();
-        let compactor = self.agent.config().compactor.clone();
-        let messages = self.cx.state(|state| state.messages.clone());
-        let helps = compactor.should_compact(&messages, self.context.tokens(), &profile);
-        drop(messages);
-        helps && !std::mem::replace(&mut tried.compaction, true) && self.compacted().await
+        self.is_crowded()
+            && !std::mem::replace(&mut tried.compaction, true)
+            && self.compacted().await
     }
 
     /// A refused turn is not kept: sent again, it would be refused again.
@@ -316,13 +324,20 @@ impl Driver {
         self.keeper()?.save(&state).await
     }
 
-    fn show(&self, response: &ModelResponse, message: Arc<Message>, aborted: bool) {
+    /// The last `count` messages of the history are shown as one message with this id.
+    pub(super) fn note_shown(&mut self, count: usize, id: Uuid) {
+        let len = self.cx.state(|state| state.messages.len());
+        self.shown.note(len, count, id);
+    }
+
+    fn show(&mut self, response: &ModelResponse, message: Arc<Message>, aborted: bool) {
         let model = if response.model.is_empty() {
             Arc::from(self.cx.model().id())
         } else {
             response.model.clone()
         };
         let envelope = self.cx.shared().envelope();
+        self.note_shown(1, envelope.uuid);
         let id = if response.id.is_empty() {
             format!("msg_{}", envelope.uuid.simple()).into()
         } else {

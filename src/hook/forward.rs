@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::message::{Messages, ToolCall, ToolResult};
-use crate::model::{ModelRequest, ModelResponse};
+use crate::model::{Compactor, ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::state::AgentState;
 
@@ -33,6 +33,10 @@ macro_rules! forward {
 
             fn tools(&self) -> Vec<String> {
                 (**self).tools()
+            }
+
+            fn compactor(&self) -> Option<Arc<dyn Compactor>> {
+                (**self).compactor()
             }
 
             async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::message::{Messages, ToolCall, ToolResult};
-use crate::model::{ModelRequest, ModelResponse};
+use crate::model::{Compactor, ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::state::AgentState;
 
@@ -42,6 +42,13 @@ pub trait Hook: Send + Sync + 'static {
     /// The names of the tools it registers, for introspection.
     fn tools(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What makes a long history short, if the hook brings such a thing. Asked once, when the
+    /// agent is built; of several hooks the last one's is used, and
+    /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) goes before all of them.
+    fn compactor(&self) -> Option<Arc<dyn Compactor>> {
+        None
     }
 
     /// Once, before the loop: set up, register tools with

@@ -84,6 +84,11 @@ impl Messages {
         Arc::make_mut(&mut self.0).insert(index, message.into());
     }
 
+    /// Puts a message in place of the one at `index`; there must be one.
+    pub(crate) fn replace(&mut self, index: usize, message: Arc<Message>) {
+        self.as_mut_vec()[index] = message;
+    }
+
     /// The message at `index`, to change.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Message> {
         Arc::make_mut(&mut self.0).get_mut(index).map(Arc::make_mut)

@@ -1,14 +1,19 @@
 //! Making a long history short.
 
+use std::fmt;
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::message::Messages;
-use crate::usage::Usage;
+use crate::message::{EstimateCounter, Messages, TokenCounter};
 
-use super::card::ModelCard;
+use super::model::Model;
 use super::profile::ModelProfile;
+use super::request::ModelRequest;
+use super::response::ModelResponse;
 
 /// A history's beginning as a summary. Requests are built from it; the history itself stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +21,8 @@ use super::profile::ModelProfile;
 pub struct Compaction {
     /// What stands for the beginning.
     pub summary: String,
-    /// How many leading messages of the history the summary replaces.
+    /// How many leading messages of the history the summary replaces. System messages at the very
+    /// beginning are instructions and stay in the prompt all the same.
     pub through_message: usize,
 }
 
@@ -30,57 +36,6 @@ impl Compaction {
     }
 }
 
-/// What came of an attempt to compact, and what it has used: that is booked in the run's budget
-/// and statistics, whether the summary is taken or not.
-///
-/// ```
-/// use agentcore::Usage;
-/// use agentcore::model::{Compacted, Compaction};
-///
-/// let done = Compacted::new(Compaction::new("They met.", 4)).with_usage(Usage::new(900, 30));
-/// assert!(done.compaction.is_some());
-/// assert!(Compacted::nothing().compaction.is_none());
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Compacted {
-    /// The summary; `None` when nothing can be gained.
-    pub compaction: Option<Compaction>,
-    /// The tokens of the model calls it took.
-    pub usage: Usage,
-    /// Whose tokens they are; `None` is the run's own model.
-    pub card: Option<ModelCard>,
-}
-
-impl Compacted {
-    /// A summary.
-    pub fn new(compaction: Compaction) -> Self {
-        Self {
-            compaction: Some(compaction),
-            ..Self::default()
-        }
-    }
-
-    /// No summary: nothing can be gained, or what the model wrote cannot be used.
-    pub fn nothing() -> Self {
-        Self::default()
-    }
-
-    /// The same with the tokens it took.
-    #[must_use]
-    pub fn with_usage(mut self, usage: Usage) -> Self {
-        self.usage = usage;
-        self
-    }
-
-    /// The same, made by another model than the run's.
-    #[must_use]
-    pub fn with_card(mut self, card: ModelCard) -> Self {
-        self.card = Some(card);
-        self
-    }
-}
-
 /// Why a compaction is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -91,14 +46,86 @@ pub enum CompactionTrigger {
     Manual,
 }
 
+/// How a compactor asks a model on a run's account.
+pub(crate) type Caller = Arc<
+    dyn Fn(Arc<dyn Model>, ModelRequest) -> BoxFuture<'static, Result<ModelResponse>> + Send + Sync,
+>;
+
+/// What a compactor goes by.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CompactionRequest {
+    /// The whole history.
+    pub messages: Messages,
+    /// The compaction in force: a new one replaces it and must cover what it covered.
+    pub current: Option<Compaction>,
+    /// Why it is asked for.
+    pub trigger: CompactionTrigger,
+    /// The model that reads what the compaction leaves.
+    pub model: Arc<dyn Model>,
+    /// How tokens are counted.
+    pub counter: Arc<dyn TokenCounter>,
+    caller: Option<Caller>,
+}
+
+impl CompactionRequest {
+    /// A request outside any run, asked for by hand: what [`call`](Self::call) uses is booked
+    /// nowhere.
+    pub fn new(messages: impl Into<Messages>, model: impl Model) -> Self {
+        Self {
+            messages: messages.into(),
+            current: None,
+            trigger: CompactionTrigger::Manual,
+            model: super::model::erase(model),
+            counter: Arc::new(EstimateCounter),
+            caller: None,
+        }
+    }
+
+    /// Asks a model, the run's or another. Tokens, cost and time go to the run's account, and
+    /// what is worth a retry is tried again as the run's own calls are.
+    ///
+    /// # Errors
+    ///
+    /// What the model failed with, and an exhausted budget.
+    pub async fn call(
+        &self,
+        model: &Arc<dyn Model>,
+        request: ModelRequest,
+    ) -> Result<ModelResponse> {
+        match &self.caller {
+            Some(caller) => caller(model.clone(), request).await,
+            None => model.call(request).await,
+        }
+    }
+
+    pub(crate) fn with_caller(mut self, caller: Caller) -> Self {
+        self.caller = Some(caller);
+        self
+    }
+}
+
+impl fmt::Debug for CompactionRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompactionRequest")
+            .field("messages", &self.messages.len())
+            .field("current", &self.current)
+            .field("trigger", &self.trigger)
+            .field("model", &self.model.id())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Shortens what is sent to the model.
 ///
 /// The loop asks before every model call, when a provider says the prompt is too long, when an
-/// answer ran into the output limit, and when the caller asks.
+/// answer ran into the output limit, and when the caller asks. An agent has one compactor: the
+/// one given to [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or that of a
+/// [hook](crate::Hook::compactor).
 #[async_trait]
 pub trait Compactor: Send + Sync + 'static {
     /// Whether it is time. `context_tokens` is what the provider reported for the last request
-    /// plus an estimate of what was added since.
+    /// plus an estimate of what was added since, or all estimate where nothing was reported.
     fn should_compact(
         &self,
         messages: &Messages,
@@ -106,21 +133,25 @@ pub trait Compactor: Send + Sync + 'static {
         profile: &ModelProfile,
     ) -> bool;
 
-    /// Summarises the beginning of `messages`. `current` is the compaction in force: a new one
-    /// replaces it and must cover what it covered.
+    /// Summarises the beginning of the history. `Ok(None)` means that nothing can be gained.
     ///
-    /// The loop checks the answer: a cut that would part a call from its results is refused. What
-    /// it has used is booked all the same; an error has used nothing, so a call that was paid for
-    /// and failed is [`Compacted::nothing`] with its usage.
-    async fn compact(
-        &self,
-        messages: &Messages,
-        current: Option<&Compaction>,
-        trigger: CompactionTrigger,
-    ) -> Result<Compacted>;
+    /// The loop checks the answer: a cut that would part a call from its results is refused. A
+    /// failure changes nothing and is reported to the reader.
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>>;
 }
 
-/// Never compacts.
+#[async_trait]
+impl<C: Compactor + ?Sized> Compactor for Arc<C> {
+    fn should_compact(&self, messages: &Messages, tokens: u64, profile: &ModelProfile) -> bool {
+        (**self).should_compact(messages, tokens, profile)
+    }
+
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        (**self).compact(request).await
+    }
+}
+
+/// Never compacts, whatever the hooks would.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompaction;
 
@@ -130,12 +161,7 @@ impl Compactor for NoCompaction {
         false
     }
 
-    async fn compact(
-        &self,
-        _: &Messages,
-        _: Option<&Compaction>,
-        _: CompactionTrigger,
-    ) -> Result<Compacted> {
-        Ok(Compacted::nothing())
+    async fn compact(&self, _: CompactionRequest) -> Result<Option<Compaction>> {
+        Ok(None)
     }
 }

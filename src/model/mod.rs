@@ -38,7 +38,7 @@ mod taps;
 
 pub use card::ModelCard;
 pub use catalog::Catalog;
-pub use compactor::{Compacted, Compaction, CompactionTrigger, Compactor, NoCompaction};
+pub use compactor::{Compaction, CompactionRequest, CompactionTrigger, Compactor, NoCompaction};
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub use memo::RequestMemo;
@@ -46,6 +46,7 @@ pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
 pub use profile::{LongPrices, ModelProfile, Prices};
 pub use prompter::{PromptContext, Prompter, StaticPrompt};
+pub(crate) use request::request_overhead;
 pub use request::{ModelRequest, ToolDefinition};
 pub use response::ModelResponse;
 pub use settings::{ModelSettings, ResponseFormat, ThinkingMode, ToolChoice};

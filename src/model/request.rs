@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::message::Messages;
+use crate::message::{Messages, TokenCounter};
 
 use super::event::ModelEvent;
 use super::memo::RequestMemo;
@@ -154,6 +154,12 @@ impl ModelRequest {
         (self.visible && !self.coarse) || !self.taps.is_empty()
     }
 
+    /// How many tokens the prompt has, as `counter` counts: messages, instructions and tools.
+    pub fn count_tokens(&self, counter: &dyn TokenCounter) -> u64 {
+        counter.count_messages(&self.messages)
+            + request_overhead(counter, &self.system, &self.tools)
+    }
+
     /// The provider's slot for what it encoded in this run.
     pub fn memo(&self) -> &RequestMemo {
         &self.memo
@@ -185,6 +191,22 @@ impl ModelRequest {
     pub(crate) fn start_taps(&self) -> Taps {
         Taps::start(&self.taps)
     }
+}
+
+/// The tokens of what a request says besides its messages.
+pub(crate) fn request_overhead(
+    counter: &dyn TokenCounter,
+    system: &SystemPrompt,
+    tools: &[ToolDefinition],
+) -> u64 {
+    let sections = system.sections();
+    let system: u64 = sections
+        .map(|section| counter.count_text(&section.text))
+        .sum();
+    let tools = tools.iter().map(|tool| {
+        counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
+    });
+    system + tools.sum::<u64>()
 }
 
 impl From<Messages> for ModelRequest {

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::backend::Backend;
-use crate::message::ToolCall;
-use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
+use crate::error::Result;
+use crate::message::{TokenCounter, ToolCall};
+use crate::model::{Model, ModelProfile, ModelRequest, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
 use crate::tool::{
@@ -25,42 +25,11 @@ use crate::util::sync::lock;
 use crate::util::{Cancellation, Values};
 
 use super::budget::Budget;
+use super::parent::{AskParent, ModelCaller, ParentCall};
 use super::responder::Waiting;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
-
-/// How deep child runs may ever nest, whatever an agent allows.
-pub(crate) const MAX_DEPTH: u32 = 8;
-
-/// The call a child run belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ParentCall {
-    /// The parent's session.
-    pub session_id: Arc<str>,
-    /// The parent's run.
-    pub run_id: Arc<str>,
-    /// The tool call the child runs in.
-    pub tool_use_id: Arc<str>,
-    /// How deep the child is: 1 for a child of a run that has no parent.
-    pub depth: u32,
-}
-
-impl ParentCall {
-    pub(crate) fn new(parent: &RunContext, tool_use_id: Arc<str>) -> Self {
-        Self {
-            session_id: parent.session_id().clone(),
-            run_id: parent.0.parts.run_id.clone(),
-            tool_use_id,
-            depth: parent.depth() + 1,
-        }
-    }
-}
-
-/// How a child run asks whoever answers its parent's questions.
-pub(crate) type AskParent =
-    Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// What a context is made of when a run begins.
 pub(crate) struct ContextParts {
@@ -70,6 +39,7 @@ pub(crate) struct ContextParts {
     pub(crate) cwd: Option<Arc<str>>,
     pub(crate) budget: Budget,
     pub(crate) parent: Option<ParentCall>,
+    pub(crate) parent_run: Option<RunContext>,
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
     pub(crate) gate: Arc<dyn PermissionGate>,
@@ -78,6 +48,8 @@ pub(crate) struct ContextParts {
     pub(crate) ask_timeout: Option<std::time::Duration>,
     pub(crate) cancellation: Cancellation,
     pub(crate) permits: Arc<tokio::sync::Semaphore>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
+    pub(crate) caller: ModelCaller,
 }
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
@@ -182,6 +154,32 @@ impl RunContext {
         lock(&self.0.model).clone()
     }
 
+    /// Asks a model on this run's account, for a summary or a judgement: the budget pays, the
+    /// statistics count it, and what is worth a retry is tried again. Its events are shown to
+    /// nobody, and nothing of it goes into the history. [`Next::run`](crate::Next::run) is the way
+    /// to the run's own model through the inner hooks.
+    ///
+    /// # Errors
+    ///
+    /// What the model failed with, and an exhausted budget.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request.
+    pub async fn call_model(
+        &self,
+        model: &Arc<dyn Model>,
+        request: impl Into<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        let request = request.into();
+        (self.0.parts.caller)(self.clone(), model.clone(), request).await
+    }
+
+    /// How tokens are counted where the provider has not said.
+    pub fn token_counter(&self) -> &Arc<dyn TokenCounter> {
+        &self.0.parts.counter
+    }
+
     /// The tools of this turn.
     pub fn tools(&self) -> ToolMap {
         lock(&self.0.tools).clone()
@@ -280,6 +278,12 @@ impl RunContext {
     /// The call this run is a child of.
     pub fn parent(&self) -> Option<&ParentCall> {
         self.0.parts.parent.as_ref()
+    }
+
+    /// The run that the [parent](Self::parent) call belongs to, to look up what hooks left in its
+    /// [values](Self::values).
+    pub fn parent_run(&self) -> Option<&RunContext> {
+        self.0.parts.parent_run.as_ref()
     }
 
     /// Work that outlives a turn.

@@ -12,6 +12,7 @@ mod context;
 mod exit;
 mod handle;
 mod output;
+mod parent;
 mod responder;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
@@ -23,11 +24,13 @@ mod typed;
 
 pub(crate) use budget::Estimate;
 pub use budget::{Budget, BudgetLimits};
-pub(crate) use context::{AskParent, ContextParts, MAX_DEPTH};
-pub use context::{ParentCall, RunContext};
+pub(crate) use context::ContextParts;
+pub use context::RunContext;
 pub use exit::ExitReason;
 pub use handle::RunHandle;
 pub use output::RunOutput;
+pub use parent::ParentCall;
+pub(crate) use parent::{AskParent, MAX_DEPTH, ModelCaller};
 pub use responder::Responder;
 pub use run::Run;
 pub(crate) use run::{Options, OutputFormat};

@@ -3,7 +3,18 @@
 //! A recorder is given to the agent with
 //! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and reached by hooks
 //! through [`RunContext::trace`](crate::RunContext::trace); without one, tracing costs nothing.
+//! The spans are [`TracingHook`](crate::hooks::TracingHook)'s; the loop itself records none.
+//!
+//! * [`MemoryRecorder`] keeps them, and prints them as a tree.
+//! * `OtelRecorder` (feature `otel`) hands them to OpenTelemetry.
 
+mod memory;
+#[cfg(feature = "otel")]
+mod otel;
 mod recorder;
+mod tree;
 
-pub use recorder::{SpanHandle, TraceRecorder};
+pub use memory::{EventRecord, MemoryRecorder, SpanRecord};
+#[cfg(feature = "otel")]
+pub use otel::OtelRecorder;
+pub use recorder::{SpanHandle, SpanId, TraceRecorder};

@@ -4,10 +4,32 @@ use std::fmt;
 
 use serde_json::Value;
 
+/// Names a span of one recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpanId(u64);
+
+impl SpanId {
+    /// The id of this number.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
 /// Takes spans and events of a run.
 pub trait TraceRecorder: Send + Sync + 'static {
     /// Begins a span. It lasts until its handle is ended or dropped.
     fn start_span(&self, name: &str) -> Box<dyn SpanHandle>;
+
+    /// Begins a span inside another one of this recorder. A recorder that keeps no tree begins a
+    /// span like any other.
+    fn start_child(&self, name: &str, _parent: SpanId) -> Box<dyn SpanHandle> {
+        self.start_span(name)
+    }
 
     /// Records something that happened at one moment.
     fn record_event(&self, name: &str, metadata: Value);
@@ -15,6 +37,11 @@ pub trait TraceRecorder: Send + Sync + 'static {
 
 /// A span that is going on.
 pub trait SpanHandle: Send + Sync {
+    /// What names it as the parent of others; `None` from a recorder that keeps no tree.
+    fn id(&self) -> Option<SpanId> {
+        None
+    }
+
     /// Notes an attribute.
     fn set(&mut self, key: &str, value: Value);
 

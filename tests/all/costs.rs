@@ -1,14 +1,15 @@
 //! Who is paid for what: every call is booked as the model's that answered it.
 
+use std::sync::Arc;
+
 use agentcore::model::{
-    Compacted, Compaction, CompactionTrigger, Compactor, ModelCard, ModelProfile, Prices,
-    StopReason,
+    Compaction, CompactionRequest, Compactor, ModelProfile, Prices, StopReason,
 };
 use agentcore::providers::FallbackModel;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, Error, ErrorKind, FnHook, Messages, ModelEvent, Result, RunOutput, Usage, async_trait,
-    hook,
+    Agent, Error, ErrorKind, FnHook, Messages, Model, ModelEvent, ModelRequest, Result, RunOutput,
+    Usage, async_trait, hook,
 };
 
 use crate::kit::{agent, watch};
@@ -172,8 +173,8 @@ async fn a_budget_reserves_the_price_of_the_model_that_is_asked() {
     assert_eq!(model.requests()[0].max_tokens, Some(350));
 }
 
-/// Is due at once, gives this and has used 1,000 tokens.
-struct Costly(Option<Compaction>, Option<ModelCard>);
+/// Is due at once, asks a model and gives this.
+struct Costly(Option<Compaction>, Option<Arc<dyn Model>>);
 
 #[async_trait]
 impl Compactor for Costly {
@@ -181,16 +182,11 @@ impl Compactor for Costly {
         true
     }
 
-    async fn compact(
-        &self,
-        _: &Messages,
-        _: Option<&Compaction>,
-        _: CompactionTrigger,
-    ) -> Result<Compacted> {
-        let mut done = Compacted::nothing().with_usage(Usage::new(1000, 0));
-        done.compaction = self.0.clone();
-        done.card = self.1.clone();
-        Ok(done)
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let model = self.1.as_ref().unwrap_or(&request.model);
+        let ask = ModelRequest::new(request.messages.clone());
+        request.call(model, ask).await?;
+        Ok(self.0.clone())
     }
 }
 
@@ -199,19 +195,25 @@ async fn a_compaction_is_paid_whatever_came_of_it() {
     let refused = Compaction::new("", 0);
     let made = Compaction::new("Nothing was said.", 0);
     for compaction in [None, Some(refused), Some(made)] {
-        let model = priced("a:model", 1.0).say("Hello.");
+        let model = priced("a:model", 1.0)
+            .say("A summary.")
+            .with_usage(Usage::new(1000, 0))
+            .say("Hello.")
+            .with_usage(Usage::new(1, 1));
         let agent = agent(model).compactor(Costly(compaction.clone(), None));
         let (cost, models) = bill(agent.build().unwrap()).await;
-        assert_eq!(cost, Some(1000), "{compaction:?}");
-        assert_eq!(models, [("a:model".to_owned(), 1000, Some(1000))]);
+        assert_eq!(cost, Some(1002), "{compaction:?}");
+        assert_eq!(models, [("a:model".to_owned(), 1002, Some(1002))]);
     }
-    let prices = ModelProfile::default().with_prices(Prices::new(0.1, 0.1));
-    let card = ModelCard::new("b:small", prices);
+    let small = priced("b:small", 0.1)
+        .say("A summary.")
+        .with_usage(Usage::new(1000, 0));
     let model = priced("a:model", 1.0)
         .say("Hello.")
         .with_usage(Usage::new(1, 1));
-    let agent = agent(model).compactor(Costly(None, Some(card)));
+    let agent = agent(model).compactor(Costly(None, Some(Arc::new(small))));
     let (cost, models) = bill(agent.build().unwrap()).await;
     assert_eq!((cost, models.len()), (Some(102), 2));
-    assert_eq!(models[1], ("b:small".to_owned(), 1000, Some(100)));
+    let small = models.iter().find(|(id, ..)| id == "b:small");
+    assert_eq!(small, Some(&("b:small".to_owned(), 1000, Some(100))));
 }

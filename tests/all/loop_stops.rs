@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use agentcore::hook;
 use agentcore::message::ProviderBlock;
-use agentcore::model::{Compacted, Compaction, CompactionTrigger, Compactor, ModelProfile};
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
     Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason, ToolCall,
-    Usage, async_trait,
+    async_trait,
 };
 use serde_json::json;
 
@@ -274,18 +274,13 @@ impl Compactor for Shorten {
         tokens > 1_000_000
     }
 
-    async fn compact(
-        &self,
-        messages: &Messages,
-        _: Option<&Compaction>,
-        _: CompactionTrigger,
-    ) -> Result<Compacted> {
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.fails {
             return Err("no summary today".into());
         }
-        let compaction = Compaction::new("They talked.", messages.len() - 1);
-        Ok(Compacted::new(compaction).with_usage(Usage::new(5, 5)))
+        let through = request.messages.len() - 1;
+        Ok(Some(Compaction::new("They talked.", through)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! An answer while it is written, as stream events.
 
-use agentcore::model::{Compacted, Compaction, CompactionTrigger, Compactor, ModelProfile};
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{
     Error, Messages, ModelEvent, Result, SdkMessage, StopReason, ToolCall, Usage, async_trait,
@@ -128,13 +128,8 @@ impl Compactor for WhenLarge {
         tokens > 1_000_000
     }
 
-    async fn compact(
-        &self,
-        _: &Messages,
-        _: Option<&Compaction>,
-        _: CompactionTrigger,
-    ) -> Result<Compacted> {
-        Ok(Compacted::new(Compaction::new("They met.", 0)))
+    async fn compact(&self, _: CompactionRequest) -> Result<Option<Compaction>> {
+        Ok(Some(Compaction::new("They met.", 0)))
     }
 }
 

@@ -45,6 +45,7 @@ const USED: &[(&str, &str)] = &[
         "percent-encoding",
         "session ids as file names (feature `jsonl`)",
     ),
+    ("opentelemetry", "exporting spans (feature `otel`)"),
     ("pin-project-lite", "streams that hold streams"),
     ("reqwest", "the HTTP client (feature `http`)"),
     ("rustls", "https (feature `tls`)"),

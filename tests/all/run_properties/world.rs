@@ -7,7 +7,7 @@ use std::time::Duration;
 use agentcore::agent::RetryPolicy;
 use agentcore::message::ProviderBlock;
 use agentcore::model::{
-    Compacted, Compaction, CompactionTrigger, Compactor, ModelProfile, ModelStream, ResponseHead,
+    Compaction, CompactionRequest, Compactor, ModelProfile, ModelStream, ResponseHead,
 };
 use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, StrictModel};
@@ -387,16 +387,10 @@ impl Compactor for Quarters {
         messages.len() > 4
     }
 
-    async fn compact(
-        &self,
-        messages: &Messages,
-        _: Option<&Compaction>,
-        _: CompactionTrigger,
-    ) -> Result<Compacted> {
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
         yield_now().await;
-        let covered = messages.len() * self.0 / 4;
-        let made = Compaction::new("in short", covered);
-        Ok(Compacted::new(made).with_usage(Usage::new(1, 1)))
+        let covered = request.messages.len() * self.0 / 4;
+        Ok(Some(Compaction::new("in short", covered)))
     }
 }
 

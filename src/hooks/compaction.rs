@@ -1,0 +1,181 @@
+//! Compaction by a function of the caller's.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::error::{Error, Result};
+use crate::hook::{Hook, Next, Phases};
+use crate::message::{Message, Messages};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::run::RunContext;
+use crate::state::AgentState;
+use crate::usage::Usage;
+use crate::util::sync::lock;
+
+/// A history of fewer messages cannot be made shorter.
+const MIN_MESSAGES: usize = 2;
+
+type Summarizer =
+    dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messages>> + Send + Sync;
+
+/// Calls a function of yours when the history has grown to `threshold` tokens, and goes on with
+/// the messages it returns.
+///
+/// * Before a run the history itself is replaced, in the store too. Whoever wants to keep it uses
+///   a [`SummarizationHook`](super::SummarizationHook), or copies it away in the function.
+/// * Within a run the requests from then on are built from what the function returned and what was
+///   said since; the history stays. The tokens are those the provider reported for the last call,
+///   its answer included, and an estimate of what came after.
+/// * The function's error ends the run. [`RunContext::call_model`] asks a model on the run's
+///   account.
+///
+/// ```
+/// use agentcore::hooks::CompactionHook;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, Messages};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let hook = CompactionHook::new(100_000, |_cx, messages: Messages| async move {
+///     let last = messages.to_vec().split_off(messages.len() - 1);
+///     let mut short = Messages::new().human("They talked about the weather.");
+///     short.extend(last);
+///     Ok(short)
+/// });
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello.")).hook(hook).build()?;
+/// agent.run("Hi").await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub struct CompactionHook {
+    threshold: u64,
+    summarizer: Box<Summarizer>,
+}
+
+impl CompactionHook {
+    /// Calls `summarizer` with the messages when they have `threshold` tokens or more.
+    pub fn new<F, Fut>(threshold: u64, summarizer: F) -> Self
+    where
+        F: Fn(RunContext, Messages) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Messages>> + Send + 'static,
+    {
+        Self {
+            threshold,
+            summarizer: Box::new(move |cx, messages| summarizer(cx, messages).boxed()),
+        }
+    }
+
+    /// Whether so many messages with so many tokens are given to the function: at the threshold or
+    /// over it, and two messages at the least.
+    pub fn should_compact(&self, tokens: u64, messages: usize) -> bool {
+        tokens >= self.threshold && messages >= MIN_MESSAGES
+    }
+
+    /// What the function makes of the messages; they must be something a model takes.
+    async fn compact(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
+        let short = (self.summarizer)(cx.clone(), messages).await?;
+        short.validate_for_model().map_err(|problem| {
+            Error::from(problem).context("the summarizer left messages that no model takes")
+        })?;
+        Ok(short)
+    }
+}
+
+/// What this hook knows about a run.
+#[derive(Default)]
+struct Seen(Mutex<Progress>);
+
+#[derive(Clone, Default)]
+struct Progress {
+    /// The messages that were replaced, and by what.
+    replaced: Option<(Messages, Messages)>,
+    /// What the last call used, and how many messages it was sent.
+    last: Option<(Usage, usize)>,
+}
+
+impl Progress {
+    /// The messages with what was replaced before replaced again. Where the history has changed
+    /// under it, the replacement is void.
+    fn apply(&self, messages: Messages) -> Messages {
+        match &self.replaced {
+            Some((old, short)) if messages.shared_prefix(old) == old.len() => {
+                let new = messages.as_slice()[old.len()..].iter().cloned();
+                short.as_slice().iter().cloned().chain(new).collect()
+            }
+            _ => messages,
+        }
+    }
+
+    fn tokens(&self, cx: &RunContext, messages: &Messages) -> u64 {
+        let count = |from: usize| -> u64 {
+            let new = messages.iter().skip(from);
+            new.map(|message: &Message| cx.token_counter().count_message(message))
+                .sum()
+        };
+        match &self.last {
+            // The answer to the last call is the message after those it was sent.
+            Some((usage, sent)) if messages.len() > *sent => usage.total_tokens() + count(sent + 1),
+            _ => count(0),
+        }
+    }
+}
+
+#[async_trait]
+impl Hook for CompactionHook {
+    fn name(&self) -> &str {
+        "compaction"
+    }
+
+    fn description(&self) -> &str {
+        "Shortens a long history with a function of the caller's"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::BEFORE_AGENT | Phases::WRAP_MODEL_CALL
+    }
+
+    async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
+        cx.set_value(Seen::default());
+        let tokens = cx.token_counter().count_messages(&state.messages);
+        let waits = !state.pending.is_empty();
+        if !waits && self.should_compact(tokens, state.messages.len()) {
+            state.messages = self.compact(cx, state.messages).await?;
+            state.compaction = None;
+        }
+        Ok(state)
+    }
+
+    async fn wrap_model_call(
+        &self,
+        mut request: ModelRequest,
+        next: Next<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        let cx = next.context().clone();
+        let seen = cx.value::<Seen>().unwrap_or_default();
+        let mut progress = lock(&seen.0).clone();
+        let whole = request.messages.clone();
+        request.messages = progress.apply(whole.clone());
+        let tokens = progress.tokens(&cx, &request.messages);
+        if self.should_compact(tokens, request.messages.len()) {
+            request.messages = self.compact(&cx, request.messages).await?;
+            progress.replaced = Some((whole, request.messages.clone()));
+        }
+        let sent = request.messages.len();
+        let response = next.run(request).await?;
+        progress.last = (!response.usage.is_zero()).then_some((response.usage, sent));
+        *lock(&seen.0) = progress;
+        Ok(response)
+    }
+}
+
+impl fmt::Debug for CompactionHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompactionHook")
+            .field("threshold", &self.threshold)
+            .finish_non_exhaustive()
+    }
+}

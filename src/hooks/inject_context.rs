@@ -1,0 +1,47 @@
+//! A message in front of every request.
+
+use std::sync::Arc;
+
+use crate::hook::{self, FnHook};
+use crate::message::{Content, Message};
+
+/// Puts a message of the user with this content first in every request, and never into the
+/// history: stored, it would be there once more with every run. A content that says nothing is
+/// left out.
+///
+/// Of several such hooks the one added last comes first in the request.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::hooks::inject_context;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let model = ScriptedModel::new()
+///     .expect(|request| assert_eq!(request.messages.len(), 2))
+///     .say("Rust 2024.");
+/// let agent = AgentBuilder::new(model)
+///     .hook(inject_context("The project uses Rust 2024."))
+///     .build()?;
+/// let output = agent.run("Which edition do we use?").await?;
+/// assert_eq!(output.messages.len(), 2, "the question and the answer");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn inject_context(content: impl Into<Content>) -> FnHook {
+    let content = content.into();
+    let says_something = !content.is_empty();
+    // One message for all requests: a provider sends what it has encoded before.
+    let message = Arc::new(Message::human(content));
+    hook::modify_request_with(
+        "inject_context",
+        message,
+        move |message, _cx, mut messages| async move {
+            if says_something {
+                messages.insert(0, message);
+            }
+            Ok(messages)
+        },
+    )
+}

@@ -1,0 +1,278 @@
+//! The hook.
+
+use async_trait::async_trait;
+use tracing::Instrument;
+
+use crate::error::{Error, Result};
+use crate::hook::{Hook, Next, Phases};
+use crate::message::{ToolCall, ToolResult};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::run::RunContext;
+use crate::state::AgentState;
+use crate::util::text::head;
+
+use super::content;
+use super::open::{Open, outside};
+use super::span::{self, Pair};
+
+/// How much of a text a recorder gets, in characters.
+const PREVIEW: usize = 500;
+
+/// A span for each model call and each tool call.
+///
+/// They go to the run's [`TraceRecorder`](crate::trace::TraceRecorder), if the agent has one, under
+/// the names `llm.call` and `tool.call`:
+///
+/// | span | attributes |
+/// |---|---|
+/// | `llm.call` | `agent session_id model turn message_count`, then `content_length tool_calls_count content_preview tool_call_names stop_reason response_id response_model` and the tokens |
+/// | `tool.call` | `agent session_id tool_name tool_call_id tool_args`, then `output_length output_preview` |
+/// | both | `error error_type` of what failed |
+///
+/// Lengths are in characters, and a preview is the first 500 of them.
+///
+/// They are `tracing` spans, too, of the level `INFO` and the target `agentcore::trace`, with the
+/// attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
+/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). In those, what was said is left out
+/// unless [asked for](Self::with_content). Who exports one of the two should not export the other.
+///
+/// A child run's spans are inside the tool call it runs in. Without a recorder and without a
+/// subscriber the hook does nothing. Add it first: outermost, it sees what all others do.
+///
+/// ```
+/// use agentcore::hooks::TracingHook;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::trace::MemoryRecorder;
+/// use agentcore::{AgentBuilder, FuncTool};
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let recorder = MemoryRecorder::new();
+/// let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_cx, _args| async {
+///     "noon"
+/// });
+/// let agent = AgentBuilder::new(ScriptedModel::new().call("clock", json!({})).say("Noon."))
+///     .tool(clock)
+///     .hook(TracingHook::new())
+///     .trace_recorder(recorder.clone())
+///     .build()?;
+/// agent.run("What time is it?").await?;
+/// let names: Vec<_> = recorder.spans().into_iter().map(|span| span.name).collect();
+/// assert_eq!(names, ["llm.call", "tool.call", "llm.call"]);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "a hook does something only in an agent"]
+pub struct TracingHook {
+    content: bool,
+    run: bool,
+}
+
+impl TracingHook {
+    /// Spans of calls, without content in the `tracing` spans.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the `tracing` spans have what was said: `gen_ai.input.messages`,
+    /// `gen_ai.output.messages`, `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`.
+    pub fn with_content(mut self, content: bool) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Whether each run has a span around those of its calls, `agent.run`, in OpenTelemetry's terms
+    /// `invoke_agent`.
+    pub fn with_run_span(mut self, run: bool) -> Self {
+        self.run = run;
+        self
+    }
+
+    fn note_response(&self, pair: &mut Pair, response: &ModelResponse) {
+        let text = response.text();
+        let names: Vec<&str> = response.tool_calls().map(|call| &*call.name).collect();
+        pair.set("content_length", text.chars().count());
+        pair.set("tool_calls_count", names.len());
+        pair.set("content_preview", head(&text, PREVIEW).0);
+        if !names.is_empty() {
+            pair.set("tool_call_names", names);
+        }
+        if let Some(reason) = &response.stop_reason {
+            pair.set("stop_reason", reason.as_str());
+            let reasons = format_args!("[\"{}\"]", reason.as_str()).to_string();
+            pair.span.record("gen_ai.response.finish_reasons", reasons);
+        }
+        if !response.id.is_empty() {
+            pair.set("response_id", &*response.id);
+            pair.span.record("gen_ai.response.id", &*response.id);
+        }
+        if !response.model.is_empty() {
+            pair.set("response_model", &*response.model);
+            pair.span.record("gen_ai.response.model", &*response.model);
+        }
+        if self.content {
+            pair.span
+                .record("gen_ai.output.messages", content::output(response));
+        }
+        let usage = response.usage;
+        if usage.is_zero() {
+            return;
+        }
+        // The conventions count cached tokens among the input.
+        let tokens = [
+            (
+                "input_tokens",
+                "gen_ai.usage.input_tokens",
+                usage.context_tokens(),
+            ),
+            (
+                "output_tokens",
+                "gen_ai.usage.output_tokens",
+                usage.output_tokens,
+            ),
+            (
+                "cache_read_tokens",
+                "gen_ai.usage.cache_read.input_tokens",
+                usage.cache_read_tokens,
+            ),
+            (
+                "cache_write_tokens",
+                "gen_ai.usage.cache_creation.input_tokens",
+                usage.cache_write_tokens,
+            ),
+        ];
+        for (key, field, count) in tokens {
+            if count > 0 {
+                pair.set(key, count);
+                pair.span.record(field, count);
+            }
+        }
+    }
+}
+
+fn note_error(pair: &mut Pair, error: &Error) {
+    pair.failed(&error.to_string(), &format!("{:?}", error.kind()));
+}
+
+fn note_run(pair: &mut Pair, cx: &RunContext) {
+    pair.set("agent", cx.agent());
+    pair.set("session_id", &**cx.session_id());
+}
+
+#[async_trait]
+impl Hook for TracingHook {
+    fn name(&self) -> &str {
+        "tracing"
+    }
+
+    fn description(&self) -> &str {
+        "Records spans of model calls and tool calls"
+    }
+
+    fn phases(&self) -> Phases {
+        let calls = Phases::WRAP_MODEL_CALL | Phases::WRAP_TOOL_CALL;
+        if self.run {
+            calls | Phases::BEFORE_AGENT | Phases::AFTER_AGENT
+        } else {
+            calls
+        }
+    }
+
+    async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        let place = outside(cx);
+        let mut pair = Pair::start(cx, "agent.run", &place, span::run(cx, &place));
+        note_run(&mut pair, cx);
+        Open::of(cx).begin_run(pair);
+        Ok(state)
+    }
+
+    async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        if let Some(mut pair) = Open::of(cx).end_run() {
+            let usage = cx.usage();
+            pair.set("turns", cx.turn());
+            pair.set("input_tokens", usage.context_tokens());
+            pair.set("output_tokens", usage.output_tokens);
+            pair.span
+                .record("gen_ai.usage.input_tokens", usage.context_tokens());
+            pair.span
+                .record("gen_ai.usage.output_tokens", usage.output_tokens);
+        }
+        Ok(state)
+    }
+
+    async fn wrap_model_call(
+        &self,
+        request: ModelRequest,
+        next: Next<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        let cx = next.context().clone();
+        let model = cx.model();
+        let place = Open::of(&cx).place(&cx);
+        let span = span::model_call(&cx, model.id(), &place);
+        let mut pair = Pair::start(&cx, "llm.call", &place, span);
+        if !pair.is_seen() {
+            return next.run(request).await;
+        }
+        note_run(&mut pair, &cx);
+        pair.set("model", model.id());
+        pair.set("turn", cx.turn());
+        pair.set("message_count", request.messages.len());
+        if let Some(most) = request.max_tokens {
+            pair.set("max_tokens", most);
+            pair.span.record("gen_ai.request.max_tokens", most);
+        }
+        if let Some(temperature) = request.temperature {
+            pair.set("temperature", temperature);
+            pair.span.record("gen_ai.request.temperature", temperature);
+        }
+        if self.content && !pair.span.is_disabled() {
+            let input = content::input(&request.messages);
+            pair.span.record("gen_ai.input.messages", input);
+        }
+        let result = next.run(request).instrument(pair.span.clone()).await;
+        match &result {
+            Ok(response) => self.note_response(&mut pair, response),
+            Err(error) => note_error(&mut pair, error),
+        }
+        result
+    }
+
+    async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
+        let cx = next.context().clone();
+        let open = Open::of(&cx);
+        let place = open.place(&cx);
+        let span = span::tool_call(&cx, &call, &place);
+        let mut pair = Pair::start(&cx, "tool.call", &place, span);
+        if !pair.is_seen() {
+            return next.run(call).await;
+        }
+        note_run(&mut pair, &cx);
+        pair.set("tool_name", &*call.name);
+        pair.set("tool_call_id", &*call.id);
+        pair.set("tool_args", call.args.to_string());
+        if self.content {
+            pair.span
+                .record("gen_ai.tool.call.arguments", call.args.to_string());
+        }
+        let entry = open.enter(call.id.clone(), pair.place());
+        let result = next.run(call).instrument(pair.span.clone()).await;
+        drop(entry);
+        match &result {
+            Ok(result) => {
+                let text = result.content.text();
+                pair.set("output_length", text.chars().count());
+                pair.set("output_preview", head(&text, PREVIEW).0);
+                if self.content {
+                    pair.span.record("gen_ai.tool.call.result", &*text);
+                }
+                if result.is_error {
+                    pair.failed(head(&text, PREVIEW).0, "tool_error");
+                }
+            }
+            Err(error) => note_error(&mut pair, error),
+        }
+        result
+    }
+}

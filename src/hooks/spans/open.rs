@@ -1,0 +1,70 @@
+//! The spans of a run that others are put into.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::run::RunContext;
+use crate::util::sync::lock;
+
+use super::span::{Pair, Place};
+
+/// What a run's values hold for this hook: child runs look their place up here, also those that
+/// are polled elsewhere.
+#[derive(Default)]
+pub(super) struct Open {
+    /// The span of the run itself, where there is one.
+    run: Mutex<Option<Pair>>,
+    calls: Mutex<HashMap<Arc<str>, Place>>,
+}
+
+/// Keeps a call's place while it goes on.
+pub(super) struct Entry {
+    open: Arc<Open>,
+    call: Arc<str>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        lock(&self.open.calls).remove(&self.call);
+    }
+}
+
+impl Open {
+    pub(super) fn of(cx: &RunContext) -> Arc<Self> {
+        cx.value().unwrap_or_else(|| {
+            cx.set_value(Self::default());
+            cx.value().unwrap_or_default()
+        })
+    }
+
+    pub(super) fn begin_run(&self, pair: Pair) {
+        *lock(&self.run) = Some(pair);
+    }
+
+    pub(super) fn end_run(&self) -> Option<Pair> {
+        lock(&self.run).take()
+    }
+
+    pub(super) fn enter(self: Arc<Self>, call: Arc<str>, place: Place) -> Entry {
+        lock(&self.calls).insert(call.clone(), place);
+        Entry { open: self, call }
+    }
+
+    /// Where the calls of this run are put: into its own span, or where the run is.
+    pub(super) fn place(&self, cx: &RunContext) -> Place {
+        let own = lock(&self.run).as_ref().map(|pair| Place {
+            own: true,
+            ..pair.place()
+        });
+        own.unwrap_or_else(|| outside(cx))
+    }
+}
+
+/// The place of a run: the call of the run above that it belongs to.
+pub(super) fn outside(cx: &RunContext) -> Place {
+    let place = || {
+        let above = cx.parent_run()?.value::<Open>()?;
+        lock(&above.calls).get(&cx.parent()?.tool_use_id).cloned()
+    };
+    place().unwrap_or_default()
+}

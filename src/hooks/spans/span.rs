@@ -1,0 +1,145 @@
+//! One span, in the run's recorder and as a `tracing` span.
+
+use serde_json::Value;
+use tracing::field::Empty;
+use tracing::{Id, Span, info_span};
+
+use crate::message::ToolCall;
+use crate::run::RunContext;
+use crate::trace::{SpanHandle, SpanId};
+
+/// Where a span is put.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    pub(super) recorded: Option<SpanId>,
+    pub(super) span: Option<Span>,
+    /// Whether it is the run's own span, nearer than any that is current where the run is polled.
+    pub(super) own: bool,
+}
+
+/// A span that is going on; its drop ends it.
+pub(super) struct Pair {
+    recorded: Option<Box<dyn SpanHandle>>,
+    pub(super) span: Span,
+}
+
+impl Pair {
+    /// Both halves of a span.
+    pub(super) fn start(cx: &RunContext, name: &str, place: &Place, span: Span) -> Self {
+        let recorded = cx.trace().map(|recorder| match place.recorded {
+            Some(parent) => recorder.start_child(name, parent),
+            None => recorder.start_span(name),
+        });
+        Self { recorded, span }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place {
+            recorded: self.recorded.as_ref().and_then(|span| span.id()),
+            span: (!self.span.is_none()).then(|| self.span.clone()),
+            own: false,
+        }
+    }
+
+    /// Whether anybody gets to see what is noted.
+    pub(super) fn is_seen(&self) -> bool {
+        self.recorded.is_some() || !self.span.is_disabled()
+    }
+
+    /// Notes an attribute in the recorder.
+    pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.set(key, value.into());
+        }
+    }
+
+    pub(super) fn failed(&mut self, error: &str, kind: &str) {
+        self.set("error", error);
+        self.set("error_type", kind);
+        self.span.record("error.type", kind);
+        self.span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// The parent of a `tracing` span: the run's own, else the one that is current, where the run is
+/// polled inside one, else the place that the run remembers.
+fn parent(place: &Place) -> Option<Id> {
+    let known = || place.span.as_ref().and_then(Span::id);
+    let current = || Span::current().id();
+    if place.own {
+        known().or_else(current)
+    } else {
+        current().or_else(known)
+    }
+}
+
+/// Provider and model in a model's id.
+fn split(model: &str) -> (&str, &str) {
+    model.split_once(':').unwrap_or(("", model))
+}
+
+pub(super) fn run(cx: &RunContext, place: &Place) -> Span {
+    info_span!(
+        target: "agentcore::trace",
+        parent: parent(place),
+        "agent.run",
+        "otel.name" = format_args!("invoke_agent {}", cx.agent()),
+        "otel.kind" = "internal",
+        "otel.status_code" = Empty,
+        "gen_ai.operation.name" = "invoke_agent",
+        "gen_ai.agent.name" = cx.agent(),
+        "gen_ai.conversation.id" = %cx.session_id(),
+        "gen_ai.usage.input_tokens" = Empty,
+        "gen_ai.usage.output_tokens" = Empty,
+        "error.type" = Empty,
+    )
+}
+
+pub(super) fn model_call(cx: &RunContext, model: &str, place: &Place) -> Span {
+    let (provider, model) = split(model);
+    info_span!(
+        target: "agentcore::trace",
+        parent: parent(place),
+        "llm.call",
+        "otel.name" = format_args!("chat {model}"),
+        "otel.kind" = "client",
+        "otel.status_code" = Empty,
+        "gen_ai.operation.name" = "chat",
+        "gen_ai.provider.name" = provider,
+        "gen_ai.request.model" = model,
+        "gen_ai.request.max_tokens" = Empty,
+        "gen_ai.request.temperature" = Empty,
+        "gen_ai.agent.name" = cx.agent(),
+        "gen_ai.conversation.id" = %cx.session_id(),
+        "gen_ai.response.id" = Empty,
+        "gen_ai.response.model" = Empty,
+        "gen_ai.response.finish_reasons" = Empty,
+        "gen_ai.usage.input_tokens" = Empty,
+        "gen_ai.usage.output_tokens" = Empty,
+        "gen_ai.usage.cache_read.input_tokens" = Empty,
+        "gen_ai.usage.cache_creation.input_tokens" = Empty,
+        "gen_ai.input.messages" = Empty,
+        "gen_ai.output.messages" = Empty,
+        "error.type" = Empty,
+    )
+}
+
+pub(super) fn tool_call(cx: &RunContext, call: &ToolCall, place: &Place) -> Span {
+    info_span!(
+        target: "agentcore::trace",
+        parent: parent(place),
+        "tool.call",
+        "otel.name" = format_args!("execute_tool {}", call.name),
+        "otel.kind" = "internal",
+        "otel.status_code" = Empty,
+        "gen_ai.operation.name" = "execute_tool",
+        "gen_ai.tool.name" = &*call.name,
+        "gen_ai.tool.type" = "function",
+        "gen_ai.tool.call.id" = &*call.id,
+        "gen_ai.agent.name" = cx.agent(),
+        "gen_ai.conversation.id" = %cx.session_id(),
+        "gen_ai.tool.call.arguments" = Empty,
+        "gen_ai.tool.call.result" = Empty,
+        "error.type" = Empty,
+    )
+}

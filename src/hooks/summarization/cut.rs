@@ -1,0 +1,85 @@
+//! Where a history may be cut.
+
+use std::collections::HashSet;
+
+use crate::message::{Message, Messages, TokenCounter};
+
+/// How few messages are kept at the least.
+const MIN_KEPT: usize = 2;
+
+/// Which of the newest messages are kept word for word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keep {
+    /// The share of the messages, from 0 to 1; at least two are kept.
+    pub(super) share: f64,
+    /// The most tokens, as long as two messages are kept.
+    pub(super) tokens: u64,
+}
+
+/// The index of the first message that is kept; the messages of `from..` before it go into a
+/// summary. `None` when there is nothing to summarise.
+pub(super) fn cut(
+    messages: &Messages,
+    from: usize,
+    keep: Keep,
+    counter: &dyn TokenCounter,
+) -> Option<usize> {
+    let len = messages.len();
+    let count = len.checked_sub(from)?;
+    let share = (count as f64 * keep.share) as usize;
+    let at = len - share.clamp(MIN_KEPT.min(count), count);
+    let fits = split_index(messages, keep.tokens, counter).min(len.saturating_sub(MIN_KEPT));
+    let legal = boundaries(messages);
+    let cut = (from..=at.max(fits)).rev().find(|at| legal[*at])?;
+    (cut > from).then_some(cut)
+}
+
+/// The index of the first of the newest messages that together have at most `max_tokens`, moved
+/// towards the beginning until no tool call is parted from its result. The last message counts as
+/// fitting, however long it is.
+///
+/// ```
+/// use agentcore::Messages;
+/// use agentcore::hooks::split_index;
+/// use agentcore::message::EstimateCounter;
+///
+/// let text = "x".repeat(400);
+/// let history = Messages::new()
+///     .human(text.as_str())
+///     .ai(text.as_str())
+///     .human(text.as_str())
+///     .ai(text.as_str());
+/// assert_eq!(split_index(&history, 250, &EstimateCounter), 2);
+/// ```
+pub fn split_index(messages: &Messages, max_tokens: u64, counter: &dyn TokenCounter) -> usize {
+    let mut at = messages.len();
+    let mut tokens = 0_u64;
+    for message in messages.as_slice().iter().rev() {
+        tokens = tokens.saturating_add(counter.count_message(message));
+        if tokens > max_tokens && at < messages.len() {
+            break;
+        }
+        at -= 1;
+    }
+    let legal = boundaries(messages);
+    (0..=at).rev().find(|at| legal[*at]).unwrap_or(0)
+}
+
+/// For each index, and the end: whether every call before it has its result before it. A call
+/// that waits for its result, or for somebody's approval, is never cut off.
+fn boundaries(messages: &Messages) -> Vec<bool> {
+    let mut open = HashSet::new();
+    let mut legal = Vec::with_capacity(messages.len() + 1);
+    for message in messages {
+        let is_result = message.as_tool_result().is_some();
+        legal.push(open.is_empty() && !is_result);
+        match message {
+            Message::Tool(result) => {
+                open.remove(&result.tool_call_id);
+            }
+            message => open.extend(message.tool_calls().map(|call| call.id.clone())),
+        }
+    }
+    legal.push(open.is_empty());
+    legal
+}

@@ -1,0 +1,83 @@
+//! The last resort: tool results that no summary can spare are cut until the request fits.
+
+use std::sync::Arc;
+
+use crate::message::{Message, Part, TokenCounter};
+use crate::model::ModelRequest;
+use crate::util::text::head_tail;
+
+/// The shortest a result is cut to, in tokens.
+const SHORTEST: u64 = 64;
+/// The fewest tokens an answer is left.
+const SHORTEST_ANSWER: u64 = 16;
+
+/// The request, fitting into a window of `window` tokens if cutting tool results makes it fit, and
+/// asking for no longer answer than there is room for. The history is not touched.
+pub(super) fn fit(
+    mut request: ModelRequest,
+    window: u64,
+    max_output: u32,
+    counter: &dyn TokenCounter,
+) -> ModelRequest {
+    let answer = request.max_tokens.unwrap_or(max_output);
+    let reserve = u64::from(answer).min(window / 8);
+    let limit = window.saturating_sub(reserve);
+    let mut tokens = request.count_tokens(counter);
+    if tokens > limit {
+        tokens = shorten_results(&mut request, tokens, limit, counter);
+    }
+    let room = window.saturating_sub(tokens).max(SHORTEST_ANSWER);
+    if room < u64::from(answer) {
+        request.max_tokens = u32::try_from(room).ok();
+    }
+    request
+}
+
+/// Cuts the longest results, all to one length, the longest that fits; returns what the request
+/// has then. Halving the length makes the same cut turn after turn.
+fn shorten_results(
+    request: &mut ModelRequest,
+    tokens: u64,
+    limit: u64,
+    counter: &dyn TokenCounter,
+) -> u64 {
+    let results: Vec<(usize, u64)> = request
+        .messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| message.as_tool_result().is_some())
+        .map(|(at, message)| (at, counter.count_message(message)))
+        .collect();
+    let mut cap = limit / 2;
+    loop {
+        let saved = results.iter().map(|(_, tokens)| tokens.saturating_sub(cap));
+        if tokens.saturating_sub(saved.sum()) <= limit || cap <= SHORTEST {
+            break;
+        }
+        cap = (cap / 2).max(SHORTEST);
+    }
+    for (at, tokens) in results.into_iter().filter(|(_, tokens)| *tokens > cap) {
+        if let Some(message) = request.messages.get(at) {
+            let short = Arc::new(shortened(message, cap as f64 / tokens as f64));
+            request.messages.replace(at, short);
+        }
+    }
+    request.count_tokens(counter)
+}
+
+/// The message with a share of its text, from the beginning and the end.
+fn shortened(message: &Message, share: f64) -> Message {
+    let text = message.text();
+    let chars = text.chars().count() as f64 * share;
+    // Less than the share: the mark takes room, too.
+    let half = (chars * 0.45) as usize;
+    let text = head_tail(&text, half, half, |left| {
+        format!("\n\n... (truncated {left} characters: there is no room for them) ...\n\n")
+    });
+    let text = text.into_owned();
+    let mut message = message.clone();
+    let parts = message.content_mut().parts_mut();
+    parts.retain(|part| !matches!(part, Part::Text(_)));
+    parts.insert(0, Part::Text(text));
+    message
+}

@@ -1,0 +1,216 @@
+//! The hook.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::hook::{Hook, Next, Phases};
+use crate::message::{Message, Messages};
+use crate::model::{
+    self, Compaction, CompactionRequest, Compactor, Model, ModelProfile, ModelRequest,
+    ModelResponse,
+};
+
+use super::cut::{Keep, cut};
+use super::fit::fit;
+use super::summarize::Summarizer;
+use super::transcript::transcript;
+
+/// Puts a summary in place of what is old when the context window fills up.
+///
+/// When a request would fill more than 85 % of the window (what the provider reported for the
+/// last one and an estimate of what was added since), a model is asked for a summary of the old
+/// messages, of at most 2,000 words. The last tenth of the messages stays word for word, at least
+/// two of them. The same happens when a provider says that the prompt is too long, and when
+/// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
+///
+/// * The store keeps the whole history. The summary is stored beside it, so that neither the next
+///   turn nor a resumed session pays for it again; the next one replaces it.
+/// * A tool call is never parted from its result, a call that waits for approval is never
+///   summarised away, and the system prompt is no part of it.
+/// * The summariser reads a part that is longer than its own window piece by piece. Of `write_file`
+///   and `edit_file` calls it gets the first 2,000 characters of each content.
+/// * Its tokens and its cost are the run's. If it fails, takes too long or says nothing, the
+///   history is sent as it is, and the reader gets a warning.
+/// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
+///   of the messages that were kept.
+/// * A tool result that is too long for the window all the same (the newest one, say) is sent with
+///   its middle left out.
+///
+/// Add it last: next to the model, it sees the request as the other hooks leave it.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::hooks::SummarizationHook;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let summarizer = ScriptedModel::new().say("<summary>They counted to three.</summary>");
+/// let model = ScriptedModel::new().say("one").say("two").say("three");
+/// let agent = AgentBuilder::new(model)
+///     .hook(SummarizationHook::new().with_model(summarizer))
+///     .build()?;
+/// for word in ["Count!", "Go on.", "And the last?"] {
+///     let run = agent.session("s").run(word);
+///     if word == "And the last?" {
+///         run.handle().compact();
+///     }
+///     let output = run.await?;
+///     if let Some(compaction) = output.state.compaction {
+///         assert_eq!(compaction.summary, "They counted to three.");
+///         assert_eq!(output.messages.len(), 6, "the history is whole");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use = "a hook does something only in an agent"]
+pub struct SummarizationHook {
+    model: Option<Arc<dyn Model>>,
+    window: Option<u64>,
+    threshold: f64,
+    keep: f64,
+    timeout: Duration,
+}
+
+impl SummarizationHook {
+    /// Summaries by the run's own model, with the numbers above.
+    pub fn new() -> Self {
+        Self {
+            model: None,
+            window: None,
+            threshold: 0.85,
+            keep: 0.10,
+            timeout: Duration::from_secs(120),
+        }
+    }
+
+    /// Summaries by another model. What it reads at once is bounded by its own profile.
+    pub fn with_model(mut self, model: impl Model) -> Self {
+        self.model = Some(model::erase(model));
+        self
+    }
+
+    /// The window in tokens, prompt and answer together. What the run's model has unless set;
+    /// 128,000 for a model nothing is known of.
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// The share of the window that may be full, from 0 to 1. 0.85 unless set.
+    pub fn with_threshold(mut self, share: f64) -> Self {
+        self.threshold = share;
+        self
+    }
+
+    /// The share of the messages that stay word for word, from 0 to 1. 0.1 unless set; it is at
+    /// least two messages, and beyond those not more than a quarter of the window.
+    pub fn with_keep(mut self, share: f64) -> Self {
+        self.keep = share.clamp(0.0, 1.0);
+        self
+    }
+
+    /// How long one call of the summariser may take. Two minutes unless set.
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn window(&self, profile: &ModelProfile) -> u64 {
+        self.window.unwrap_or(profile.context_window)
+    }
+}
+
+impl Default for SummarizationHook {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SummarizationHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SummarizationHook")
+            .field("model", &self.model.as_ref().map(|model| model.id()))
+            .field("window", &self.window)
+            .field("threshold", &self.threshold)
+            .field("keep", &self.keep)
+            .field("timeout", &self.timeout)
+            .finish()
+    }
+}
+
+#[async_trait]
+impl Hook for SummarizationHook {
+    fn name(&self) -> &str {
+        "summarization"
+    }
+
+    fn description(&self) -> &str {
+        "Summarizes old messages when the context window fills up"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::WRAP_MODEL_CALL
+    }
+
+    fn compactor(&self) -> Option<Arc<dyn Compactor>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    async fn wrap_model_call(
+        &self,
+        request: ModelRequest,
+        next: Next<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        let cx = next.context();
+        let profile = cx.profile();
+        let window = self.window(&profile);
+        let counter = &**cx.token_counter();
+        let request = fit(request, window, profile.max_output_tokens, counter);
+        next.run(request).await
+    }
+}
+
+#[async_trait]
+impl Compactor for SummarizationHook {
+    fn should_compact(&self, _: &Messages, context_tokens: u64, profile: &ModelProfile) -> bool {
+        context_tokens as f64 > self.window(profile) as f64 * self.threshold
+    }
+
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let window = self.window(request.model.profile());
+        let messages = &request.messages;
+        let is_system = |message: &&Message| matches!(message, Message::System(_));
+        let instructions = messages.iter().take_while(is_system).count();
+        let covered = request
+            .current
+            .as_ref()
+            .map_or(0, |made| made.through_message);
+        let from = covered.max(instructions);
+        let keep = Keep {
+            share: self.keep,
+            tokens: window / 4,
+        };
+        let Some(at) = cut(messages, from, keep, &*request.counter) else {
+            return Ok(None);
+        };
+        let most = usize::try_from(window.saturating_mul(4)).unwrap_or(usize::MAX);
+        let old = messages.iter().skip(from).take(at - from);
+        let entries = transcript(old, most);
+        let before = request.current.as_ref().map(|made| made.summary.clone());
+        let summarizer = Summarizer {
+            request: &request,
+            model: self.model.clone().unwrap_or_else(|| request.model.clone()),
+            window,
+            timeout: self.timeout,
+        };
+        let summary = summarizer.summarize(before, &entries).await?;
+        Ok(Some(Compaction::new(summary, at)))
+    }
+}

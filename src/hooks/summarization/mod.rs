@@ -1,0 +1,12 @@
+//! Putting a summary in place of what is old.
+
+mod cut;
+mod fit;
+mod hook;
+mod prompt;
+mod summarize;
+mod transcript;
+
+pub use cut::split_index;
+pub use hook::SummarizationHook;
+pub use prompt::extract_summary;

@@ -1,0 +1,116 @@
+//! Asking the summariser.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{CompactionRequest, Model, ModelRequest, StopReason};
+
+use super::prompt;
+use super::transcript::pieces;
+
+/// The most words of a summary, where the window has room for them.
+const MAX_WORDS: usize = 2_000;
+/// Tokens a word may take, and what a model thinks before it writes it.
+const TOKENS_A_WORD: u64 = 3;
+/// A piece this short is not made shorter when the summariser finds it too long.
+const SHORTEST_PIECE: u64 = 200;
+
+/// How a summary is made.
+pub(super) struct Summarizer<'a> {
+    pub(super) request: &'a CompactionRequest,
+    pub(super) model: Arc<dyn Model>,
+    /// The window of the model that reads the summary.
+    pub(super) window: u64,
+    /// For one call.
+    pub(super) timeout: Duration,
+}
+
+impl Summarizer<'_> {
+    /// One summary of `before` and all entries. Where they do not fit into the summariser's own
+    /// window it reads them piece by piece, each with the summary of those before.
+    ///
+    /// # Errors
+    ///
+    /// What the summariser failed with, a timeout, an answer that says nothing.
+    pub(super) async fn summarize(
+        &self,
+        before: Option<String>,
+        entries: &[String],
+    ) -> Result<String> {
+        let counter = &*self.request.counter;
+        let mut left = pieces(entries, self.room(before.as_deref()), counter);
+        let mut summary = before;
+        while let Some(piece) = left.pop_front() {
+            match self.ask(&piece, summary.as_deref()).await {
+                Ok(next) => summary = Some(next),
+                Err(error) => {
+                    let tokens = counter.count_text(&piece);
+                    if error.kind() != ErrorKind::ContextTooLong || tokens <= SHORTEST_PIECE {
+                        return Err(error);
+                    }
+                    let halves = pieces(&[piece], tokens.div_ceil(2), counter);
+                    halves
+                        .into_iter()
+                        .rev()
+                        .for_each(|half| left.push_front(half));
+                }
+            }
+        }
+        summary.ok_or_else(empty)
+    }
+
+    async fn ask(&self, piece: &str, before: Option<&str>) -> Result<String> {
+        let words = self.words();
+        let prompt = prompt::prompt(piece, before, words);
+        let request = ModelRequest::new(prompt).with_max_tokens(self.max_tokens());
+        let response = timeout(self.timeout, self.request.call(&self.model, request))
+            .await
+            .map_err(|_| {
+                let text = format!("the summarizer took longer than {:?}", self.timeout);
+                Error::new(ErrorKind::Timeout, text)
+            })??;
+        if response.stop_reason == Some(StopReason::Refusal) {
+            return Err(Error::new(ErrorKind::Refused, "the summarizer refused"));
+        }
+        let summary = prompt::summary(&response.text(), words);
+        if summary.is_empty() {
+            return Err(empty());
+        }
+        Ok(summary)
+    }
+
+    /// A tenth of the window, so that there is room for what comes next.
+    fn words(&self) -> usize {
+        usize::try_from(self.window / 10)
+            .unwrap_or(MAX_WORDS)
+            .clamp(10, MAX_WORDS)
+    }
+
+    fn max_tokens(&self) -> u32 {
+        let profile = self.model.profile();
+        let wanted = self.words() as u64 * TOKENS_A_WORD;
+        let most = wanted.min(profile.context_window / 4).max(1);
+        u32::try_from(most)
+            .unwrap_or(u32::MAX)
+            .min(profile.max_output_tokens)
+    }
+
+    /// How many tokens of conversation fit into one prompt. Counts are estimates, so not all of
+    /// the window is used.
+    fn room(&self, before: Option<&str>) -> u64 {
+        let counter = &*self.request.counter;
+        let frame = counter.count_text(&prompt::prompt("", None, self.words()));
+        let before = before.map_or(0, |text| counter.count_text(text));
+        let summary = before.max(self.words() as u64 * 2);
+        let taken = frame + summary + u64::from(self.max_tokens());
+        let left = self.model.profile().context_window.saturating_sub(taken);
+        (left * 7 / 10).max(SHORTEST_PIECE)
+    }
+}
+
+fn empty() -> Error {
+    Error::new(ErrorKind::EmptyResponse, "the summarizer said nothing")
+}

@@ -1,0 +1,166 @@
+//! A history as the summariser reads it.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::message::{Message, Part, TokenCounter, ToolCall, ToolResult};
+use crate::util::text::{head, head_tail};
+
+/// What the content of a file is cut to, in characters: it stands in the file.
+const MAX_FILE_CHARS: usize = 2_000;
+/// The tools whose arguments hold the contents of files.
+const WRITERS: [&str; 7] = [
+    "write_file",
+    "edit_file",
+    "append_file",
+    "Write",
+    "Edit",
+    "write",
+    "edit",
+];
+const CONTENTS: [&str; 6] = [
+    "content",
+    "old_text",
+    "new_text",
+    "old_string",
+    "new_string",
+    "text",
+];
+
+/// The messages as text, a blank line after each. Of a tool result at most `max_result` characters
+/// are told: the model itself has seen no more.
+pub(super) fn transcript<'a>(
+    messages: impl Iterator<Item = &'a Message>,
+    max_result: usize,
+) -> Vec<String> {
+    let entries = messages.map(|message| entry(message, max_result));
+    entries.filter(|entry| !entry.is_empty()).collect()
+}
+
+fn entry(message: &Message, max_result: usize) -> String {
+    let mut out = String::new();
+    match message {
+        Message::Tool(result) => tool_result(&mut out, result, max_result),
+        Message::User(_) => said(&mut out, "User", message),
+        Message::Assistant(_) => said(&mut out, "Assistant", message),
+        Message::System(_) => said(&mut out, "System", message),
+    }
+    out
+}
+
+fn said(out: &mut String, who: &str, message: &Message) {
+    for part in message.content().parts() {
+        match part {
+            Part::Text(text) if text.trim().is_empty() => {}
+            Part::Text(text) => {
+                let _ = write!(out, "{who}: {}\n\n", text.trim_end());
+            }
+            Part::ToolCall(call) => {
+                let _ = write!(out, "{who} called {}({})\n\n", call.name, arguments(call));
+            }
+            Part::Image(media) | Part::Document(media) => {
+                let name = media.name.as_deref().unwrap_or("unnamed");
+                let kind = if matches!(part, Part::Image(_)) {
+                    "an image"
+                } else {
+                    "a document"
+                };
+                let _ = write!(out, "{who} sent {kind} ({name})\n\n");
+            }
+            // Reasoning is the model's own, and blocks of providers say nothing in words.
+            Part::Thinking(_) | Part::Opaque(_) => {}
+        }
+    }
+}
+
+fn tool_result(out: &mut String, result: &ToolResult, max_result: usize) {
+    let kind = if result.is_error {
+        "failed"
+    } else {
+        "returned"
+    };
+    let text = result.content.text();
+    let half = max_result / 2;
+    let text = head_tail(&text, half, half, |left| {
+        format!("\n... ({left} characters left out) ...\n")
+    });
+    let _ = write!(out, "{} {kind}: {}\n\n", result.name, text.trim_end());
+}
+
+/// The arguments as JSON, the contents of files cut.
+fn arguments(call: &ToolCall) -> String {
+    let Value::Object(args) = &*call.args else {
+        return match &call.raw_args {
+            Some(raw) => raw.to_string(),
+            None => call.args.to_string(),
+        };
+    };
+    if !WRITERS.contains(&&*call.name) {
+        return call.args.to_string();
+    }
+    let cut = |(key, value): (&String, &Value)| (key.clone(), shortened(key, value));
+    Value::Object(args.iter().map(cut).collect::<Map<_, _>>()).to_string()
+}
+
+fn shortened(key: &str, value: &Value) -> Value {
+    let Value::String(text) = value else {
+        return value.clone();
+    };
+    match head(text, MAX_FILE_CHARS) {
+        (start, left) if left > 0 && CONTENTS.contains(&key) => {
+            format!("{start}... ({left} characters left out)").into()
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The entries in pieces of about `max_tokens` at most, in order and without a gap. An entry that
+/// is too long for a piece goes on in the next.
+pub(super) fn pieces(
+    entries: &[String],
+    max_tokens: u64,
+    counter: &dyn TokenCounter,
+) -> VecDeque<String> {
+    let max_tokens = max_tokens.max(1);
+    let mut pieces = VecDeque::new();
+    let mut piece = String::new();
+    let mut room = max_tokens;
+    for entry in entries {
+        let tokens = counter.count_text(entry);
+        if tokens > room && !piece.is_empty() {
+            pieces.push_back(std::mem::take(&mut piece));
+            room = max_tokens;
+        }
+        if tokens <= room {
+            piece.push_str(entry);
+            room -= tokens;
+            continue;
+        }
+        let share = max_tokens as f64 / tokens as f64;
+        let chars = (entry.chars().count() as f64 * share).max(1.0) as usize;
+        let mut rest = entry.as_str();
+        while !rest.is_empty() {
+            let start = before_a_word(rest, chars);
+            pieces.push_back(start.to_owned());
+            rest = &rest[start.len()..];
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push_back(piece);
+    }
+    pieces
+}
+
+/// The first `chars` characters, or somewhat fewer so that no word is torn.
+fn before_a_word(text: &str, chars: usize) -> &str {
+    let (start, left) = head(text, chars);
+    if left == 0 {
+        return start;
+    }
+    match start.rfind(char::is_whitespace) {
+        Some(at) if at >= start.len() / 2 && at > 0 => &start[..at],
+        _ => start,
+    }
+}

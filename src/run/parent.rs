@@ -1,0 +1,51 @@
+//! A run's place below another, and what the engine lends to contexts.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::error::Result;
+use crate::model::{Model, ModelRequest, ModelResponse};
+use crate::sdk::PermissionRequest;
+use crate::tool::Answer;
+
+use super::context::RunContext;
+
+/// How deep child runs may ever nest, whatever an agent allows.
+pub(crate) const MAX_DEPTH: u32 = 8;
+
+/// The call a child run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParentCall {
+    /// The parent's session.
+    pub session_id: Arc<str>,
+    /// The parent's run.
+    pub run_id: Arc<str>,
+    /// The tool call the child runs in.
+    pub tool_use_id: Arc<str>,
+    /// How deep the child is: 1 for a child of a run that has no parent.
+    pub depth: u32,
+}
+
+impl ParentCall {
+    pub(crate) fn new(parent: &RunContext, tool_use_id: Arc<str>) -> Self {
+        Self {
+            session_id: parent.session_id().clone(),
+            run_id: parent.run_id().into(),
+            tool_use_id,
+            depth: parent.depth() + 1,
+        }
+    }
+}
+
+/// How a child run asks whoever answers its parent's questions.
+pub(crate) type AskParent =
+    Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// How a model is asked on a run's account: the engine's budget, retries and statistics.
+pub(crate) type ModelCaller = Arc<
+    dyn Fn(RunContext, Arc<dyn Model>, ModelRequest) -> BoxFuture<'static, Result<ModelResponse>>
+        + Send
+        + Sync,
+>;

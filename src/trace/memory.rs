@@ -1,0 +1,216 @@
+//! Spans in memory.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::util::sync::lock;
+
+use super::recorder::{SpanHandle, SpanId, TraceRecorder};
+use super::tree;
+
+/// A span as it was recorded.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SpanRecord {
+    /// Its id.
+    pub id: SpanId,
+    /// The span it is in.
+    pub parent: Option<SpanId>,
+    /// Its name.
+    pub name: String,
+    /// When it began, after the first of all spans and events.
+    pub start: Duration,
+    /// How long it took; `None` while it goes on.
+    pub duration: Option<Duration>,
+    /// Its attributes, in the order they were first set.
+    pub attributes: Vec<(String, Value)>,
+}
+
+impl SpanRecord {
+    /// The attribute `key`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        let found = self.attributes.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value)
+    }
+}
+
+/// An event as it was recorded.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EventRecord {
+    /// Its name.
+    pub name: String,
+    /// When it happened, after the first of all spans and events.
+    pub at: Duration,
+    /// What came with it.
+    pub metadata: Value,
+}
+
+/// Keeps spans and events in memory, for tests and for a look at what a run did. Clones share what
+/// was recorded.
+///
+/// [`Display`](fmt::Display) prints the spans as a tree, with the time each began and how long it
+/// took in seconds. The clock is tokio's: where that is paused, the tree is the same every time.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::hooks::TracingHook;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::trace::MemoryRecorder;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let recorder = MemoryRecorder::new();
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello!"))
+///     .hook(TracingHook::new())
+///     .trace_recorder(recorder.clone())
+///     .build()?;
+/// agent.run("Hi").await?;
+/// println!("{recorder}");
+/// assert_eq!(recorder.spans()[0].name, "llm.call");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Default)]
+pub struct MemoryRecorder(Arc<Mutex<Trace>>);
+
+#[derive(Default)]
+struct Trace {
+    /// When the first span or event came.
+    zero: Option<Instant>,
+    /// Ids count on when the records are cleared, so that a late span finds no stranger's place.
+    first: u64,
+    spans: Vec<SpanRecord>,
+    events: Vec<EventRecord>,
+}
+
+impl Trace {
+    fn now(&mut self) -> Duration {
+        let now = Instant::now();
+        now - *self.zero.get_or_insert(now)
+    }
+
+    fn span(&mut self, id: SpanId) -> Option<&mut SpanRecord> {
+        let at = id.get().checked_sub(self.first)?;
+        self.spans.get_mut(usize::try_from(at).ok()?)
+    }
+}
+
+impl MemoryRecorder {
+    /// An empty recorder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The spans so far, in the order they began.
+    pub fn spans(&self) -> Vec<SpanRecord> {
+        lock(&self.0).spans.clone()
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> Vec<EventRecord> {
+        lock(&self.0).events.clone()
+    }
+
+    /// Forgets everything. Spans that are going on are not recorded further.
+    pub fn clear(&self) {
+        let mut trace = lock(&self.0);
+        trace.first += trace.spans.len() as u64;
+        trace.spans.clear();
+        trace.events.clear();
+        trace.zero = None;
+    }
+
+    fn start(&self, name: &str, parent: Option<SpanId>) -> Box<dyn SpanHandle> {
+        let mut trace = lock(&self.0);
+        let id = SpanId::new(trace.first + trace.spans.len() as u64);
+        let start = trace.now();
+        trace.spans.push(SpanRecord {
+            id,
+            parent,
+            name: name.to_owned(),
+            start,
+            duration: None,
+            attributes: Vec::new(),
+        });
+        Box::new(Open {
+            recorder: self.clone(),
+            id,
+        })
+    }
+}
+
+impl TraceRecorder for MemoryRecorder {
+    fn start_span(&self, name: &str) -> Box<dyn SpanHandle> {
+        self.start(name, None)
+    }
+
+    fn start_child(&self, name: &str, parent: SpanId) -> Box<dyn SpanHandle> {
+        self.start(name, Some(parent))
+    }
+
+    fn record_event(&self, name: &str, metadata: Value) {
+        let mut trace = lock(&self.0);
+        let at = trace.now();
+        trace.events.push(EventRecord {
+            name: name.to_owned(),
+            at,
+            metadata,
+        });
+    }
+}
+
+/// A span that is going on; its drop ends it.
+struct Open {
+    recorder: MemoryRecorder,
+    id: SpanId,
+}
+
+impl SpanHandle for Open {
+    fn id(&self) -> Option<SpanId> {
+        Some(self.id)
+    }
+
+    fn set(&mut self, key: &str, value: Value) {
+        let mut trace = lock(&self.recorder.0);
+        let Some(span) = trace.span(self.id) else {
+            return;
+        };
+        match span.attributes.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => span.attributes.push((key.to_owned(), value)),
+        }
+    }
+
+    fn end(self: Box<Self>) {}
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut trace = lock(&self.recorder.0);
+        let now = trace.now();
+        if let Some(span) = trace.span(self.id) {
+            span.duration = Some(now.saturating_sub(span.start));
+        }
+    }
+}
+
+impl fmt::Display for MemoryRecorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        tree::write(f, &lock(&self.0).spans)
+    }
+}
+
+impl fmt::Debug for MemoryRecorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let trace = lock(&self.0);
+        f.debug_struct("MemoryRecorder")
+            .field("spans", &trace.spans.len())
+            .field("events", &trace.events.len())
+            .finish_non_exhaustive()
+    }
+}

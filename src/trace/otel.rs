@@ -1,0 +1,278 @@
+//! Spans to OpenTelemetry.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use opentelemetry::trace::{SpanKind, Status, TraceContextExt, Tracer};
+use opentelemetry::{Array, Context, Key, KeyValue, StringValue};
+use serde_json::Value;
+
+use crate::util::sync::lock;
+
+use super::recorder::{SpanHandle, SpanId, TraceRecorder};
+
+/// Hands the spans of a [`TracingHook`](crate::hooks::TracingHook) to OpenTelemetry, in the terms
+/// of its conventions for generative AI: `chat MODEL`, `execute_tool NAME` and `invoke_agent NAME`
+/// with `gen_ai.*` attributes. What no convention names is `agentcore.*`.
+///
+/// The first spans of a run are children of the OpenTelemetry context that is current there. Texts
+/// of the conversation and arguments of tools are left out unless
+/// [asked for](Self::with_content).
+///
+/// The crate `opentelemetry` of the version 0.33 is part of this signature. Where spans go is the
+/// application's affair: give it a tracer of its provider.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::hooks::TracingHook;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::trace::OtelRecorder;
+/// use opentelemetry::trace::TracerProvider as _;
+/// use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// // Or an exporter of OTLP, with a batch processor.
+/// let exporter = InMemorySpanExporter::default();
+/// let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+///
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello!"))
+///     .hook(TracingHook::new())
+///     .trace_recorder(OtelRecorder::new(provider.tracer("my-service")))
+///     .build()?;
+/// agent.run("Hi").await?;
+/// assert_eq!(exporter.get_finished_spans().unwrap()[0].name, "chat model");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub struct OtelRecorder<T> {
+    tracer: T,
+    content: bool,
+    open: Arc<Mutex<Open>>,
+}
+
+/// The spans that are going on.
+#[derive(Default)]
+struct Open {
+    next: u64,
+    spans: HashMap<SpanId, Context>,
+}
+
+impl<T> OtelRecorder<T>
+where
+    T: Tracer + Send + Sync + 'static,
+    T::Span: Send + Sync + 'static,
+{
+    /// Spans by `tracer`, without content.
+    pub fn new(tracer: T) -> Self {
+        Self {
+            tracer,
+            content: false,
+            open: Arc::default(),
+        }
+    }
+
+    /// Whether texts of the conversation, and arguments and results of tools, are recorded.
+    #[must_use]
+    pub fn with_content(mut self, content: bool) -> Self {
+        self.content = content;
+        self
+    }
+
+    fn start(&self, name: &str, parent: &Context) -> Box<dyn SpanHandle> {
+        let kind = match name {
+            "llm.call" => SpanKind::Client,
+            _ => SpanKind::Internal,
+        };
+        let builder = self.tracer.span_builder(name.to_owned()).with_kind(kind);
+        let span = self.tracer.build_with_context(builder, parent);
+        let context = parent.with_span(span);
+        if let Some(operation) = operation(name) {
+            let operation = KeyValue::new("gen_ai.operation.name", operation);
+            context.span().set_attribute(operation);
+        }
+        let mut open = lock(&self.open);
+        open.next += 1;
+        let id = SpanId::new(open.next);
+        open.spans.insert(id, context.clone());
+        Box::new(OtelSpan {
+            open: self.open.clone(),
+            id,
+            operation: operation(name),
+            content: self.content,
+            context,
+        })
+    }
+}
+
+fn operation(name: &str) -> Option<&'static str> {
+    match name {
+        "llm.call" => Some("chat"),
+        "tool.call" => Some("execute_tool"),
+        "agent.run" => Some("invoke_agent"),
+        _ => None,
+    }
+}
+
+impl<T> TraceRecorder for OtelRecorder<T>
+where
+    T: Tracer + Send + Sync + 'static,
+    T::Span: Send + Sync + 'static,
+{
+    fn start_span(&self, name: &str) -> Box<dyn SpanHandle> {
+        self.start(name, &Context::current())
+    }
+
+    fn start_child(&self, name: &str, parent: SpanId) -> Box<dyn SpanHandle> {
+        let parent = lock(&self.open).spans.get(&parent).cloned();
+        self.start(name, &parent.unwrap_or_else(Context::current))
+    }
+
+    fn record_event(&self, name: &str, metadata: Value) {
+        let metadata = KeyValue::new("agentcore.metadata", metadata.to_string());
+        let context = Context::current();
+        context.span().add_event(name.to_owned(), vec![metadata]);
+    }
+}
+
+impl<T> fmt::Debug for OtelRecorder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OtelRecorder")
+            .field("content", &self.content)
+            .field("open", &lock(&self.open).spans.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A span that is going on; its drop ends it.
+struct OtelSpan {
+    open: Arc<Mutex<Open>>,
+    id: SpanId,
+    operation: Option<&'static str>,
+    content: bool,
+    context: Context,
+}
+
+impl OtelSpan {
+    fn put(&self, key: impl Into<Key>, value: impl Into<opentelemetry::Value>) {
+        self.context.span().set_attribute(KeyValue::new(key, value));
+    }
+
+    /// `chat MODEL` and the like.
+    fn rename(&self, what: &str) {
+        if let Some(operation) = self.operation {
+            self.context
+                .span()
+                .update_name(format!("{operation} {what}"));
+        }
+    }
+}
+
+impl SpanHandle for OtelSpan {
+    fn id(&self) -> Option<SpanId> {
+        Some(self.id)
+    }
+
+    fn set(&mut self, key: &str, value: Value) {
+        let text = || match &value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        match key {
+            "model" => {
+                let id = text();
+                let (provider, model) = id.split_once(':').unwrap_or(("", &id));
+                if !provider.is_empty() {
+                    self.put("gen_ai.provider.name", provider.to_owned());
+                }
+                self.put("gen_ai.request.model", model.to_owned());
+                self.rename(model);
+            }
+            "agent" => {
+                self.put("gen_ai.agent.name", text());
+                if self.operation == Some("invoke_agent") {
+                    self.rename(&text());
+                }
+            }
+            "tool_name" => {
+                self.put("gen_ai.tool.name", text());
+                self.put("gen_ai.tool.type", "function");
+                self.rename(&text());
+            }
+            "stop_reason" => {
+                let reasons = vec![StringValue::from(text())];
+                let reasons = opentelemetry::Value::Array(Array::String(reasons));
+                self.put("gen_ai.response.finish_reasons", reasons);
+            }
+            "error" => {
+                let description = if self.content { text() } else { String::new() };
+                self.context.span().set_status(Status::error(description));
+            }
+            _ if is_content(key) && !self.content => {}
+            _ => match attribute(&value) {
+                Some(value) => self.put(name(key), value),
+                None => self.put(name(key), text()),
+            },
+        }
+    }
+
+    fn end(self: Box<Self>) {}
+}
+
+impl Drop for OtelSpan {
+    fn drop(&mut self) {
+        lock(&self.open).spans.remove(&self.id);
+        self.context.span().end();
+    }
+}
+
+/// What only those see who asked for it.
+fn is_content(key: &str) -> bool {
+    matches!(key, "content_preview" | "tool_args" | "output_preview")
+}
+
+/// The name a convention has for the attribute.
+fn name(key: &str) -> Cow<'static, str> {
+    let known = match key {
+        "session_id" => "gen_ai.conversation.id",
+        "max_tokens" => "gen_ai.request.max_tokens",
+        "temperature" => "gen_ai.request.temperature",
+        "response_id" => "gen_ai.response.id",
+        "response_model" => "gen_ai.response.model",
+        "input_tokens" => "gen_ai.usage.input_tokens",
+        "output_tokens" => "gen_ai.usage.output_tokens",
+        "cache_read_tokens" => "gen_ai.usage.cache_read.input_tokens",
+        "cache_write_tokens" => "gen_ai.usage.cache_creation.input_tokens",
+        "tool_call_id" => "gen_ai.tool.call.id",
+        "tool_args" => "gen_ai.tool.call.arguments",
+        "output_preview" => "gen_ai.tool.call.result",
+        "error_type" => "error.type",
+        _ => return format!("agentcore.{key}").into(),
+    };
+    known.into()
+}
+
+fn attribute(value: &Value) -> Option<opentelemetry::Value> {
+    Some(match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.clone().into(),
+        Value::Array(values) => {
+            let texts: Option<Vec<_>> = values
+                .iter()
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map(|text| StringValue::from(text.to_owned()))
+                })
+                .collect();
+            opentelemetry::Value::Array(Array::String(texts?))
+        }
+        _ => return None,
+    })
+}
