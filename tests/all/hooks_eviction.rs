@@ -55,7 +55,7 @@ async fn a_result_of_more_than_80_000_characters_becomes_head_marker_and_tail() 
         saying(&whole),
     )
     .await;
-    assert_eq!(texts(&output.messages), [whole.clone()]);
+    assert_eq!(texts(&output.messages), [&*whole]);
     assert!(backend.files().is_empty());
 
     let long = format!("{whole}€");
@@ -145,7 +145,7 @@ async fn results_of_the_tools_for_files_stay() {
         let model = ScriptedModel::new().call(name, json!({})).say("done");
         let agent = agent(model).hook(replace).hook(hook).build().unwrap();
         let output = agent.run("Go").await.unwrap();
-        assert_eq!(texts(&output.messages), [long.clone()], "{name}");
+        assert_eq!(texts(&output.messages), [&*long], "{name}");
         assert!(backend.files().is_empty(), "{name}");
     }
 }

@@ -2,10 +2,11 @@
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::FilesystemHook;
+use agentcore::model::{Compaction, CompactionTrigger, Compactor, ModelProfile};
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::EditPolicy;
-use agentcore::{Hook, RunOutput, SdkMessage};
+use agentcore::{Hook, Messages, Result, RunOutput, SdkMessage, Usage, async_trait};
 use serde_json::{Value, json};
 
 use crate::hooks_kit::{golden, pretty};
@@ -169,6 +170,43 @@ async fn tracked_files_outlast_the_run() {
         stored["files"],
         json!({"/workspace/a": "1", "/workspace/b": "2"})
     );
+}
+
+/// Compacts whenever there is something to gain.
+struct Always;
+
+#[async_trait]
+impl Compactor for Always {
+    fn should_compact(&self, messages: &Messages, _: u64, _: &ModelProfile) -> bool {
+        messages.len() > 2
+    }
+
+    async fn compact(
+        &self,
+        messages: &Messages,
+        _: Option<&Compaction>,
+        _: CompactionTrigger,
+    ) -> Result<Option<(Compaction, Usage)>> {
+        let compaction = Compaction::new("It wrote a file.", messages.len());
+        Ok(Some((compaction, Usage::default())))
+    }
+}
+
+#[tokio::test]
+async fn tracked_files_outlast_compaction() {
+    let model = ScriptedModel::new()
+        .call("write_file", json!({"path": "a", "content": "1"}))
+        .say("done");
+    let agent = agent(model)
+        .hook(FilesystemHook::new(MemoryBackend::new()))
+        .compactor(Always)
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert!(output.state.compaction.is_some());
+    assert_eq!(&*output.state.files["/workspace/a"], "1");
+    let stored = agent.session("s").state().await.unwrap().unwrap();
+    assert_eq!(stored.files, output.state.files);
 }
 
 #[tokio::test]

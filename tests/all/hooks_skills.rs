@@ -104,6 +104,22 @@ async fn broken_front_matter_is_reported_and_left_out() {
 }
 
 #[tokio::test]
+async fn front_matter_that_grows_when_it_is_read_is_refused() {
+    let mut bomb = String::from("---\nname: own\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..=9 {
+        let before = vec![format!("*a{}", level - 1); 9].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    let nested = format!("---\nname: own\na: {}\n---\n", "[".repeat(60_000));
+    for content in [format!("{bomb}---\n"), nested] {
+        let (line, warnings) = one(content).await;
+        assert_eq!(line, "");
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].contains("is not understood"), "{}", warnings[0]);
+    }
+}
+
+#[tokio::test]
 async fn names_keep_to_the_format() {
     let longest = "a".repeat(64);
     for good in ["a", "7", "pdf-2-text", &longest] {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use agentcore::sdk::SystemKind;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::SideEffect;
 use agentcore::tool::TaskOutcome;
@@ -321,11 +322,19 @@ async fn state_is_shared_by_parallel_tools_and_closed_to_late_writers() {
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let output = output.unwrap();
     assert_eq!((output.state.todos.len(), output.state.files.len()), (3, 3));
-    let changes = kinds(&messages)
-        .iter()
-        .filter(|kind| *kind == "system/state_changed")
-        .count();
-    assert_eq!(changes, 3);
+    let changes = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::StateChanged { todos, files } => Some((todos, files)),
+            _ => None,
+        },
+        _ => None,
+    });
+    let changes: Vec<_> = changes
+        .map(|(todos, files)| (todos.as_ref().unwrap().len(), files.clone().unwrap()))
+        .collect();
+    // All tasks, but only the files that changed.
+    let expected = [(1, "a"), (2, "b"), (3, "c")].map(|(n, path)| (n, vec![path.to_owned()]));
+    assert_eq!(changes, expected);
     assert_eq!(progress(&messages).len(), 6);
     let state = agent.session("s").state().await.unwrap().unwrap();
     assert_eq!(state.todos.len(), 3);

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use crate::util::text;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
+/// After so many steps the parser gives up.
+const MAX_EVENTS: usize = 5_000;
 /// More of an error of the parser is not shown.
 const MAX_ERROR_CHARS: usize = 300;
 
@@ -27,7 +29,12 @@ pub(super) fn read(content: &[u8]) -> Result<FrontMatter, String> {
     if yaml.trim().is_empty() {
         return Ok(FrontMatter::default());
     }
-    serde_saphyr::from_str(yaml).map_err(|error| {
+    // A few lines of metadata need little; aliases could make them grow without end.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_events: MAX_EVENTS, max_nodes: MAX_EVENTS },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
+    };
+    serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
         let error = error.without_snippet().to_string();
         let error = text::truncate(&error, MAX_ERROR_CHARS);
         format!("its front matter is not understood: {error}")
