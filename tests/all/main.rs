@@ -105,6 +105,8 @@ mod sdk_wire;
 mod secrets;
 mod session_stores;
 mod sessions;
+#[cfg(feature = "web")]
+mod ssrf_cases;
 mod testing_kit;
 mod text;
 mod tokens;
@@ -125,6 +127,8 @@ mod tools_search;
 #[cfg(all(feature = "tools", unix))]
 mod tools_shell;
 mod two_validators;
+#[cfg(feature = "web")]
+mod web;
 #[cfg(feature = "http")]
 mod wire_texts;
 #[cfg(all(feature = "tools", unix))]

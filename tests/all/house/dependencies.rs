@@ -19,19 +19,24 @@ const USED: &[(&str, &str)] = &[
     ("bpe-openai", "exact token counts (feature `tokens`)"),
     ("bytes", "bodies that are shared, not copied"),
     ("crc32fast", "damaged records of sessions (feature `jsonl`)"),
+    ("encoding_rs", "pages that are not in UTF-8 (feature `web`)"),
     (
         "fastrand",
         "jitter between retries, names of temporary files",
     ),
+    ("fend-core", "exact calculations (feature `calc`)"),
     ("futures", "streams and their combinators"),
     ("globset", "patterns of paths (feature `search`)"),
     ("grep-regex", "searching in files (feature `search`)"),
     ("grep-searcher", "searching in files (feature `search`)"),
+    ("htmd", "HTML as Markdown (feature `web`)"),
+    ("html5ever", "parsing pages piece by piece (feature `web`)"),
     ("httpdate", "`retry-after` as a date (feature `http`)"),
     (
         "ignore",
         "ignore files and kinds of files (feature `search`)",
     ),
+    ("jiff", "time zones (feature `time`)"),
     (
         "landlock",
         "files and ports of confined commands (feature `sandbox`)",
@@ -40,22 +45,26 @@ const USED: &[(&str, &str)] = &[
         "libc",
         "numbers of system calls for the filter (feature `sandbox`)",
     ),
+    (
+        "markup5ever_rcdom",
+        "the document htmd reads (feature `web`)",
+    ),
     ("memchr", "line ends in streams"),
+    ("opentelemetry", "exporting spans (feature `otel`)"),
     (
         "percent-encoding",
         "session ids as file names (feature `jsonl`)",
     ),
-    ("opentelemetry", "exporting spans (feature `otel`)"),
     ("pin-project-lite", "streams that hold streams"),
     ("reqwest", "the HTTP client (feature `http`)"),
+    (
+        "rustix",
+        "paths that stay beneath a root, process groups (features `fs` and `process`)",
+    ),
     ("rustls", "https (feature `tls`)"),
     (
         "rustls-platform-verifier",
         "the system's certificates (feature `tls`)",
-    ),
-    (
-        "rustix",
-        "paths that stay beneath a root, process groups (features `fs` and `process`)",
     ),
     ("schemars", "schemas of typed tools (feature `schema`)"),
     (
