@@ -72,6 +72,7 @@
 //! * `tools`: the tools that ship; it turns on the three above.
 //! * `sandbox`: `backend::Sandbox`, what the kernel lets the commands of a `LocalBackend` reach
 //!   (Linux; elsewhere commands that ask for one are refused).
+//! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //!
 //! # Stability
 //!

@@ -17,6 +17,8 @@
 
 mod command;
 mod contract;
+#[cfg(all(feature = "docker", unix))]
+mod docker;
 mod entry;
 mod failure;
 mod forward;
@@ -32,6 +34,8 @@ mod search;
 
 pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
 pub use contract::Backend;
+#[cfg(all(feature = "docker", unix))]
+pub use docker::{ContainerStatus, DockerBackend, DockerBuilder};
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
 #[cfg(all(feature = "fs", unix))]
 pub use local::LocalBackend;

@@ -10,6 +10,8 @@ mod backend_process;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
+#[cfg(all(feature = "docker", target_os = "linux"))]
+mod docker;
 #[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]
