@@ -14,9 +14,13 @@ use super::super::contract::Backend;
 use super::super::entry::{ContentHash, DirEntry, Metadata};
 use super::super::failure;
 use super::super::process::{Jobs, Running};
+#[cfg(feature = "search")]
+use super::super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::builder::DockerBuilder;
 use super::cli::Called;
 use super::container::{Container, ContainerStatus};
+#[cfg(feature = "search")]
+use super::snapshot::Snapshot;
 use super::{listing, reply};
 
 const PATHS: &str = include_str!("paths.sh");
@@ -26,7 +30,7 @@ const COMMAND: &str = include_str!("command.sh");
 /// How long the engine may take for a file.
 const LIMIT: Duration = Duration::from_secs(120);
 /// A listing is no longer.
-const MAX_LISTING: u64 = 64 * 1024 * 1024;
+pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
 /// A folder in which files come and go is listed so often.
 const TRIES: usize = 8;
 
@@ -165,6 +169,11 @@ impl DockerBackend {
         self.inner.container.remove().await
     }
 
+    #[cfg(feature = "search")]
+    pub(super) fn max_read(&self) -> u64 {
+        self.inner.settings.max_read
+    }
+
     /// The arguments of a call of a script in the container.
     fn exec(&self, script: &str) -> Vec<String> {
         let mut arguments = vec!["exec".to_owned(), "--interactive".to_owned()];
@@ -179,7 +188,7 @@ impl DockerBackend {
     }
 
     /// Does one thing with one path; see the script.
-    async fn files(
+    pub(super) async fn files(
         &self,
         what: &str,
         path: &str,
@@ -297,6 +306,18 @@ impl Backend for DockerBackend {
         let _turn = self.inner.writing.lock().await;
         let called = self.files("remove", path, &[], b"", 1024).await?;
         reply::data(&called, path, self.root()).map(drop)
+    }
+
+    #[cfg(feature = "search")]
+    async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
+        let snapshot = Snapshot::take(self).await?;
+        search::glob_through(&snapshot, query).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
+        let snapshot = Snapshot::take(self).await?;
+        search::grep_through(&snapshot, query).await
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {

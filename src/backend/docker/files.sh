@@ -22,7 +22,8 @@ receive() {
     fi
     temporary=./.agentcore-$2.tmp
     trap 'rm -f "$temporary"' EXIT
-    trap 'exit 1' HUP INT TERM
+    # Also when nobody hears the answer any more.
+    trap 'exit 1' HUP INT PIPE TERM
     cat >"$temporary" || fail failed
     # Whoever sent it may have gone in the middle of it.
     [ "$(($(wc -c <"$temporary")))" -eq "$1" ] || fail cut
@@ -50,6 +51,25 @@ entries() {
             printf './%s\0' "$entry"
         fi
     done | xargs -0 stat -c %s 2>/dev/null
+}
+
+# Each of the named files after a `+`, and whatever cannot be read after nothing, up to `$1` bytes
+# in all; after each comes a line with `$2`.
+many() {
+    left=$1
+    mark=$2
+    shift 2
+    for entry; do
+        name=$entry
+        if [ -f "./$name" ] && [ ! -L "./$name" ] && [ -r "./$name" ]; then
+            size
+            [ "$bytes" -le "$left" ] || return 0
+            left=$((left - bytes))
+            printf '+'
+            cat "./$name"
+        fi
+        printf '\n%s\n' "$mark"
+    done
 }
 
 files() {
@@ -116,6 +136,20 @@ files() {
         make=
         enter "$name"
         entries
+        ;;
+    tree)
+        enter "$name"
+        reply ok
+        find . -type d -print0 2>/dev/null
+        printf '\0'
+        find . -type f -print0 2>/dev/null
+        printf '\0'
+        ;;
+    many)
+        enter "$name"
+        shift 3
+        reply ok
+        many "$@"
         ;;
     remove)
         if [ -d "./$name" ] && [ ! -L "./$name" ]; then

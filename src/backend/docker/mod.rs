@@ -7,6 +7,8 @@ mod command;
 mod container;
 mod listing;
 mod reply;
+#[cfg(feature = "search")]
+mod snapshot;
 
 pub use backend::DockerBackend;
 pub use builder::DockerBuilder;

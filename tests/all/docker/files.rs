@@ -212,3 +212,38 @@ async fn clones_take_turns() {
     assert!(appended.iter().all(Result::is_ok));
     assert_eq!(&backend.read("x").await.unwrap()[..], b"11111111");
 }
+
+/// The engine is not asked for each file, however many there are.
+#[cfg(feature = "search")]
+#[tokio::test]
+async fn a_search_asks_the_engine_seldom() {
+    use agentcore::backend::{GlobQuery, GrepQuery};
+
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    for folder in 0..5 {
+        let path = engine.workdir().join(format!("d{folder}/e"));
+        std::fs::create_dir_all(&path).unwrap();
+        for file in 0..40 {
+            let content = format!("one {folder} {file}\ntwo\n");
+            std::fs::write(path.join(format!("f{file}\n.txt")), content).unwrap();
+        }
+    }
+    std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 5 << 20]).unwrap();
+    symlink("/etc", engine.workdir().join("out")).unwrap();
+    let calls = || {
+        let log = std::fs::read_to_string(engine.base.join("log")).unwrap();
+        log.lines().filter(|line| line.starts_with("exec ")).count()
+    };
+    let before = calls();
+    let found = backend.glob(GlobQuery::new("**/f1*.txt")).await.unwrap();
+    assert_eq!(found.files.len(), 5 * 11);
+    assert_eq!(calls() - before, 1);
+    let before = calls();
+    let found = backend.grep(GrepQuery::new("^one [0-9] 7$")).await.unwrap();
+    assert_eq!(found.files.len(), 5);
+    assert!(!found.truncated);
+    assert!(calls() - before <= 10, "{}", calls() - before);
+    let found = backend.grep(GrepQuery::new("^x+$")).await.unwrap();
+    assert_eq!(found.files.len(), 1);
+}
