@@ -81,6 +81,7 @@
 //! * `time`: the tool `current_datetime`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
+//! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //!
 //! # Stability
 //!

@@ -27,6 +27,17 @@ impl DirEntry {
     }
 }
 
+/// A name as text, what is no UTF-8 in it escaped.
+#[cfg(all(feature = "fs", unix))]
+pub(super) fn shown(name: &[u8]) -> String {
+    name.utf8_chunks()
+        .flat_map(|chunk| {
+            let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+            std::iter::once(chunk.valid().to_owned()).chain(invalid)
+        })
+        .collect()
+}
+
 /// What a [`DirEntry`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

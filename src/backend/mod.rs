@@ -17,6 +17,8 @@
 
 mod command;
 mod contract;
+#[cfg(all(feature = "docker", unix))]
+mod docker;
 mod entry;
 mod failure;
 mod filter;
@@ -33,6 +35,8 @@ mod search;
 
 pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
 pub use contract::Backend;
+#[cfg(all(feature = "docker", unix))]
+pub use docker::{ContainerStatus, DockerBackend, DockerBuilder};
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
 pub(crate) use failure::is_not_found;
 pub use filter::PathFilter;

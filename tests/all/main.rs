@@ -16,6 +16,8 @@ mod backend_process;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
+#[cfg(all(feature = "docker", target_os = "linux"))]
+mod docker;
 #[cfg(feature = "http")]
 mod costs;
 #[cfg(feature = "http")]

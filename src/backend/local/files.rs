@@ -1,6 +1,5 @@
 //! Reading, listing and removing beneath a root.
 
-use std::ffi::CStr;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +8,7 @@ use rustix::fs::{self, AtFlags, Dir, FileType, Stat};
 
 use crate::error::Result;
 
-use super::super::entry::{DirEntry, EntryKind, Metadata};
+use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
 use super::super::failure;
 use super::root::{Root, not_a_file};
 
@@ -110,7 +109,7 @@ impl Root {
             }
             let kind = kind_of(kind);
             let size = if kind == EntryKind::File { size } else { 0 };
-            entries.push(DirEntry::new(shown(name), kind, size));
+            entries.push(DirEntry::new(shown(name.to_bytes()), kind, size));
         }
         entries.sort();
         Ok(entries)
@@ -125,21 +124,6 @@ impl Root {
             return Err(not_a_file(path, FileType::Directory));
         }
         fs::unlinkat(&folder, &name, AtFlags::empty()).map_err(failed)
-    }
-}
-
-/// A name as text, what is no UTF-8 in it escaped.
-fn shown(name: &CStr) -> String {
-    match name.to_str() {
-        Ok(name) => name.to_owned(),
-        Err(_) => name
-            .to_bytes()
-            .utf8_chunks()
-            .flat_map(|chunk| {
-                let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
-                std::iter::once(chunk.valid().to_owned()).chain(invalid)
-            })
-            .collect(),
     }
 }
 

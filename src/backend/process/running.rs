@@ -33,7 +33,7 @@ pub(in super::super) enum Ending {
     Signal,
     /// By a word on its lifeline: its processes are elsewhere, and whoever keeps them there ends
     /// them, gently after the word and at once when the lifeline is closed.
-    #[expect(dead_code)]
+    #[cfg_attr(not(feature = "docker"), expect(dead_code))]
     Word,
 }
 

@@ -1,0 +1,341 @@
+//! [`DockerBackend`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use crate::error::Result;
+
+use super::super::command::{BackgroundOutput, Command, CommandOutput};
+use super::super::contract::Backend;
+use super::super::entry::{ContentHash, DirEntry, Metadata};
+use super::super::failure;
+use super::super::process::{Jobs, Running};
+#[cfg(feature = "search")]
+use super::super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+use super::builder::DockerBuilder;
+use super::cli::Called;
+use super::container::{Container, ContainerStatus};
+#[cfg(feature = "search")]
+use super::snapshot::Snapshot;
+use super::{listing, reply};
+
+const PATHS: &str = include_str!("paths.sh");
+const FILES: &str = include_str!("files.sh");
+const COMMAND: &str = include_str!("command.sh");
+
+/// How long the engine may take for a file.
+const LIMIT: Duration = Duration::from_secs(120);
+/// A listing is no longer.
+pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
+/// A folder in which files come and go is listed so often.
+const TRIES: usize = 8;
+
+/// A folder of a container as a workspace, driven through the `docker` program.
+///
+/// The container is what confines commands; the folder is what paths are held to. It is run with
+/// [`run`](Self::run) or found with [`attach`](Self::attach).
+///
+/// ```no_run
+/// use agentcore::backend::{Backend, Command, DockerBackend};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let backend = DockerBackend::run("debian:stable-slim")
+///     .memory(512 * 1024 * 1024)
+///     .mount_read_only("/srv/data", "/data")
+///     .start()
+///     .await?;
+/// backend.write("hello.sh", b"echo hello\n").await?;
+/// let output = backend.execute(Command::new("sh hello.sh")).await?;
+/// assert_eq!(output.stdout.text(), "hello\n");
+/// backend.remove_container().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # The container
+///
+/// A new one has no network, gains no privileges, and waits until it is told to end. It is removed
+/// with the last clone of the backend, without being waited for;
+/// [`remove_container`](Self::remove_container) waits. If this process is killed, it stays:
+/// `docker ps --filter label=agentcore` finds it. The image must have `sh`, `setsid`, `stat`,
+/// `xargs` and the usual small tools, as all those with coreutils or busybox do.
+///
+/// # Files
+///
+/// No path leaves the workspace, neither by `..` nor by a symbolic link. That is checked in the
+/// container, folder by folder; a command that runs there meanwhile can outwit it, but has all
+/// of the container anyway. A write is atomic: the content arrives beside the file, whole, and
+/// then takes its place. Writes of clones take turns.
+///
+/// # Commands
+///
+/// They run in `bash`, or in `sh` where there is none, in a session of their own, with the
+/// environment of the container. Each has a watcher in the container, which ends its process group
+/// when its time is up (`SIGTERM`, then `SIGKILL` after two seconds), and at once when the future
+/// is dropped, this process is killed, or the connection to the engine breaks. What leaves the
+/// group, with `setsid` or as a daemon, goes on until the container ends. An exit code above 128
+/// may stand for a signal, as in a shell; [`CommandOutput::signal`] is not known. Variables are
+/// handed over so that they are not seen among the processes of this machine.
+///
+/// It needs a tokio runtime with its drivers enabled, and a clock that is not paused.
+#[derive(Clone, Debug)]
+pub struct DockerBackend {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Before the container, so that commands are ended while it is there.
+    jobs: Jobs,
+    container: Container,
+    settings: DockerBuilder,
+    root: String,
+    writing: Mutex<()>,
+}
+
+impl DockerBackend {
+    /// A new container of an image.
+    pub fn run(image: impl Into<String>) -> DockerBuilder {
+        let name = format!("agentcore-{}", uuid::Uuid::new_v4().simple());
+        DockerBuilder::new(Some(image.into()), name)
+    }
+
+    /// A container that is there, by name or id. It is started if it is stopped, and stays when
+    /// the backend goes. Settings of new containers have no effect.
+    pub fn attach(container: impl Into<String>) -> DockerBuilder {
+        DockerBuilder::new(None, container.into())
+    }
+
+    pub(super) fn new(container: Container, settings: DockerBuilder) -> Self {
+        let root = match settings.workdir.trim_end_matches('/') {
+            "" => "/",
+            root => root,
+        };
+        let root = root.to_owned();
+        Self {
+            inner: Arc::new(Inner {
+                jobs: Jobs::default(),
+                container,
+                settings,
+                root,
+                writing: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The name of the container.
+    pub fn container(&self) -> &str {
+        &self.inner.container.name
+    }
+
+    /// What the container is doing.
+    ///
+    /// # Errors
+    ///
+    /// When the engine does not answer.
+    pub async fn container_status(&self) -> Result<ContainerStatus> {
+        self.inner.container.status().await
+    }
+
+    /// Stops the container, and all that runs in it. Its files stay.
+    ///
+    /// # Errors
+    ///
+    /// When the engine does not answer, or there is no such container any more.
+    pub async fn stop_container(&self) -> Result<()> {
+        self.inner.container.tell("stop").await
+    }
+
+    /// Stops the container, if it runs, and starts it again.
+    ///
+    /// # Errors
+    ///
+    /// As [`stop_container`](Self::stop_container).
+    pub async fn restart_container(&self) -> Result<()> {
+        self.inner.container.tell("restart").await
+    }
+
+    /// Removes the container with its files, also one that was attached to or is to stay.
+    /// It is no error if there is none any more.
+    ///
+    /// # Errors
+    ///
+    /// When the engine does not answer.
+    pub async fn remove_container(&self) -> Result<()> {
+        self.inner.container.remove().await
+    }
+
+    #[cfg(feature = "search")]
+    pub(super) fn max_read(&self) -> u64 {
+        self.inner.settings.max_read
+    }
+
+    /// The arguments of a call of a script in the container.
+    fn exec(&self, script: &str) -> Vec<String> {
+        let mut arguments = vec!["exec".to_owned(), "--interactive".to_owned()];
+        if let Some(user) = &self.inner.settings.user {
+            arguments.extend(["--user".to_owned(), user.clone()]);
+        }
+        let shell = [&self.inner.container.name, "sh", "-c"];
+        arguments.extend(shell.map(str::to_owned));
+        arguments.extend([format!("{PATHS}{script}"), "agentcore".to_owned()]);
+        arguments.push(self.inner.root.clone());
+        arguments
+    }
+
+    /// Does one thing with one path; see the script.
+    pub(super) async fn files(
+        &self,
+        what: &str,
+        path: &str,
+        more: &[String],
+        input: &[u8],
+        max: u64,
+    ) -> Result<Called> {
+        if path.contains('\0') {
+            return Err(failure::failed(
+                std::io::ErrorKind::InvalidInput,
+                path,
+                "has a NUL in it",
+            ));
+        }
+        let mut arguments = self.exec(FILES);
+        arguments.extend([what.to_owned(), path.to_owned()]);
+        arguments.extend_from_slice(more);
+        let cli = &self.inner.container.cli;
+        cli.call(&arguments, input, max, LIMIT).await
+    }
+
+    async fn begin(&self, command: &Command) -> Result<Running> {
+        let Inner {
+            container,
+            settings,
+            root,
+            ..
+        } = &*self.inner;
+        let arguments = self.exec(COMMAND);
+        super::command::start(container, settings, root, arguments, command).await
+    }
+
+    async fn put(&self, what: &str, path: &str, content: &[u8]) -> Result<()> {
+        let more = [
+            content.len().to_string(),
+            format!("{:016x}", fastrand::u64(..)),
+        ];
+        let called = self.files(what, path, &more, content, MAX_LISTING).await?;
+        reply::data(&called, path, self.root()).map(drop)
+    }
+}
+
+#[async_trait]
+impl Backend for DockerBackend {
+    fn root(&self) -> &str {
+        &self.inner.root
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        let max = self.inner.settings.max_read;
+        let more = [max.to_string()];
+        let room = max.saturating_add(1024);
+        let called = self.files("read", path, &more, b"", room).await?;
+        let content = reply::data(&called, path, self.root())?;
+        if content.len() as u64 > max {
+            let what = "has grown beyond what is read at once; read a range of it";
+            let kind = std::io::ErrorKind::FileTooLarge;
+            return Err(failure::failed(kind, path, what));
+        }
+        Ok(Bytes::copy_from_slice(content))
+    }
+
+    async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        // No file is larger than what the shell can count.
+        let offset = offset.min(i64::MAX as u64 - 1);
+        let len = (len as u64).min(i64::MAX as u64 / 2);
+        let more = [offset.to_string(), len.to_string()];
+        let room = len.saturating_add(1024);
+        let called = self.files("range", path, &more, b"", room).await?;
+        let content = reply::data(&called, path, self.root())?;
+        Ok(Bytes::copy_from_slice(content))
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        let called = self.files("stat", path, &[], b"", 1024).await?;
+        let data = reply::data(&called, path, self.root())?;
+        listing::metadata(data).ok_or_else(|| listing::unreadable(path))
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        let _turn = self.inner.writing.lock().await;
+        self.put("write", path, content).await
+    }
+
+    async fn write_if_unchanged(
+        &self,
+        path: &str,
+        expected: ContentHash,
+        content: &[u8],
+    ) -> Result<()> {
+        let _turn = self.inner.writing.lock().await;
+        if ContentHash::of(&self.read(path).await?) != expected {
+            return Err(failure::conflict(path));
+        }
+        self.put("write", path, content).await
+    }
+
+    async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        let _turn = self.inner.writing.lock().await;
+        self.put("append", path, content).await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        for _ in 0..TRIES {
+            let called = self.files("list", path, &[], b"", MAX_LISTING).await?;
+            let data = reply::data(&called, path, self.root())?;
+            if let Some(entries) = listing::entries(data) {
+                return Ok(entries);
+            }
+        }
+        Err(listing::unreadable(path))
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        let _turn = self.inner.writing.lock().await;
+        let called = self.files("remove", path, &[], b"", 1024).await?;
+        reply::data(&called, path, self.root()).map(drop)
+    }
+
+    #[cfg(feature = "search")]
+    async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
+        let snapshot = Snapshot::take(self).await?;
+        search::glob_through(&snapshot, query).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
+        let snapshot = Snapshot::take(self).await?;
+        search::grep_through(&snapshot, query).await
+    }
+
+    async fn execute(&self, command: Command) -> Result<CommandOutput> {
+        let limit = command.timeout.unwrap_or(self.inner.settings.timeout);
+        let running = self.begin(&command).await?;
+        Ok(running.wait(Some(limit)).await)
+    }
+
+    async fn start(&self, command: Command) -> Result<String> {
+        let running = self.begin(&command).await?;
+        self.inner.jobs.start(running, command.timeout)
+    }
+
+    async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
+        self.inner.jobs.poll(id)
+    }
+
+    async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
+        self.inner.jobs.stop(id).await
+    }
+}

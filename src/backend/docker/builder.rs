@@ -1,0 +1,264 @@
+//! [`DockerBuilder`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::backend::DockerBackend;
+use super::cli::Cli;
+use super::container::Container;
+
+/// Settings of a [`DockerBackend`]; from [`DockerBackend::run`] or [`DockerBackend::attach`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct DockerBuilder {
+    pub(super) cli: Cli,
+    pub(super) image: Option<String>,
+    pub(super) name: String,
+    pub(super) workdir: String,
+    pub(super) network: String,
+    pub(super) user: Option<String>,
+    pub(super) memory: Option<u64>,
+    pub(super) cpus: Option<f64>,
+    pub(super) processes: Option<u32>,
+    pub(super) mounts: Vec<(PathBuf, String)>,
+    pub(super) keep: bool,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) timeout: Duration,
+    pub(super) max_output: usize,
+    pub(super) max_read: u64,
+}
+
+impl DockerBuilder {
+    pub(super) fn new(image: Option<String>, name: String) -> Self {
+        Self {
+            cli: Cli {
+                program: PathBuf::from("docker"),
+                host: None,
+            },
+            keep: image.is_none(),
+            image,
+            name,
+            workdir: "/workspace".to_owned(),
+            network: "none".to_owned(),
+            user: None,
+            memory: None,
+            cpus: None,
+            processes: None,
+            mounts: Vec::new(),
+            env: BTreeMap::new(),
+            timeout: Duration::from_secs(120),
+            max_output: 256 * 1024,
+            max_read: 32 * 1024 * 1024,
+        }
+    }
+
+    /// The name of a new container; one of its own at first.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The workspace, an absolute path in the container; `/workspace` at first. A new container
+    /// gets the folder if its image has none.
+    pub fn workdir(mut self, path: impl Into<String>) -> Self {
+        self.workdir = path.into();
+        self
+    }
+
+    /// Another engine than that of the environment, such as `ssh://user@host`.
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.cli.host = Some(host.into());
+        self
+    }
+
+    /// Another program than `docker`, one that takes the same arguments.
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.cli.program = program.into();
+        self
+    }
+
+    /// The network of a new container, such as `bridge`; `none` at first.
+    pub fn network(mut self, network: impl Into<String>) -> Self {
+        self.network = network.into();
+        self
+    }
+
+    /// As whom everything is done, a user or `user:group`; the image's user at first.
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// How much memory a new container may use, in bytes.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// How many processors a new container may use, such as 1.5.
+    pub fn cpus(mut self, cpus: f64) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// How many processes a new container may have at once.
+    pub fn processes(mut self, processes: u32) -> Self {
+        self.processes = Some(processes);
+        self
+    }
+
+    /// Shows a file or folder of the engine's machine in a new container, to be read only.
+    pub fn mount_read_only(mut self, from: impl Into<PathBuf>, to: impl Into<String>) -> Self {
+        self.mounts.push((from.into(), to.into()));
+        self
+    }
+
+    /// Whether the container stays when the backend goes. A new one does not at first; one that
+    /// was attached to always does.
+    pub fn keep(mut self, keep: bool) -> Self {
+        self.keep = keep || self.image.is_none();
+        self
+    }
+
+    /// A variable for all commands.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// The limit of commands that name none; 120 seconds at first.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many bytes of each stream of a command are kept, half from its start and half from
+    /// its end; 256 KiB at first.
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = bytes;
+        self
+    }
+
+    /// How large a file may be that is read at once, in bytes; 32 MiB at first.
+    pub fn max_read(mut self, bytes: u64) -> Self {
+        self.max_read = bytes;
+        self
+    }
+
+    /// Starts the container, or the one attached to if it is stopped, and waits until it runs.
+    /// An image that is not there yet is pulled.
+    ///
+    /// # Errors
+    ///
+    /// * [`ErrorKind::Config`] when a setting cannot be, or there is no such program.
+    /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] when the engine does not
+    ///   answer.
+    /// * [`ErrorKind::NotFound`] when there is no container to attach to, and
+    ///   [`ErrorKind::Conflict`] when there is one of the name of the new.
+    /// * [`ErrorKind::Timeout`] when the engine takes more than ten minutes.
+    ///
+    /// # Cancel safety
+    ///
+    /// A container that was being started is removed again.
+    pub async fn start(self) -> Result<DockerBackend> {
+        self.check()?;
+        let container = Container::open(&self).await?;
+        Ok(DockerBackend::new(container, self))
+    }
+
+    /// The arguments that run a new container of `image`.
+    pub(super) fn run_arguments(&self, image: &str) -> Vec<String> {
+        let mut arguments: Vec<String> = Vec::new();
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|&word| word.to_owned()));
+        add(&["run", "--detach", "--init", "--label", "agentcore"]);
+        add(&["--name", &self.name, "--workdir", &self.workdir]);
+        add(&["--network", &self.network]);
+        add(&["--security-opt", "no-new-privileges"]);
+        if let Some(user) = &self.user {
+            add(&["--user", user]);
+        }
+        if let Some(memory) = self.memory {
+            add(&["--memory", &memory.to_string()]);
+        }
+        if let Some(cpus) = self.cpus {
+            add(&["--cpus", &cpus.to_string()]);
+        }
+        if let Some(processes) = self.processes {
+            add(&["--pids-limit", &processes.to_string()]);
+        }
+        for (from, to) in &self.mounts {
+            let from = format!("source={}", from.display());
+            let fields = ["type=bind".to_owned(), from, format!("target={to}")];
+            let fields = fields.map(|field| quoted(&field)).join(",");
+            add(&["--mount", &format!("{fields},readonly")]);
+        }
+        // It waits for ever, and ends at once when it is told to.
+        add(&["--entrypoint", "tail", image, "-f", "/dev/null"]);
+        arguments
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |text: String| Err(Error::new(ErrorKind::Config, text));
+        let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
+        let name = &self.name;
+        // What begins with a dash would be taken for an option.
+        let mut characters = name.bytes();
+        let is_name = characters.next().is_some_and(|c| c.is_ascii_alphanumeric())
+            && characters.all(|c| c.is_ascii_alphanumeric() || b"_.-".contains(&c));
+        if !is_name {
+            return wrong(format!(
+                "container {name:?}: that is no name of a container"
+            ));
+        }
+        if self
+            .image
+            .as_deref()
+            .is_some_and(|i| i.is_empty() || i.starts_with('-'))
+        {
+            let image = self.image.as_deref().unwrap_or_default();
+            return wrong(format!("image {image:?}: that is no name of an image"));
+        }
+        let workdir = &self.workdir;
+        if !is_path(workdir) || workdir.split('/').any(|part| part == "..") {
+            return wrong(format!("workdir {workdir:?}: it must be an absolute path"));
+        }
+        for (from, to) in &self.mounts {
+            if !from.is_absolute() || from.to_str().is_none() || !is_path(to) {
+                let text = format!("mount {from:?} at {to:?}: both must be absolute paths");
+                return wrong(text);
+            }
+        }
+        if self
+            .cpus
+            .is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0)
+        {
+            return wrong("the number of processors must be more than 0".to_owned());
+        }
+        self.env.keys().try_for_each(|name| check_variable(name))
+    }
+}
+
+/// Whether a shell would take it for the name of a variable.
+pub(super) fn check_variable(name: &str) -> Result<()> {
+    let is_name = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+    match is_name {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::InvalidRequest,
+            format!("{name:?} is no name of a variable"),
+        )),
+    }
+}
+
+/// A field of comma-separated values.
+fn quoted(field: &str) -> String {
+    match field.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.to_owned(),
+    }
+}

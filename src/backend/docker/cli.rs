@@ -1,0 +1,190 @@
+//! Running the `docker` program.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::super::process::{Group, environment};
+
+/// What the program needs to find the engine and its credentials there.
+const PASSED_ON: [&str; 9] = [
+    "DOCKER_API_VERSION",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS",
+    "DOCKER_TLS_VERIFY",
+    "SSH_AUTH_SOCK",
+    "XDG_RUNTIME_DIR",
+];
+
+/// More of what the program has to say about an error is not kept.
+const MAX_ERROR: u64 = 8 * 1024;
+
+/// The program, and the engine it speaks to.
+#[derive(Clone, Debug)]
+pub(super) struct Cli {
+    pub(super) program: PathBuf,
+    pub(super) host: Option<String>,
+}
+
+/// What a call of the program came to.
+#[derive(Debug)]
+pub(super) struct Called {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+impl Cli {
+    /// The call with these arguments, which no shell ever sees.
+    pub(super) fn command<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.program);
+        if let Some(host) = &self.host {
+            command.arg("--host").arg(host);
+        }
+        let own = PASSED_ON.iter().filter_map(|name| {
+            let value = std::env::var_os(name)?;
+            Some((OsString::from(name), value))
+        });
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(environment(std::env::vars_os(), &[&BTreeMap::new()]))
+            .envs(own);
+        // What a terminal sends to this process is not meant for it.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command
+    }
+
+    /// Starts a call with pipes at all three ends.
+    pub(super) fn spawn<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<(Child, Group)> {
+        if Handle::try_current().is_err() {
+            let text = "a container needs a tokio runtime";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        let mut command = self.command(arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        let child = command.kill_on_drop(true).spawn();
+        let child = child.map_err(|error| not_started(&self.program, error))?;
+        let group = Group::new(child.id().unwrap_or_default(), None);
+        Ok((child, group))
+    }
+
+    /// Calls the program, gives it `input` and reads at most `max` bytes of what it says.
+    pub(super) async fn call<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+        input: &[u8],
+        max: u64,
+        limit: Duration,
+    ) -> Result<Called> {
+        let (mut child, group) = self.spawn(arguments)?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let work = async {
+            let write = async {
+                if let Some(mut stdin) = stdin {
+                    // Who does not want to read it will say why.
+                    drop(stdin.write_all(input).await);
+                }
+            };
+            let (status, (), stdout, stderr) = tokio::join!(
+                child.wait(),
+                write,
+                read(stdout, max),
+                read(stderr, MAX_ERROR)
+            );
+            Ok::<_, io::Error>(Called {
+                status: status?,
+                stdout: stdout?,
+                stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
+            })
+        };
+        let done = timeout(limit, work).await;
+        drop(group);
+        match done {
+            Ok(called) => called.map_err(Error::from),
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!(
+                    "{:?} did not answer within {} seconds; is the engine overloaded or gone?",
+                    self.program,
+                    limit.as_secs()
+                ),
+            )),
+        }
+    }
+}
+
+/// Reads to the end, whatever of it is kept.
+async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    if let Some(mut stream) = stream {
+        (&mut stream).take(max).read_to_end(&mut content).await?;
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    }
+    Ok(content)
+}
+
+fn not_started(program: &Path, error: io::Error) -> Error {
+    let text = match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "the program {program:?} was not found; install Docker, or say where it is with \
+             `DockerBuilder::program`"
+        ),
+        _ => format!("the program {program:?} could not be started: {error}"),
+    };
+    Error::new(ErrorKind::Config, text).with_source(error)
+}
+
+/// What the engine has against a call, in our words where they are known.
+pub(super) fn refused(what: &str, called: &Called) -> Error {
+    let says = match called.stderr.as_str() {
+        "" => called.status.to_string(),
+        text => text.to_owned(),
+    };
+    let lower = says.to_ascii_lowercase();
+    let has = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
+    let (kind, advice) = if has(&["permission denied while trying to connect"]) {
+        let advice = "; may this user speak to the engine?";
+        (ErrorKind::PermissionDenied, advice)
+    } else if has(&[
+        "cannot connect to the docker daemon",
+        "error during connect",
+    ]) {
+        let advice = "; start the engine, or name another with `DockerBuilder::host`";
+        (ErrorKind::Connect, advice)
+    } else if has(&["no such container", "no such object"]) {
+        (ErrorKind::NotFound, "; was it removed?")
+    } else if has(&["is not running", "is paused"]) {
+        (ErrorKind::Conflict, "; start it with `restart_container`")
+    } else if has(&["is already in use"]) {
+        let advice = "; attach to that container, or choose another name";
+        (ErrorKind::Conflict, advice)
+    } else {
+        (ErrorKind::Other, "")
+    };
+    Error::new(kind, format!("{what}: {says}{advice}"))
+}

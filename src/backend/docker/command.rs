@@ -1,0 +1,97 @@
+//! Starting a command in a container.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::super::command::Command;
+use super::super::process::{Ending, Running};
+use super::builder::{DockerBuilder, check_variable};
+use super::cli::{Called, refused};
+use super::container::Container;
+use super::reply;
+
+/// How long the engine may take to start a command.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Starts a command in `container`, where `arguments` call the script in the workspace `root`.
+pub(super) async fn start(
+    container: &Container,
+    settings: &DockerBuilder,
+    root: &str,
+    mut arguments: Vec<String>,
+    command: &Command,
+) -> Result<Running> {
+    let cwd = command.cwd.as_deref().unwrap_or("");
+    if command.command.contains('\0') || cwd.contains('\0') {
+        let text = "a command must not have a NUL in it";
+        return Err(Error::new(ErrorKind::InvalidRequest, text));
+    }
+    let end = format!("end-{}", uuid::Uuid::new_v4().simple());
+    let work = work(settings, command, &end)?;
+    let merged = if command.merge_stderr { "merged" } else { "-" };
+    arguments.extend([cwd.to_owned(), merged.to_owned(), end]);
+    let (mut child, group) = container.cli.spawn(&arguments)?;
+    let first = async {
+        if let Some(stdin) = &mut child.stdin {
+            // Who does not want to read it will say why.
+            drop(stdin.write_all(work.as_bytes()).await);
+        }
+        let mut line = Vec::new();
+        while let Some(stdout) = &mut child.stdout {
+            match stdout.read_u8().await {
+                Ok(b'\n') | Err(_) => break,
+                Ok(byte) => line.push(byte),
+            }
+        }
+        String::from_utf8_lossy(&line).into_owned()
+    };
+    let line = timeout(LIMIT, first).await.map_err(|_| too_long())?;
+    match reply::first_line(&line, cwd, root) {
+        Some(said) => said?,
+        None => {
+            drop(child.stdin.take());
+            let output = timeout(LIMIT, child.wait_with_output()).await;
+            let output = output.map_err(|_| too_long())??;
+            let called = Called {
+                status: output.status,
+                stdout: Vec::new(),
+                stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            };
+            return Err(refused("the container", &called));
+        }
+    }
+    let max = settings.max_output;
+    Ok(Running::new(child, group, Ending::Word, max))
+}
+
+fn too_long() -> Error {
+    let text = "the engine took too long to start a command";
+    Error::new(ErrorKind::Timeout, text)
+}
+
+/// What the shell in the container is to do: its variables, then the command.
+fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String> {
+    let mut work = String::new();
+    for (name, value) in settings.env.iter().chain(&command.env) {
+        check_variable(name)?;
+        if value.contains('\0') {
+            let text = format!("the variable {name} must not have a NUL in it");
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+        work.push_str(&format!("export {name}={}\n", quoted(value)));
+    }
+    work.push_str(&format!(
+        "exec \"$0\" -c {}\n{end}\n",
+        quoted(&command.command)
+    ));
+    Ok(work)
+}
+
+/// One word to a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,49 @@
+# A command in a folder: `command ROOT FOLDER MERGED END`. The standard input begins with what a
+# shell is to do, up to the line END, and is the lifeline from there on: the line `stop` ends the
+# command gently, the end of the input at once.
+
+start "$1"
+make=
+strip "$2"
+follow "$relative"
+[ -e "./$name" ] || fail missing
+enter "$name"
+
+command -v setsid >/dev/null || fail no-setsid
+shell=$(command -v bash) || shell=sh
+work=
+while :; do
+    IFS= read -r line || exit 1
+    [ "$line" != "$4" ] || break
+    work="$work$line
+"
+done
+reply ok
+
+exec 3<&0 4>&1 </dev/null
+[ "$3" != merged ] || exec 2>&1
+# The left side leads the command's session; the right side outlives it and keeps the account.
+{
+    # shellcheck disable=SC2016 # for the other shell
+    setsid "$shell" -c 'echo "leader $$" >&5; exec 5>&-; eval "$1"' "$shell" "$work" \
+        3<&- 5>&1 1>&4 4>&-
+    echo "$?"
+} | {
+    read -r tag leader
+    [ "$tag" = leader ] || exit 127
+    (
+        exec >/dev/null 2>&1 4>&-
+        read -r word <&3
+        if [ "$word" = stop ]; then
+            kill -s TERM -- "-$leader"
+            sleep 2
+        fi
+        kill -s KILL -- "-$leader"
+    ) &
+    watcher=$!
+    exec 3<&- 4>&-
+    read -r code
+    kill -s KILL -- "-$leader" 2>/dev/null
+    kill -s KILL "$watcher" 2>/dev/null
+    exit "${code:-1}"
+}

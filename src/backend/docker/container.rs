@@ -1,0 +1,153 @@
+//! A container, from its start to its end.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::builder::DockerBuilder;
+use super::cli::{Called, Cli, refused};
+
+/// As long as pulling an image may take.
+const PULL: Duration = Duration::from_secs(600);
+/// For everything else that is done to a container.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Nothing the engine answers is longer.
+const MAX_ANSWER: u64 = 64 * 1024;
+
+/// What a container is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ContainerStatus {
+    /// It runs.
+    Running,
+    /// It is there, but does not run: `exited`, `paused`, `created` and the like.
+    Stopped(String),
+    /// There is none of that name any more.
+    Missing,
+}
+
+/// A container that is removed with this value, unless it is to stay.
+#[derive(Debug)]
+pub(super) struct Container {
+    pub(super) cli: Cli,
+    pub(super) name: String,
+    keep: bool,
+}
+
+impl Container {
+    /// Runs a new container, or finds the one to attach to.
+    pub(super) async fn open(builder: &DockerBuilder) -> Result<Self> {
+        let mut container = Self {
+            cli: builder.cli.clone(),
+            name: builder.name.clone(),
+            keep: true,
+        };
+        let asked = ["version"];
+        container.call("the engine", &asked, LIMIT).await?;
+        let Some(image) = &builder.image else {
+            match container.status().await? {
+                ContainerStatus::Running => {}
+                ContainerStatus::Stopped(_) => container.tell("start").await?,
+                ContainerStatus::Missing => {
+                    let text = format!("there is no container {:?}", container.name);
+                    return Err(Error::new(ErrorKind::NotFound, text));
+                }
+            }
+            return Ok(container);
+        };
+        // A name that is taken is somebody else's container, and must not be removed below.
+        if container.status().await? != ContainerStatus::Missing {
+            let text = format!(
+                "there is a container {:?} already; attach to it, or choose another name",
+                container.name
+            );
+            return Err(Error::new(ErrorKind::Conflict, text));
+        }
+        container.keep = false;
+        let arguments = builder.run_arguments(image);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let what = format!("image {image:?}");
+        let run = container.call(&what, &arguments, PULL).await;
+        container.keep = match &run {
+            Ok(_) => builder.keep,
+            Err(error) => error.kind() == ErrorKind::Conflict,
+        };
+        run?;
+        Ok(container)
+    }
+
+    pub(super) async fn status(&self) -> Result<ContainerStatus> {
+        let asked = ["container", "inspect", "--format", "{{.State.Status}}"];
+        let asked = asked.into_iter().chain([self.name.as_str()]);
+        let called = self.cli.call(asked, b"", MAX_ANSWER, LIMIT).await?;
+        if called.status.success() {
+            let status = String::from_utf8_lossy(&called.stdout);
+            return Ok(match status.trim() {
+                "running" => ContainerStatus::Running,
+                other => ContainerStatus::Stopped(other.to_owned()),
+            });
+        }
+        let error = refused(&self.what(), &called);
+        match error.kind() {
+            ErrorKind::NotFound => Ok(ContainerStatus::Missing),
+            _ => Err(error),
+        }
+    }
+
+    /// `start`, `stop` or `restart`.
+    pub(super) async fn tell(&self, what: &str) -> Result<()> {
+        let arguments = ["container", what, &self.name];
+        self.call(&self.what(), &arguments, LIMIT).await.map(drop)
+    }
+
+    /// Removes it, running or not, and all that runs in it.
+    pub(super) async fn remove(&self) -> Result<()> {
+        let called = self
+            .cli
+            .call(self.removal(), b"", MAX_ANSWER, LIMIT)
+            .await?;
+        match called.status.success() {
+            true => Ok(()),
+            false => match refused(&self.what(), &called) {
+                gone if gone.kind() == ErrorKind::NotFound => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+
+    fn removal(&self) -> [&str; 5] {
+        ["container", "rm", "--force", "--volumes", &self.name]
+    }
+
+    fn what(&self) -> String {
+        format!("container {:?}", self.name)
+    }
+
+    async fn call(&self, what: &str, arguments: &[&str], limit: Duration) -> Result<Called> {
+        let called = self.cli.call(arguments, b"", MAX_ANSWER, limit).await?;
+        match called.status.success() {
+            true => Ok(called),
+            false => Err(refused(what, &called)),
+        }
+    }
+}
+
+impl Drop for Container {
+    /// The engine is told without being waited for.
+    fn drop(&mut self) {
+        if self.keep {
+            return;
+        }
+        let mut command = self.cli.command(self.removal());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Ok(mut child) = command.spawn() {
+            let reaper = std::thread::Builder::new().name("agentcore-docker".to_owned());
+            // Without a thread it is reaped with this process.
+            drop(reaper.spawn(move || drop(child.wait())));
+        }
+    }
+}

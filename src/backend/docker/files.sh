@@ -1,0 +1,166 @@
+# One thing with one path: `files ROOT WHAT PATH ...`.
+
+regular() {
+    if [ -d "./$name" ]; then
+        fail folder
+    elif [ -e "./$name" ]; then
+        [ -f "./$name" ] || fail not-file
+    elif [ "$make" != make ] || [ -L "./$name" ]; then
+        fail missing
+    fi
+}
+
+size() {
+    bytes=$(wc -c <"./$name") || fail failed
+    bytes=$((bytes))
+}
+
+# Takes the standard input, which has `$1` bytes, to a file of its own beside the target.
+receive() {
+    if [ -e "./$name" ]; then
+        [ -w "./$name" ] || fail denied
+    fi
+    temporary=./.agentcore-$2.tmp
+    trap 'rm -f "$temporary"' EXIT
+    # Also when nobody hears the answer any more.
+    trap 'exit 1' HUP INT PIPE TERM
+    cat >"$temporary" || fail failed
+    # Whoever sent it may have gone in the middle of it.
+    [ "$(($(wc -c <"$temporary")))" -eq "$1" ] || fail cut
+}
+
+# Prints the kind and name of each entry, then the sizes of the files among them, in that order.
+entries() {
+    set -- * .[!.]* ..?*
+    [ "$#" -le 50000 ] || fail many
+    reply ok
+    for entry; do
+        if [ -L "./$entry" ]; then
+            printf 'l%s\0' "$entry"
+        elif [ -d "./$entry" ]; then
+            printf 'd%s\0' "$entry"
+        elif [ -f "./$entry" ]; then
+            printf 'f%s\0' "$entry"
+        elif [ -e "./$entry" ]; then
+            printf 'o%s\0' "$entry"
+        fi
+    done
+    printf '\0'
+    for entry; do
+        if [ -f "./$entry" ] && [ ! -L "./$entry" ]; then
+            printf './%s\0' "$entry"
+        fi
+    done | xargs -0 stat -c %s 2>/dev/null
+}
+
+# Each of the named files after a `+`, and whatever cannot be read after nothing, up to `$1` bytes
+# in all; after each comes a line with `$2`.
+many() {
+    left=$1
+    mark=$2
+    shift 2
+    for entry; do
+        name=$entry
+        if [ -f "./$name" ] && [ ! -L "./$name" ] && [ -r "./$name" ]; then
+            size
+            [ "$bytes" -le "$left" ] || return 0
+            left=$((left - bytes))
+            printf '+'
+            cat "./$name"
+        fi
+        printf '\n%s\n' "$mark"
+    done
+}
+
+files() {
+    start "$1"
+    make=
+    what=$2
+    case "$what" in
+    write | append) make=make ;;
+    esac
+    strip "$3"
+    case "$what" in
+    remove) walk "$relative" ;;
+    *) follow "$relative" ;;
+    esac
+    case "$what" in
+    read)
+        regular
+        size
+        [ "$bytes" -le "$4" ] || fail large "$bytes"
+        reply ok
+        head -c "$(($4 + 1))" "./$name"
+        ;;
+    range)
+        regular
+        size
+        reply ok
+        if [ "$4" -lt "$bytes" ]; then
+            tail -c "+$(($4 + 1))" "./$name" | head -c "$5"
+        fi
+        ;;
+    stat)
+        if [ -d "./$name" ]; then
+            kind=d bytes=0
+        elif [ -f "./$name" ]; then
+            kind=f
+            size
+        elif [ -e "./$name" ]; then
+            kind=o bytes=0
+        else
+            fail missing
+        fi
+        reply ok
+        echo "$kind $bytes $(stat -L -c %Y "./$name" 2>/dev/null)"
+        ;;
+    write)
+        regular
+        receive "$4" "$5"
+        if [ -e "./$name" ]; then
+            chown "$(stat -c %u:%g "./$name")" "$temporary" 2>/dev/null
+            chmod "$(stat -c %a "./$name")" "$temporary" || fail failed
+        fi
+        sync "$temporary" 2>/dev/null
+        mv -f "$temporary" "./$name" || fail failed
+        reply ok
+        ;;
+    append)
+        regular
+        receive "$4" "$5"
+        cat "$temporary" >>"./$name" || fail failed
+        reply ok
+        ;;
+    list)
+        [ -e "./$name" ] || fail missing
+        make=
+        enter "$name"
+        entries
+        ;;
+    tree)
+        enter "$name"
+        reply ok
+        find . -type d -print0 2>/dev/null
+        printf '\0'
+        find . -type f -print0 2>/dev/null
+        printf '\0'
+        ;;
+    many)
+        enter "$name"
+        shift 3
+        reply ok
+        many "$@"
+        ;;
+    remove)
+        if [ -d "./$name" ] && [ ! -L "./$name" ]; then
+            fail folder
+        elif [ ! -e "./$name" ] && [ ! -L "./$name" ]; then
+            fail missing
+        fi
+        rm -f "./$name" || fail failed
+        reply ok
+        ;;
+    esac
+}
+
+files "$@"

@@ -1,0 +1,15 @@
+//! A container as a workspace, through the `docker` program.
+
+mod backend;
+mod builder;
+mod cli;
+mod command;
+mod container;
+mod listing;
+mod reply;
+#[cfg(feature = "search")]
+mod snapshot;
+
+pub use backend::DockerBackend;
+pub use builder::DockerBuilder;
+pub use container::ContainerStatus;

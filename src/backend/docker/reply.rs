@@ -1,0 +1,79 @@
+//! What the scripts inside say.
+
+use std::io;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::super::failure;
+use super::cli::{Called, refused};
+
+const MARK: &str = "agentcore:";
+
+/// What follows the first line, if that says that it went well.
+pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a [u8]> {
+    let mut parts = called.stdout.splitn(2, |byte| *byte == b'\n');
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.next().unwrap_or_default();
+    let word = std::str::from_utf8(first).unwrap_or_default();
+    match word.strip_prefix(MARK) {
+        Some("ok") => Ok(rest),
+        Some(word) => Err(error(word, path, root, &called.stderr)),
+        // It never came to the script.
+        None => Err(refused("the container", called)),
+    }
+}
+
+/// Whether a line is the first of a script, and what it says if that is not well.
+pub(super) fn first_line(line: &str, path: &str, root: &str) -> Option<Result<()>> {
+    Some(match line.strip_prefix(MARK)? {
+        "ok" => Ok(()),
+        word => Err(error(word, path, root, "")),
+    })
+}
+
+fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
+    let (word, detail) = word.split_once(' ').unwrap_or((word, ""));
+    let failed = |kind, what: &str| failure::failed(kind, path, what);
+    match word {
+        "outside" => failure::outside(path, root),
+        "missing" => failed(io::ErrorKind::NotFound, "does not exist"),
+        "folder" => failed(io::ErrorKind::IsADirectory, "is a folder"),
+        "not-folder" => failed(
+            io::ErrorKind::NotADirectory,
+            "is a file, or lies beneath one",
+        ),
+        "not-file" => failed(
+            io::ErrorKind::InvalidInput,
+            "is a FIFO, socket or device, not a file",
+        ),
+        "loop" => failed(io::ErrorKind::Other, "has too many symbolic links"),
+        "denied" => failed(io::ErrorKind::PermissionDenied, "may not be written"),
+        "many" => failed(io::ErrorKind::FileTooLarge, "has more than 50000 entries"),
+        "cut" => failed(
+            io::ErrorKind::UnexpectedEof,
+            "was not written: its content did not arrive whole",
+        ),
+        "large" => {
+            let what =
+                format!("has {detail} bytes, more than are read at once; read a range of it");
+            failed(io::ErrorKind::FileTooLarge, &what)
+        }
+        "gone" => Error::new(
+            ErrorKind::Config,
+            format!("the container has no folder {root:?} that can be entered"),
+        ),
+        "no-setsid" => Error::new(
+            ErrorKind::Config,
+            "the container has no `setsid`, which commands need; install util-linux or busybox \
+             in its image",
+        ),
+        _ => {
+            let kind = match stderr.contains("ermission denied") {
+                true => io::ErrorKind::PermissionDenied,
+                false => io::ErrorKind::Other,
+            };
+            let last = stderr.lines().last().unwrap_or("failed");
+            failed(kind, &format!("in the container: {last}"))
+        }
+    }
+}

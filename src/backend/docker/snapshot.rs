@@ -1,0 +1,149 @@
+//! A container's workspace for the time of a search.
+//!
+//! A call of the engine takes far longer than what it does, so the tree is listed with one, and
+//! files are read many at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::util::sync::lock;
+
+use super::super::contract::Backend;
+use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
+use super::backend::{DockerBackend, MAX_LISTING};
+use super::reply;
+
+/// So many files of a folder are read with one call.
+const BATCH: usize = 256;
+/// When so many bytes are there, no further file is added to them.
+const BATCH_BYTES: u64 = 4 * 1024 * 1024;
+/// More bytes than these are not kept for later.
+const MAX_AHEAD: usize = 64 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    backend: DockerBackend,
+    /// Folders and files by the path of the folder they lie in.
+    folders: BTreeMap<String, Vec<DirEntry>>,
+    ahead: Mutex<BTreeMap<String, Bytes>>,
+}
+
+impl Snapshot {
+    pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
+        let called = backend.files("tree", "", &[], b"", MAX_LISTING).await?;
+        let data = reply::data(&called, "", backend.root())?;
+        Ok(Self {
+            backend: backend.clone(),
+            folders: folders(data).unwrap_or_default(),
+            ahead: Mutex::default(),
+        })
+    }
+
+    /// Reads a file, and those of its folder that come after it.
+    async fn read_on(&self, path: &str) -> Result<Option<Bytes>> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let Some(entries) = self.folders.get(folder) else {
+            return Ok(None);
+        };
+        let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
+        let names = files.map(|entry| entry.name.as_str());
+        let names = names.skip_while(|other| *other != name).take(BATCH);
+        let end = format!("\n{}\n", uuid::Uuid::new_v4().simple());
+        let mut more = vec![BATCH_BYTES.to_string(), end.trim().to_owned()];
+        more.extend(names.clone().map(str::to_owned));
+        let room = self.backend.max_read().saturating_add(2 * BATCH_BYTES);
+        let called = self.backend.files("many", folder, &more, b"", room).await?;
+        let mut data = reply::data(&called, path, self.root())?;
+        let mut wanted = None;
+        let mut ahead = lock(&self.ahead);
+        if ahead.values().map(Bytes::len).sum::<usize>() > MAX_AHEAD {
+            ahead.clear();
+        }
+        for other in names {
+            let Some(at) = memchr::memmem::find(data, end.as_bytes()) else {
+                break;
+            };
+            // The first byte says whether it could be read.
+            if let Some((b'+', content)) = data[..at].split_first() {
+                let content = Bytes::copy_from_slice(content);
+                if other == name {
+                    wanted = Some(content);
+                } else {
+                    let key = path[..path.len() - name.len()].to_owned() + other;
+                    ahead.insert(key, content);
+                }
+            }
+            data = &data[at + end.len()..];
+        }
+        Ok(wanted)
+    }
+}
+
+#[async_trait]
+impl Backend for Snapshot {
+    fn root(&self) -> &str {
+        self.backend.root()
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        let ahead = lock(&self.ahead).remove(path);
+        let content = match ahead {
+            Some(content) => Some(content),
+            None => self.read_on(path).await?,
+        };
+        match content {
+            Some(content) => Ok(content),
+            // It says what is wrong with it.
+            None => self.backend.read(path).await,
+        }
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        self.backend.stat(path).await
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        self.backend.write(path, content).await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        match self.folders.get(path) {
+            Some(entries) => Ok(entries.clone()),
+            None => self.backend.list(path).await,
+        }
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        self.backend.remove(path).await
+    }
+}
+
+/// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the
+/// same way, a NUL. `None` when it does not come to its end.
+fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
+    let at = memchr::memmem::find(data, b"\0\0")? + 1;
+    let (dirs, files) = (&data[..at], &data[at + 1..]);
+    let files = files.strip_suffix(b"\0")?;
+    let mut folders: BTreeMap<String, Vec<DirEntry>> = BTreeMap::new();
+    for (paths, kind) in [(dirs, EntryKind::Dir), (files, EntryKind::File)] {
+        for path in paths.split(|byte| *byte == 0) {
+            let Some(path) = path.strip_prefix(b"./") else {
+                continue;
+            };
+            let path = shown(path);
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+            let entry = DirEntry::new(name, kind, 0);
+            folders.entry(folder.to_owned()).or_default().push(entry);
+            if kind == EntryKind::Dir {
+                folders.entry(path).or_default();
+            }
+        }
+    }
+    folders.entry(String::new()).or_default();
+    folders.values_mut().for_each(|entries| entries.sort());
+    Some(folders)
+}

@@ -1,0 +1,83 @@
+//! A container as a workspace, through a program that takes the place of `docker`: everything
+//! passes a real command line, and the commands are real processes. With the variable
+//! `AGENTCORE_TEST_DOCKER` set to an image, such as `debian:stable-slim`, it is a real engine's
+//! turn, too.
+
+mod commands;
+mod container;
+mod files;
+mod real;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use agentcore::backend::{DockerBackend, DockerBuilder};
+use tempfile::TempDir;
+
+/// The program, a folder for its state, and one for workspaces.
+struct Engine {
+    base: PathBuf,
+    _held: TempDir,
+}
+
+impl Engine {
+    fn new() -> Self {
+        let held = tempfile::tempdir().unwrap();
+        let base = held.path().canonicalize().unwrap();
+        let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/docker/docker");
+        std::fs::copy(fake, base.join("docker")).unwrap();
+        Self { base, _held: held }
+    }
+
+    fn workdir(&self) -> PathBuf {
+        self.base.join("ws")
+    }
+
+    fn builder(&self) -> DockerBuilder {
+        DockerBackend::run("image")
+            .program(self.base.join("docker"))
+            .workdir(self.workdir().to_str().unwrap())
+    }
+
+    async fn start(&self) -> DockerBackend {
+        self.builder().start().await.unwrap()
+    }
+
+    fn attach(&self, name: &str) -> DockerBuilder {
+        DockerBackend::attach(name)
+            .program(self.base.join("docker"))
+            .workdir(self.workdir().to_str().unwrap())
+    }
+
+    fn set(&self, state: &str) {
+        std::fs::write(self.base.join(state), "").unwrap();
+    }
+
+    fn clear(&self, state: &str) {
+        std::fs::remove_file(self.base.join(state)).unwrap();
+    }
+
+    /// Every call so far, without that of scripts.
+    fn calls(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.base.join("log")).unwrap_or_default();
+        let lines = log.lines().filter(|line| !line.starts_with("exec "));
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    fn containers(&self) -> Vec<String> {
+        let names = std::fs::read_dir(self.base.join("containers")).unwrap();
+        names
+            .flatten()
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+/// Waits for something that is about to happen.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
