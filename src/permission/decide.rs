@@ -7,7 +7,7 @@ use super::facts::{Facts, Touch};
 use super::glob::Match;
 use super::matching;
 use super::paths::{PathOf, Places};
-use super::protected::{is_protected, path_words};
+use super::protected::{is_protected, is_repository, path_words, target};
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, Weight, Word};
 
@@ -121,11 +121,12 @@ impl Policy<'_> {
     }
 
     fn protected(&self, facts: &Facts<'_>) -> Option<String> {
-        let guarded = |path: PathOf| is_protected(path, self.places, self.own);
+        let guarded = |path: &PathOf| is_protected(path, self.places, self.own);
+        let written = |path: &PathOf| guarded(path) || is_repository(path, self.places);
         for touch in &facts.touches {
             match touch {
                 Touch::Write(path) => {
-                    if guarded(PathOf::of_text(path, self.places)) {
+                    if written(&PathOf::of_text(path, self.places)) {
                         return Some(path.clone());
                     }
                 }
@@ -137,17 +138,23 @@ impl Policy<'_> {
                             .map(|word| PathOf::of_word(&word, self.places, &analysis.directories))
                             .collect::<Vec<_>>()
                     };
-                    let written = analysis
+                    let targets = analysis.commands.iter().filter_map(target);
+                    let found = analysis
                         .writes
                         .iter()
-                        .find(|word| at(word).into_iter().any(guarded));
-                    if let Some(word) = written {
+                        .find(|word| at(word).iter().any(written))
+                        .or_else(|| {
+                            targets.clone().find(|word| {
+                                at(word).iter().filter(|path| path.is_known()).any(written)
+                            })
+                        });
+                    if let Some(word) = found {
                         return Some(word.to_string());
                     }
                     let named = path_words(analysis)
                         .filter(|(_, only_reads, _)| !only_reads)
                         .find(|(word, ..)| {
-                            at(word).into_iter().filter(PathOf::is_known).any(guarded)
+                            at(word).iter().filter(|path| path.is_known()).any(guarded)
                         });
                     if let Some((word, ..)) = named {
                         return Some(word.to_string());

@@ -77,7 +77,7 @@ fn paths(
                 let is_read = matches!(touch, Touch::Read(_));
                 if by_name || (is_read && reads) || (!is_read && writes) {
                     let path = PathOf::of_text(path, places);
-                    found = found.max(pattern.matches(&path, places, true));
+                    found = found.max(pattern.catches(&path, places));
                 }
             }
             Touch::Command(_, analysis) => {
@@ -100,7 +100,7 @@ fn read_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match
         let readings = analysis.readings(word);
         let matches = readings.iter().map(|word| {
             let path = PathOf::of_word(word, places, &analysis.directories);
-            pattern.matches(&path, places, true)
+            pattern.catches(&path, places)
         });
         matches.max().unwrap_or(Match::No)
     };
@@ -130,7 +130,7 @@ fn written_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Ma
         let readings = analysis.readings(word);
         let matches = readings.iter().map(|word| {
             let path = PathOf::of_word(word, places, &analysis.directories);
-            pattern.matches(&path, places, true)
+            pattern.catches(&path, places)
         });
         matches.max().unwrap_or(Match::No)
     };
@@ -169,7 +169,7 @@ pub(super) fn allows(rule: &Rule, facts: &Facts<'_>, touch: &Touch, places: &Pla
 }
 
 fn path_allowed(pattern: &PathPattern, path: &str, places: &Places) -> bool {
-    pattern.matches(&PathOf::of_text(path, places), places, false) == Match::Yes
+    pattern.covers(&PathOf::of_text(path, places), places)
 }
 
 /// Whether an allow rule about a name or an argument covers the call.
@@ -217,7 +217,7 @@ pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) ->
     }
     match &rule.kind {
         Kind::Whole => true,
-        Kind::Path(pattern) => pattern.matches(path, places, false) == Match::Yes,
+        Kind::Path(pattern) => pattern.covers(path, places),
         _ => false,
     }
 }

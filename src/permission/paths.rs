@@ -1,7 +1,7 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are gone.
 
 use super::glob::{Match, Tok, intersect, matches, tokens};
-use super::shell::{Part, Word};
+use super::shell::{Part, Word, is_hidden};
 
 pub(crate) use crate::util::path::lexical;
 
@@ -12,6 +12,8 @@ pub(crate) struct Places {
     pub(crate) workspace: Option<String>,
     /// The home directory, absolute.
     pub(crate) home: Option<String>,
+    /// Whether the file system takes names that differ in case only for the same.
+    pub(crate) folds_case: bool,
 }
 
 /// A part of a path between slashes.
@@ -86,16 +88,33 @@ impl PathPattern {
         all
     }
 
-    /// Whether `path` matches; with `beneath`, also what lies under a match.
-    pub(crate) fn matches(&self, path: &PathOf, places: &Places, beneath: bool) -> Match {
+    /// Whether a rule to allow covers `path`: it certainly is the pattern's.
+    pub(crate) fn covers(&self, path: &PathOf, places: &Places) -> bool {
+        let beneath = self.text.ends_with('/');
         let pattern = self.segments(places);
-        let beneath = beneath || self.text.ends_with('/');
-        let found = path
-            .0
-            .iter()
-            .map(|path| compare(&pattern, path, beneath))
-            .max()
-            .unwrap_or(Match::No);
+        path.is_known() && self.find(&pattern, path, beneath) == Match::Yes
+    }
+
+    /// Whether a rule to deny or to ask catches `path`: it may be the pattern's or lie under what
+    /// is, in any case of letters where the file system does not tell them apart.
+    pub(crate) fn catches(&self, path: &PathOf, places: &Places) -> Match {
+        self.restricts(path, places, true)
+    }
+
+    /// As [`catches`](Self::catches), for the path itself and not for what lies under it.
+    pub(crate) fn is(&self, path: &PathOf, places: &Places) -> Match {
+        self.restricts(path, places, false)
+    }
+
+    fn restricts(&self, path: &PathOf, places: &Places, beneath: bool) -> Match {
+        let pattern = self.segments(places);
+        let found = match places.folds_case {
+            true => {
+                let pattern: Vec<Segment> = pattern.iter().map(folded).collect();
+                self.find(&pattern, &path.folded(), beneath)
+            }
+            false => self.find(&pattern, path, beneath),
+        };
         if path.is_known() {
             found
         } else {
@@ -104,9 +123,20 @@ impl PathPattern {
         }
     }
 
+    fn find(&self, pattern: &[Segment], path: &PathOf, beneath: bool) -> Match {
+        let paths = path.0.iter();
+        let found = paths.map(|path| compare(pattern, path, beneath)).max();
+        found.unwrap_or(Match::No)
+    }
+
     /// Whether something the pattern matches may lie beneath `path`.
     pub(crate) fn lies_beneath(&self, path: &PathOf, places: &Places) -> bool {
         let mut fixed = self.segments(places);
+        let mut path = path.clone();
+        if places.folds_case {
+            fixed = fixed.iter().map(folded).collect();
+            path = path.folded();
+        }
         let end = fixed
             .iter()
             .position(|segment| !is_literal(segment))
@@ -116,6 +146,26 @@ impl PathPattern {
             path.len() < fixed.len() && fixed.starts_with(path) && path.iter().all(is_literal)
         })
     }
+}
+
+/// Case folded, and without the characters that some file systems leave out of names.
+fn folded(segment: &Segment) -> Segment {
+    let Segment::Name(name) = segment else {
+        return segment.clone();
+    };
+    let mut folded = Vec::with_capacity(name.len());
+    for tok in name {
+        match tok {
+            Tok::Char(c) if is_hidden(*c) => {}
+            // Upper case first: some letters have the same capital, and ligatures come apart.
+            Tok::Char(c) => {
+                let small = c.to_uppercase().flat_map(char::to_lowercase);
+                folded.extend(small.map(Tok::Char));
+            }
+            wild => folded.push(*wild),
+        }
+    }
+    Segment::Name(folded)
 }
 
 fn is_literal(segment: &Segment) -> bool {
@@ -172,20 +222,14 @@ impl PathOf {
         Self(all)
     }
 
-    /// The same path with letters in lower case.
-    pub(crate) fn folded(mut self) -> Self {
-        for path in &mut self.0 {
-            for segment in path {
-                if let Segment::Name(name) = segment {
-                    for tok in name {
-                        if let Tok::Char(c) = tok {
-                            *c = c.to_lowercase().next().unwrap_or(*c);
-                        }
-                    }
-                }
-            }
-        }
-        self
+    /// The same path as a file system that folds case compares it.
+    fn folded(&self) -> Self {
+        let paths = self.0.iter();
+        Self(
+            paths
+                .map(|path| path.iter().map(folded).collect())
+                .collect(),
+        )
     }
 
     /// Whether it is known but for wildcards.

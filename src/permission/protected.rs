@@ -2,7 +2,7 @@
 
 use super::glob::Match;
 use super::paths::{PathOf, PathPattern, Places};
-use super::shell::{Analysis, Word};
+use super::shell::{Analysis, SimpleCommand, Word};
 
 /// Protected whether they exist or not, in any case of letters.
 const PROTECTED: [&str; 6] = [
@@ -173,12 +173,8 @@ pub(super) fn deep_words(analysis: &Analysis) -> impl Iterator<Item = &Word> {
 }
 
 /// The protected path that writing `path` may touch.
-pub(super) fn is_protected(path: PathOf, places: &Places, own: &[String]) -> bool {
-    let path = path.folded();
-    let folded = Places {
-        workspace: places.workspace.as_ref().map(|p| p.to_lowercase()),
-        home: places.home.as_ref().map(|p| p.to_lowercase()),
-    };
+pub(super) fn is_protected(path: &PathOf, places: &Places, own: &[String]) -> bool {
+    let places = in_any_case(places);
     let listed = PROTECTED
         .iter()
         .flat_map(|text| match text.split_once('{') {
@@ -190,7 +186,29 @@ pub(super) fn is_protected(path: PathOf, places: &Places, own: &[String]) -> boo
                 .collect(),
         });
     listed
-        .chain(own.iter().map(|path| path.to_lowercase()))
+        .chain(own.iter().cloned())
         .filter_map(|text| PathPattern::new(&text).ok())
-        .any(|pattern| pattern.matches(&path, &folded, true) >= Match::Maybe)
+        .any(|pattern| pattern.catches(path, &places) >= Match::Maybe)
+}
+
+/// Whether writing `path` puts another repository in place, hooks and all.
+pub(super) fn is_repository(path: &PathOf, places: &Places) -> bool {
+    PathPattern::new("/**/.git")
+        .is_ok_and(|pattern| pattern.is(path, &in_any_case(places)) >= Match::Maybe)
+}
+
+fn in_any_case(places: &Places) -> Places {
+    Places {
+        folds_case: true,
+        ..places.clone()
+    }
+}
+
+/// What a command that copies, moves or links writes to: its last word.
+pub(super) fn target(command: &SimpleCommand) -> Option<&Word> {
+    let program = command.program()?;
+    match program.as_str() {
+        "mv" | "cp" | "ln" | "rsync" | "install" => command.argv.get(1..)?.last(),
+        _ => None,
+    }
 }

@@ -58,6 +58,7 @@ impl Permissions {
             places: Places {
                 workspace: None,
                 home,
+                folds_case: cfg!(any(target_vendor = "apple", windows)),
             },
             own: Vec::new(),
             mode: None,
@@ -125,6 +126,14 @@ impl Permissions {
     /// What `~` stands for, absolute.
     pub fn home(mut self, path: impl Into<String>) -> Self {
         self.places.home = Some(path.into());
+        self
+    }
+
+    /// Whether names that differ in case only are the same file, as on most disks of macOS and
+    /// Windows, where this is on unless set. Rules to deny and to ask then match in any case of
+    /// letters, rules to allow in that of the rule. Protected paths are protected in any case.
+    pub fn case_insensitive(mut self, folds: bool) -> Self {
+        self.places.folds_case = folds;
         self
     }
 

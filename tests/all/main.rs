@@ -70,6 +70,8 @@ mod permission_gate;
 mod permission_hook;
 mod permission_park;
 #[cfg(feature = "tools")]
+mod permission_protected;
+#[cfg(feature = "tools")]
 mod permission_readable;
 mod permission_rules;
 mod permission_shell;

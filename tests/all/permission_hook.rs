@@ -6,6 +6,7 @@ use agentcore::permission::{PermissionConfig, Permissions};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
 use agentcore::{AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, hook};
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, logged, texts, watch};
@@ -79,16 +80,10 @@ async fn the_configured_mode_is_the_runs() {
         .hook(PermissionHook::new(rules).unwrap())
         .build()
         .unwrap();
-    let run = agent.run("Go");
-    let handle = run.handle();
-    let (messages, _) = watch(run).await;
-    let SdkMessage::System(init) = &messages[0] else {
-        panic!("{messages:?}");
-    };
-    let init = serde_json::to_value(&init.kind).unwrap();
+    let (messages, _) = watch(agent.run("Go")).await;
+    let init = serde_json::to_value(&messages[0]).unwrap();
     assert_eq!(init["permissionMode"], "bypassPermissions", "{init}");
     assert_eq!(log.len(), 1);
-    drop(handle);
 }
 
 #[tokio::test]
@@ -106,7 +101,6 @@ async fn a_mode_set_later_counts() {
         .unwrap();
     let mut run = agent.run("Go");
     let handle = run.handle();
-    use futures::StreamExt;
     while let Some(message) = run.next().await {
         if matches!(message, SdkMessage::User(_)) {
             handle.set_permission_mode(PermissionMode::DontAsk);
