@@ -1,6 +1,7 @@
 //! Small things every layer needs.
 
 mod cancel;
+mod guarded;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
 pub(crate) mod panic;
@@ -10,5 +11,6 @@ pub mod text;
 pub(crate) mod values;
 
 pub use cancel::Cancellation;
+pub(crate) use guarded::Guarded;
 pub use secret::Secret;
 pub use values::Values;

@@ -7,6 +7,7 @@ mod backend_local;
 mod backend_memory;
 #[cfg(all(feature = "tools", unix))]
 mod backend_process;
+mod background;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
