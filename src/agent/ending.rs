@@ -9,7 +9,7 @@ use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::{Messages, Role};
+use crate::message::{Message, Messages, Role};
 use crate::run::{ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
@@ -54,7 +54,11 @@ impl Driver {
     async fn take_leftovers(&mut self) {
         let shared = self.cx.shared();
         shared.end_steering();
-        let left = std::mem::take(&mut lock(&shared.control).steering);
+        let mut left = std::mem::take(&mut lock(&shared.control).steering);
+        for task in self.cx.tasks().close() {
+            left.push(Message::human(task.announce(shared)));
+        }
+        self.cx.state(|state| state.inputs.settle(&state.messages));
         let open = self.cx.state(|state| !state.pending.is_empty());
         if self.looped
             && !open
@@ -62,12 +66,6 @@ impl Driver {
         {
             self.cx
                 .warn(format!("what was said last was not stored: {error}"));
-        }
-        let tasks = self.cx.tasks().len();
-        if tasks > 0 {
-            self.cx.warn(format!(
-                "{tasks} background task(s) end with the run, unfinished"
-            ));
         }
     }
 

@@ -102,8 +102,11 @@ impl Driver {
         }
         if !rest.is_empty() {
             let from = self.first_new;
+            self.cx.state(|state| state.inputs.settle(&state.messages));
             self.append(rest, input_id.clone()).await?;
-            self.cx.state(|state| state.inputs.begin(input_id, from));
+            if let Some(id) = input_id {
+                self.cx.state(|state| state.inputs.begin(id, from));
+            }
             self.repair_input();
             self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         }
@@ -165,9 +168,10 @@ impl Driver {
         let mut interrupted = Vec::new();
         for id in stored.input_ids {
             // Appended by a run that was dropped, so it is the last one said.
-            state.inputs.begin(Some(id), last_said(&state.messages));
+            state.inputs.begin(id, last_said(&state.messages));
             changed = true;
         }
+        state.inputs.settle(&state.messages);
         // A fork's copy of a question is not its own: answered in both, the call would run twice.
         let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
         let (kept, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut state.pending)

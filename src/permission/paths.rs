@@ -1,7 +1,8 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are gone.
 
 use super::glob::{Match, Tok, intersect, matches, tokens};
-use super::shell::{Part, Word, is_hidden};
+use super::shell::{Part, Word};
+use crate::util::text::is_hidden;
 
 pub(crate) use crate::util::path::lexical;
 

@@ -152,22 +152,32 @@ impl Run {
 
     fn poll_tasks(&self, cx: &mut Context<'_>) {
         while let Poll::Ready(task) = self.tasks.poll_finished(cx) {
-            self.report(task);
+            let said = task.announce(&self.shared);
+            self.shared.steer(Message::human(said));
         }
     }
+}
 
-    /// Tells the reader, and the model before its next turn.
-    fn report(&self, task: FinishedTask) {
-        let FinishedTask { id, label, outcome } = task;
+impl FinishedTask {
+    /// Tells the reader, and returns what to tell the model.
+    pub(crate) fn announce(self, shared: &Shared) -> String {
+        let Self { id, label, outcome } = self;
         let (status, text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
+            TaskOutcome::Stopped => (
+                TaskState::Stopped,
+                "The run ended before the task did; the task was ended with it.".to_owned(),
+            ),
         };
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
-        self.shared.steer(Message::human(said));
-        let kind = SystemKind::TaskNotification(Box::new(TaskNotification::new(id, status, text)));
-        let event = SystemEvent::new(self.shared.envelope(), kind);
-        self.shared.push(SdkMessage::System(event));
+        let notification = TaskNotification::new(id, status, text);
+        let kind = SystemKind::TaskNotification(Box::new(notification));
+        shared.push(SdkMessage::System(SystemEvent::new(
+            shared.envelope(),
+            kind,
+        )));
+        said
     }
 }
 

@@ -1,85 +1,49 @@
-//! The run's state behind a lock that notices when it would wait for itself.
+//! The run's state.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::state::AgentState;
 use crate::tool::StateView;
-use crate::util::sync::lock;
+use crate::util::Guarded;
 
-thread_local! {
-    /// Its address tells threads apart.
-    static MARK: u8 = const { 0 };
-}
-
-fn this_thread() -> usize {
-    MARK.with(|mark| std::ptr::from_ref(mark) as usize)
-}
-
-pub(super) struct StateCell {
-    state: Mutex<AgentState>,
-    /// The thread inside `view`, or 0.
-    owner: AtomicUsize,
-}
-
-struct Owned<'a>(&'a AtomicUsize);
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
+pub(super) struct StateCell(Guarded<AgentState>);
 
 impl StateCell {
     pub(super) fn new(state: AgentState) -> Self {
-        Self {
-            state: Mutex::new(state),
-            owner: AtomicUsize::new(0),
-        }
+        Self(Guarded::new(state))
     }
 
     /// Runs `f` on the state. For the engine's own short steps, which call nothing foreign.
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {
-        self.refuse_nesting();
-        f(&mut lock(&self.state))
+        self.0.with(f)
     }
 
     /// Runs foreign code on the state, or on a copy that is thrown away.
     ///
     /// Returns what of todos and files changed.
     pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> Changed {
-        self.refuse_nesting();
-        let mut state = lock(&self.state);
         if !live {
-            let mut copy = state.clone();
-            drop(state);
+            let mut copy = self.0.with(|state| state.clone());
             f(copy.view());
             return Changed::default();
         }
-        self.owner.store(this_thread(), Ordering::Relaxed);
-        let _owned = Owned(&self.owner);
-        let (todos, files) = (state.todos.clone(), state.files.clone());
-        f(state.view());
-        let changed = Changed {
-            todos: *todos != *state.todos,
-            files: changed_paths(&files, &state.files),
-        };
-        // An untouched list keeps the memory it had.
-        if !changed.todos {
-            state.todos = todos;
-        }
-        if changed.files.is_empty() {
-            state.files = files;
-        }
-        changed
-    }
-
-    fn refuse_nesting(&self) {
-        assert!(
-            self.owner.load(Ordering::Relaxed) != this_thread(),
-            "with_state was called inside with_state on the same thread, which would wait for itself"
-        );
+        self.0.lend(|state| {
+            let (todos, files) = (state.todos.clone(), state.files.clone());
+            f(state.view());
+            let changed = Changed {
+                todos: *todos != *state.todos,
+                files: changed_paths(&files, &state.files),
+            };
+            // An untouched list keeps the memory it had.
+            if !changed.todos {
+                state.todos = todos;
+            }
+            if changed.files.is_empty() {
+                state.files = files;
+            }
+            changed
+        })
     }
 }
 

@@ -19,7 +19,10 @@ pub struct UserEvent {
     pub envelope: Envelope,
     /// One user message, or the tool results of a turn: together one message on the wire.
     pub messages: Vec<Arc<Message>>,
-    /// What the tools have for programs; the model does not see it.
+    /// What the tools have for programs; the model does not see it. From a run, an object with
+    /// `tool_use_id` and what there is of `details`, `display`, `silent` and `is_async`, when the
+    /// message holds one result; when it holds several, an array of such objects, of those results
+    /// that have something.
     pub tool_use_result: Option<Value>,
     /// Whether the program made it up, rather than a person.
     pub is_synthetic: bool,

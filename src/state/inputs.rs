@@ -18,9 +18,9 @@ struct Input {
     /// Its first message; `None` once the history before it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
-    /// Where the next input of the session begins.
+    /// What was answered to it, once something was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    to: Option<usize>,
+    answer: Option<usize>,
 }
 
 /// What makes the inputs of one moment those of a later one.
@@ -70,20 +70,26 @@ impl Inputs {
         self.0.iter().any(|input| *input.id == *id)
     }
 
-    /// An input begins at message `from`; those before it end there.
-    pub(crate) fn begin(&mut self, id: Option<Arc<str>>, from: usize) {
-        if id.is_none() && self.is_empty() {
+    /// What stands last in the history answers all inputs that have no answer yet, if it is one.
+    pub(crate) fn settle(&mut self, messages: &Messages) {
+        let is_open = |input: &Input| input.from.is_some() && input.answer.is_none();
+        if messages.last().and_then(answer).is_none() || !self.0.iter().any(is_open) {
             return;
         }
-        let inputs = Arc::make_mut(&mut self.0);
-        for input in inputs.iter_mut() {
-            input.to.get_or_insert(from);
+        for input in Arc::make_mut(&mut self.0) {
+            if is_open(input) {
+                input.answer = Some(messages.len() - 1);
+            }
         }
-        inputs.extend(id.map(|id| Input {
+    }
+
+    /// The input `id` begins at message `from`.
+    pub(crate) fn begin(&mut self, id: Arc<str>, from: usize) {
+        Arc::make_mut(&mut self.0).push(Input {
             id,
             from: Some(from),
-            to: None,
-        }));
+            answer: None,
+        });
     }
 
     /// The messages from `len` on were taken back, and the inputs that began there with them.
@@ -96,13 +102,16 @@ impl Inputs {
 
     /// Only the first `kept` messages are still what they were.
     pub(crate) fn keep(&mut self, kept: usize) {
-        let is_lost = |input: &Input| input.to.or(input.from).is_none_or(|at| at > kept);
+        let is_lost = |input: &Input| match (input.from, input.answer) {
+            (_, Some(answer)) => answer >= kept,
+            (from, None) => from.is_some_and(|from| from > kept),
+        };
         if !self.0.iter().any(is_lost) {
             return;
         }
         for input in Arc::make_mut(&mut self.0) {
             if is_lost(input) {
-                input.from = None;
+                (input.from, input.answer) = (None, None);
             }
         }
     }
@@ -110,15 +119,12 @@ impl Inputs {
     /// What became of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<Known<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
-        let Some(from) = input.from.filter(|from| *from < messages.len()) else {
-            return Some(Known::Lost);
-        };
-        let all = messages.as_slice();
-        let to = input.to.unwrap_or(all.len()).clamp(from, all.len());
-        // An input that got no answer of its own was in view when a later one got its.
-        let own = all[from..to].last().and_then(|last| answer(last));
-        let known = own.or_else(|| all[to..].iter().find_map(|message| answer(message)));
-        Some(known.map_or(Known::Open(from), Known::Answered))
+        let said = input.answer.and_then(|at| messages.get(at));
+        Some(match (said.and_then(answer), input.from) {
+            (Some(said), _) => Known::Answered(said),
+            (None, Some(from)) if input.answer.is_none() => Known::Open(from),
+            (None, _) => Known::Lost,
+        })
     }
 }
 
@@ -137,10 +143,12 @@ mod tests {
     #[test]
     fn the_place_of_an_input_is_lost_with_what_stood_before_it() {
         let mut inputs = Inputs::default();
-        inputs.begin(Some("a".into()), 0);
-        inputs.begin(None, 2);
-        inputs.begin(Some("b".into()), 4);
-        let history = Messages::from("A").ai("a").human("?").ai("!").human("B");
+        inputs.begin("a".into(), 0);
+        let history = Messages::from("A").ai("a");
+        inputs.settle(&history);
+        let history = history.human("?").ai("!").human("B");
+        inputs.settle(&history);
+        inputs.begin("b".into(), 4);
         let found = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
             None => "unknown".to_owned(),
             Some(Known::Lost) => "lost".to_owned(),

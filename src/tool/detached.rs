@@ -1,7 +1,7 @@
 //! A tool call outside any run.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::backend::{Backend, PathFilter};
 use crate::message::{Messages, Todo, ToolCall};
 use crate::sdk::SdkMessage;
-use crate::util::Values;
-use crate::util::sync::lock;
+use crate::util::{Guarded, Values};
 
 use super::context::ToolHost;
 use super::gate::Answer;
@@ -30,7 +29,7 @@ struct State {
 
 /// The host of [`ToolContext::detached`](super::ToolContext::detached).
 #[derive(Default)]
-pub(super) struct Detached(Mutex<State>);
+pub(super) struct Detached(Guarded<State>);
 
 impl ToolHost for Detached {
     fn as_any(&self) -> &(dyn std::any::Any + Send + Sync) {
@@ -58,18 +57,19 @@ impl ToolHost for Detached {
     }
 
     fn with_state(&self, _live: bool, f: &mut dyn FnMut(StateView<'_>)) {
-        let mut state = lock(&self.0);
-        let State {
-            messages,
-            todos,
-            files,
-            values,
-        } = &mut *state;
-        f(StateView::new(messages, todos, files, values));
+        self.0.lend(|state| {
+            let State {
+                messages,
+                todos,
+                files,
+                values,
+            } = state;
+            f(StateView::new(messages, todos, files, values));
+        });
     }
 
     fn values(&self) -> Values {
-        lock(&self.0).values.clone()
+        self.0.with(|state| state.values.clone())
     }
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {

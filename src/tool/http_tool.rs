@@ -1,7 +1,6 @@
 //! Tools that live behind an address.
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +9,8 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
-use crate::util::{Secret, http_client};
+use crate::util::Secret;
+use crate::util::http_client::{self, Clients};
 
 use super::access::{Concurrency, SideEffect};
 use super::context::ToolContext;
@@ -66,7 +66,7 @@ pub struct HttpTool {
     idempotent: bool,
     limit: Duration,
     /// For http and for https, each made when it is first needed.
-    clients: [OnceLock<Client>; 2],
+    clients: Clients<bool>,
 }
 
 impl HttpTool {
@@ -98,7 +98,7 @@ impl HttpTool {
             concurrency: Concurrency::Parallel,
             idempotent: false,
             limit: TIMEOUT,
-            clients: Default::default(),
+            clients: Clients::new(),
         })
     }
 
@@ -230,21 +230,17 @@ impl HttpTool {
         }
     }
 
-    /// Made at the first call, for it belongs to the runtime it is used in.
-    fn client(&self, url: &Url) -> Result<&Client, String> {
+    fn client(&self, url: &Url) -> Result<Client, String> {
         let secure = url.scheme() == "https";
-        let slot = &self.clients[usize::from(secure)];
-        if let Some(client) = slot.get() {
-            return Ok(client);
-        }
-        let mut builder = http_client::builder(secure).map_err(|error| self.failed(error))?;
-        if is_loopback(url) {
-            // A proxy would look for the callback on its own machine.
-            builder = builder.no_proxy();
-        }
-        let client = builder.build();
-        let client = client.map_err(|error| self.failed(http_client::describe(error)))?;
-        Ok(slot.get_or_init(|| client))
+        self.clients.get(secure, || {
+            let mut builder = http_client::builder(secure).map_err(|error| self.failed(error))?;
+            if is_loopback(url) {
+                // A proxy would look for the callback on its own machine.
+                builder = builder.no_proxy();
+            }
+            let client = builder.build();
+            client.map_err(|error| self.failed(http_client::describe(error)))
+        })
     }
 
     fn failed(&self, why: impl fmt::Display) -> String {

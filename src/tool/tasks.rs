@@ -19,16 +19,23 @@ pub enum TaskOutcome {
     Completed(String),
     /// It failed with this text.
     Failed(String),
+    /// The run ended before it did. Only the run says so.
+    Stopped,
 }
 
 /// Work of a run that outlives the turn it began in: background commands, background subagents.
 ///
-/// Tasks advance while the run is polled, and end when the run does: dropping the run drops
-/// them. What a finished task says reaches the model before its next turn. Clones share it.
+/// Tasks advance while the run is polled. What a finished task says reaches the reader as a
+/// `task_notification`, and the model before its next turn.
+///
+/// Tasks end when the run does: the run does not wait for them. Those that a run leaves unfinished
+/// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
+/// the run drops them without a word. What is to outlive the run belongs into `tokio::spawn`.
+/// Clones share it.
 #[derive(Clone, Default)]
 pub struct TaskScope(Arc<Mutex<Tasks>>);
 
-type Task = BoxFuture<'static, (Arc<str>, Arc<str>, TaskOutcome)>;
+type Task = BoxFuture<'static, (Arc<str>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
@@ -36,7 +43,8 @@ struct Tasks {
     running: FuturesUnordered<Task>,
     added: Vec<Task>,
     count: u64,
-    open: usize,
+    /// Id and label of those that have not ended, in the order in which they began.
+    open: Vec<(Arc<str>, Arc<str>)>,
     /// Set when the run is over: what would be added then would never be polled, and never be
     /// dropped if it holds the run.
     closed: bool,
@@ -66,16 +74,16 @@ impl TaskScope {
             drop(tasks);
             return id;
         }
-        tasks.open += 1;
         let id: Arc<str> = format!("task_{}", tasks.count).into();
-        let named = (id.clone(), label);
+        tasks.open.push((id.clone(), label));
+        let own_id = id.clone();
         let task = std::panic::AssertUnwindSafe(future)
             .catch_unwind()
             .map(move |outcome| {
                 let outcome = outcome.unwrap_or_else(|payload| {
                     TaskOutcome::Failed(format!("panicked: {}", panic::message(&*payload)))
                 });
-                (named.0, named.1, outcome)
+                (own_id, outcome)
             })
             .boxed();
         tasks.added.push(task);
@@ -87,7 +95,7 @@ impl TaskScope {
 
     /// How many tasks have not ended.
     pub fn len(&self) -> usize {
-        lock(&self.0).open
+        lock(&self.0).open.len()
     }
 
     /// Whether none is going on.
@@ -99,7 +107,7 @@ impl TaskScope {
     pub(crate) fn poll_finished(&self, cx: &mut Context<'_>) -> Poll<FinishedTask> {
         let mut running = {
             let mut tasks = lock(&self.0);
-            if tasks.open == 0 {
+            if tasks.open.is_empty() {
                 tasks.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
@@ -112,8 +120,9 @@ impl TaskScope {
         let waiting = !tasks.added.is_empty();
         tasks.running = running;
         tasks.waker = Some(cx.waker().clone());
-        if let Poll::Ready(Some((id, label, outcome))) = polled {
-            tasks.open -= 1;
+        if let Poll::Ready(Some((id, outcome))) = polled {
+            let at = tasks.open.iter().position(|(open, _)| *open == id);
+            let label = at.map(|at| tasks.open.remove(at).1).unwrap_or_default();
             return Poll::Ready(FinishedTask { id, label, outcome });
         }
         if waiting {
@@ -123,18 +132,24 @@ impl TaskScope {
         Poll::Pending
     }
 
-    /// Drops whatever has not ended, and whatever is added later.
-    pub(crate) fn close(&self) {
-        let (running, added) = {
+    /// Drops whatever has not ended, and whatever is added later; returns what has not ended.
+    pub(crate) fn close(&self) -> Vec<FinishedTask> {
+        let (open, running, added) = {
             let mut tasks = lock(&self.0);
             tasks.closed = true;
-            tasks.open = 0;
             (
+                std::mem::take(&mut tasks.open),
                 std::mem::take(&mut tasks.running),
                 std::mem::take(&mut tasks.added),
             )
         };
         drop((running, added));
+        let stopped = open.into_iter().map(|(id, label)| FinishedTask {
+            id,
+            label,
+            outcome: TaskOutcome::Stopped,
+        });
+        stopped.collect()
     }
 }
 

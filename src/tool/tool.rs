@@ -53,7 +53,8 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Whether running the same call twice does no harm: only then may a hook repeat it.
+    /// Whether running the same call twice does no harm: only then may a hook repeat it, and a
+    /// call that was going on when its run was dropped runs again when the session goes on.
     fn is_idempotent(&self) -> bool {
         false
     }

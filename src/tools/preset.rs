@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::Backend;
-use crate::tool::{Tool, ToolRegistry};
+use crate::tool::{FuncTool, Tool, ToolRegistry};
 
 use super::edit::EditPolicy;
 use super::{coding, picoclaw as pico, wick as snake};
@@ -84,7 +84,7 @@ pub(crate) fn workspace(
 pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let each = || backend.clone();
-    let tools: Vec<Arc<dyn Tool>> = Vec::from([
+    let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(snake::read_file(each())),
         Arc::new(snake::write_file(each())),
         Arc::new(pico::list_dir(each())),
@@ -93,7 +93,7 @@ pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
         Arc::new(pico::exec(each())),
         #[cfg(feature = "web")]
         Arc::new(super::web::WebFetch::new()),
-    ]);
+    ];
     registry(tools)
 }
 

@@ -2,19 +2,66 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder, Url, redirect};
+use tokio::runtime::{Handle, Id};
 
 use crate::error::Result;
+
+use super::sync::lock;
 
 /// How long a connection may take to come up, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// For how many runtimes and kinds a client is kept.
+const MOST_KEPT: usize = 64;
+
+/// A client, or why there is none.
+pub(crate) type Built = std::result::Result<Client, String>;
+
+/// Clients of several kinds, for each runtime its own.
+///
+/// A pooled connection is driven by the runtime it was made in. Where that runtime is not driven
+/// itself, because its `block_on` has returned or its thread computes, a request that another
+/// runtime sends over the connection waits until somebody does. The client that was not used for
+/// longest goes, and its pool with it, when there are too many: nobody says when a runtime ends.
+#[derive(Debug)]
+pub(crate) struct Clients<K>(Mutex<Vec<(K, Option<Id>, Client)>>);
+
+impl<K: PartialEq> Clients<K> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// The client of this kind for the runtime that asks, built if need be.
+    pub(crate) fn get(&self, kind: K, build: impl FnOnce() -> Built) -> Built {
+        let runtime = Handle::try_current().ok().map(|handle| handle.id());
+        let mut kept = lock(&self.0);
+        let found = kept
+            .iter()
+            .rposition(|(other, of, _)| *of == runtime && *other == kind);
+        if let Some(at) = found {
+            kept[at..].rotate_left(1);
+        } else {
+            let client = build()?;
+            if kept.len() == MOST_KEPT {
+                kept.remove(0);
+            }
+            kept.push((kind, runtime, client));
+        }
+        match kept.last() {
+            Some((_, _, client)) => Ok(client.clone()),
+            None => unreachable!("a client was found or pushed"),
+        }
+    }
+}
+
 /// A client for https or for plain http, that names this crate, follows no redirect and sends no
 /// `Referer`.
 ///
-/// A client belongs to the runtime it is first used in, for its pooled connections do.
+/// A client belongs to the runtime it is first used in: see [`Clients`].
 ///
 /// # Errors
 ///

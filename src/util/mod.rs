@@ -3,6 +3,7 @@
 #[cfg(any(feature = "fs", feature = "jsonl"))]
 pub(crate) mod blocking;
 mod cancel;
+mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
@@ -14,5 +15,6 @@ pub mod text;
 pub(crate) mod values;
 
 pub use cancel::Cancellation;
+pub(crate) use guarded::Guarded;
 pub use secret::Secret;
 pub use values::Values;

@@ -64,6 +64,21 @@ pub fn stuck() -> FuncTool {
     })
 }
 
+/// Sleeps `n` seconds.
+pub fn nap(log: &Log) -> FuncTool {
+    let log = log.clone();
+    FuncTool::new("nap", "Sleeps", any_object(), move |_cx, args: Value| {
+        let log = log.clone();
+        async move {
+            let n = args["n"].as_u64().unwrap();
+            log.add(format!("{n} begins"));
+            sleep(n).await;
+            log.add(format!("{n} ends"));
+            n.to_string()
+        }
+    })
+}
+
 pub async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }

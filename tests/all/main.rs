@@ -13,13 +13,14 @@ mod backend_local;
 mod backend_memory;
 #[cfg(all(feature = "tools", unix))]
 mod backend_process;
+mod background;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
-#[cfg(all(feature = "docker", target_os = "linux"))]
-mod docker;
 #[cfg(feature = "http")]
 mod costs;
+#[cfg(all(feature = "docker", target_os = "linux"))]
+mod docker;
 #[cfg(feature = "http")]
 mod fake_server;
 #[cfg(feature = "http")]

@@ -441,3 +441,28 @@ mod typed {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "with_state was called inside with_state")]
+fn detached_state_inside_itself_is_refused_instead_of_waited_for() {
+    let cx = ToolContext::detached();
+    cx.with_state(|_| cx.with_state(|_| ()));
+}
+
+#[test]
+#[should_panic(expected = "with_state was called inside with_state")]
+fn a_detached_value_inside_the_state_is_refused_instead_of_waited_for() {
+    let cx = ToolContext::detached();
+    cx.with_state(|_| cx.value::<u32>().is_some());
+}
+
+#[test]
+fn detached_state_is_free_again_after_a_panic() {
+    let cx = ToolContext::detached();
+    let inner = cx.clone();
+    let nested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        inner.with_state(|_| inner.with_state(|_| ()));
+    }));
+    assert!(nested.is_err());
+    assert_eq!(cx.with_state(|state| state.todos.len()), 0);
+}

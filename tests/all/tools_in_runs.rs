@@ -7,29 +7,13 @@ use std::time::Duration;
 use agentcore::sdk::SystemKind;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::SideEffect;
-use agentcore::tool::TaskOutcome;
 use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, ToolOutput, hook};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, echo, kinds, progress, results, sleep, stored, texts, watch,
+    Log, agent, any_object, echo, kinds, nap, progress, results, sleep, stored, texts, watch,
 };
-
-/// Sleeps `n` seconds.
-fn nap(log: &Log) -> FuncTool {
-    let log = log.clone();
-    FuncTool::new("nap", "Sleeps", any_object(), move |_cx, args: Value| {
-        let log = log.clone();
-        async move {
-            let n = args["n"].as_u64().unwrap();
-            log.add(format!("{n} begins"));
-            sleep(n).await;
-            log.add(format!("{n} ends"));
-            n.to_string()
-        }
-    })
-}
 
 #[tokio::test(start_paused = true)]
 async fn neighbours_run_side_by_side_and_results_keep_the_order_of_the_calls() {
@@ -274,17 +258,44 @@ async fn a_result_has_parts_for_people_and_programs() {
         "Error: no such city",
         "the prefix stands once"
     );
-    let shown = messages.iter().find_map(|message| match message {
-        SdkMessage::User(user) => user.tool_use_result.clone(),
-        _ => None,
-    });
     assert_eq!(
-        shown.unwrap(),
+        for_programs(&messages).unwrap(),
         json!([
             {"tool_use_id": "call_1", "details": {"n": 1}, "display": "One", "silent": true},
             {"tool_use_id": "call_2", "details": {"code": 4}},
         ])
     );
+}
+
+fn for_programs(messages: &[SdkMessage]) -> Option<Value> {
+    messages.iter().find_map(|message| match message {
+        SdkMessage::User(user) => user.tool_use_result.clone(),
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn what_is_for_programs_is_an_object_for_one_result_and_a_list_for_several() {
+    let rich = || {
+        FuncTool::new("rich", "Rich", any_object(), |_cx, _args| async {
+            ToolOutput::new("text").with_details(json!([1]))
+        })
+    };
+    let entry = json!({"tool_use_id": "call_1", "details": [1]});
+    let none = json!({"text": "plain"});
+    for (calls, expected) in [
+        (vec![("rich", json!({}))], Some(entry.clone())),
+        (
+            vec![("rich", json!({})), ("echo", none.clone())],
+            Some(json!([entry])),
+        ),
+        (vec![("echo", none.clone()), ("echo", none)], None),
+    ] {
+        let model = ScriptedModel::new().calls(calls).say("done");
+        let agent = agent(model).tool(rich()).tool(echo()).build().unwrap();
+        let (messages, _) = watch(agent.run("Go")).await;
+        assert_eq!(for_programs(&messages), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -398,70 +409,6 @@ async fn work_on_the_side_is_told_when_the_call_is_over() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn background_tasks_report_to_reader_and_model_and_end_with_the_run() {
-    let dropped = Arc::new(AtomicBool::new(false));
-    struct Told(Arc<AtomicBool>);
-    impl Drop for Told {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::SeqCst);
-        }
-    }
-    let begin =
-        hook::wrap_tool_call_with("begin", dropped.clone(), |dropped, call, next| async move {
-            let tasks = next.context().tasks().clone();
-            if call.args["n"] == 1 {
-                tasks.spawn("build", async {
-                    sleep(5).await;
-                    TaskOutcome::Completed("built".into())
-                });
-                tasks.spawn("bad", async {
-                    sleep(6).await;
-                    panic!("boom")
-                });
-                let told = Told(dropped);
-                tasks.spawn("endless", async move {
-                    let _told = told;
-                    std::future::pending().await
-                });
-            }
-            next.run(call).await
-        });
-    let log = Log::default();
-    let model = ScriptedModel::new()
-        .call("nap", json!({"n": 1}))
-        .call("nap", json!({"n": 20}))
-        .expect(|request| {
-            let said = request
-                .messages
-                .user_messages()
-                .map(|m| m.text().into_owned());
-            let said = said.collect::<Vec<_>>().join("\n");
-            assert!(
-                said.contains("built") && said.contains("panicked: boom"),
-                "{said}"
-            );
-        })
-        .say("done");
-    let agent = agent(model.clone())
-        .tool(nap(&log))
-        .hook(begin)
-        .build()
-        .unwrap();
-    let (messages, output) = watch(agent.run("Go")).await;
-    assert_eq!(output.unwrap().text, "done");
-    model.assert_finished();
-    let told = kinds(&messages)
-        .iter()
-        .filter(|kind| *kind == "system/task_notification")
-        .count();
-    assert_eq!(told, 2);
-    assert!(
-        dropped.load(Ordering::SeqCst),
-        "what has not ended ends with the run"
-    );
-}
-
 #[tokio::test]
 async fn only_calls_that_change_something_are_written_down_first() {
     for (effect, expected) in [
@@ -470,7 +417,7 @@ async fn only_calls_that_change_something_are_written_down_first() {
         (SideEffect::Mutating, "may have run"),
         (SideEffect::Network, "may have run"),
     ] {
-        let tool = crate::kit::stuck().side_effect(effect).idempotent();
+        let tool = crate::kit::stuck().side_effect(effect);
         let model = ScriptedModel::new().call("stuck", json!({})).say("done");
         let agent = agent(model).tool(tool).build().unwrap();
         let mut run = agent.session("s").run("Go");
@@ -479,37 +426,4 @@ async fn only_calls_that_change_something_are_written_down_first() {
         let output = agent.session("s").run("And?").await.unwrap();
         assert!(texts(&output.messages)[0].contains(expected), "{effect:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
-    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
-        let id = cx.tasks().spawn("count", async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            TaskOutcome::Completed("counted to 10".into())
-        });
-        ToolOutput::new(format!("started {id}")).pending()
-    });
-    let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        "waited"
-    });
-    let model = ScriptedModel::new()
-        .call("start", json!({}))
-        .call("wait", json!({}))
-        .say("done");
-    let output = agent(model)
-        .tools([start, wait])
-        .build()
-        .unwrap()
-        .run("Go")
-        .await
-        .unwrap();
-    let said: Vec<_> = output
-        .messages
-        .user_messages()
-        .map(|m| m.text().into_owned())
-        .collect();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[1].contains("counted to 10"), "{said:?}");
 }

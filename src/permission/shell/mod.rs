@@ -32,4 +32,4 @@ pub use analyse::analyse;
 pub use analysis::{Analysis, Reason, SimpleCommand, Weight};
 pub(crate) use git::GLOBAL_VALUES as GIT_GLOBAL_VALUES;
 pub use word::Word;
-pub(crate) use word::{Part, is_hidden, printable};
+pub(crate) use word::{Part, printable};

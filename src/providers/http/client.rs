@@ -1,9 +1,8 @@
 //! The HTTP clients every provider shares.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::util::http_client;
+use crate::util::http_client::{self, Built, Clients};
 
 /// How long a connection may take to be made, unless an endpoint says otherwise.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -11,23 +10,14 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// A client, or why there is none.
-pub(super) type Built = Result<reqwest::Client, String>;
-
-/// A client for `https`, or for plain `http`.
-///
-/// With the default connect timeout it is the process's shared one, built at its first use:
-/// the system's certificates are read only by programs that need them. Any other timeout makes
-/// a client of its own, because the timeout belongs to the connection pool.
+/// A client for `https`, or for plain `http`: the process's shared one for the runtime that asks,
+/// built at its first use, so that the system's certificates are read only by programs that need
+/// them. Each connect timeout has a client of its own, because the timeout belongs to the
+/// connection pool.
 pub(super) fn client(secure: bool, connect_timeout: Duration) -> Built {
-    static PLAIN: OnceLock<Built> = OnceLock::new();
-    static SECURE: OnceLock<Built> = OnceLock::new();
+    static SHARED: Clients<(bool, Duration)> = Clients::new();
 
-    if connect_timeout != CONNECT_TIMEOUT {
-        return build(secure, connect_timeout);
-    }
-    let slot = if secure { &SECURE } else { &PLAIN };
-    slot.get_or_init(|| build(secure, connect_timeout)).clone()
+    SHARED.get((secure, connect_timeout), || build(secure, connect_timeout))
 }
 
 /// No total timeout, because a healthy stream may take an hour.

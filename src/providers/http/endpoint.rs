@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::pin;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::util::sync::lock;
 
 use super::super::status;
 use super::body::{Body, ByteStream, idle_error};
-use super::client::{self, Built, CONNECT_TIMEOUT};
+use super::client::{self, CONNECT_TIMEOUT};
 use super::failure;
 use super::secrets::Secrets;
 
@@ -55,7 +55,6 @@ pub(crate) struct Endpoint {
     connect_timeout: Duration,
     idle_timeout: Duration,
     mistake: Option<Arc<str>>,
-    client: Arc<OnceLock<Built>>,
 }
 
 /// Addresses that have answered since their last broken connection: only to those can there be a
@@ -81,7 +80,6 @@ impl Endpoint {
             connect_timeout: CONNECT_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
             mistake: None,
-            client: Arc::default(),
         }
         .base_url(base_url)
     }
@@ -89,7 +87,6 @@ impl Endpoint {
     /// The same endpoint at another address. A trailing slash does not matter.
     pub(crate) fn base_url(mut self, base_url: &str) -> Self {
         self.base = base_url.trim().trim_end_matches('/').into();
-        self.client = Arc::default();
         self
     }
 
@@ -143,7 +140,6 @@ impl Endpoint {
 
     pub(crate) fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
-        self.client = Arc::default();
         self
     }
 
@@ -171,18 +167,15 @@ impl Endpoint {
 
     async fn send(&self, path: &str, body: Bytes) -> Result<Reply> {
         let url = self.url(path)?;
-        let client = self
-            .client
-            .get_or_init(|| client::client(url.scheme() == "https", self.connect_timeout))
-            .as_ref()
-            .map_err(|reason| Error::new(ErrorKind::Config, reason.as_str()))?;
-        let first = self.attempt(client, url.clone(), body.clone()).await;
+        let client = client::client(url.scheme() == "https", self.connect_timeout)
+            .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
+        let first = self.attempt(&client, url.clone(), body.clone()).await;
         let response = match first {
             // A pooled connection the server had closed meanwhile: worth one fresh try at once.
             Err(error)
                 if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&self.base) =>
             {
-                self.attempt(client, url, body).await?
+                self.attempt(&client, url, body).await?
             }
             first => first?,
         };

@@ -1,0 +1,187 @@
+//! Work that outlives its turn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use agentcore::sdk::{SystemKind, TaskState};
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::tool::TaskOutcome;
+use agentcore::{FuncTool, SdkMessage, ToolOutput, hook};
+use serde_json::json;
+
+use crate::kit::{Log, agent, any_object, kinds, nap, roles, sleep, stored, warnings, watch};
+
+#[tokio::test(start_paused = true)]
+async fn background_tasks_report_to_reader_and_model_and_end_with_the_run() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    struct Told(Arc<AtomicBool>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let begin =
+        hook::wrap_tool_call_with("begin", dropped.clone(), |dropped, call, next| async move {
+            let tasks = next.context().tasks().clone();
+            if call.args["n"] == 1 {
+                tasks.spawn("build", async {
+                    sleep(5).await;
+                    TaskOutcome::Completed("built".into())
+                });
+                tasks.spawn("bad", async {
+                    sleep(6).await;
+                    panic!("boom")
+                });
+                let told = Told(dropped);
+                tasks.spawn("endless", async move {
+                    let _told = told;
+                    std::future::pending().await
+                });
+            }
+            next.run(call).await
+        });
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("nap", json!({"n": 1}))
+        .call("nap", json!({"n": 20}))
+        .expect(|request| {
+            let said = request
+                .messages
+                .user_messages()
+                .map(|m| m.text().into_owned());
+            let said = said.collect::<Vec<_>>().join("\n");
+            assert!(
+                said.contains("built") && said.contains("panicked: boom"),
+                "{said}"
+            );
+        })
+        .say("done");
+    let agent = agent(model.clone())
+        .tool(nap(&log))
+        .hook(begin)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    model.assert_finished();
+    let told = kinds(&messages)
+        .iter()
+        .filter(|kind| *kind == "system/task_notification")
+        .count();
+    assert_eq!(told, 3);
+    assert!(
+        dropped.load(Ordering::SeqCst),
+        "what has not ended ends with the run"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
+    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
+        let id = cx.tasks().spawn("count", async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            TaskOutcome::Completed("counted to 10".into())
+        });
+        ToolOutput::new(format!("started {id}")).pending()
+    });
+    let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "waited"
+    });
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .call("wait", json!({}))
+        .say("done");
+    let output = agent(model)
+        .tools([start, wait])
+        .build()
+        .unwrap()
+        .run("Go")
+        .await
+        .unwrap();
+    let said: Vec<_> = output
+        .messages
+        .user_messages()
+        .map(|m| m.text().into_owned())
+        .collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[1].contains("counted to 10"), "{said:?}");
+}
+
+#[tokio::test]
+async fn what_the_run_leaves_unfinished_is_told_to_all() {
+    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
+        let id = cx.tasks().spawn("server", std::future::pending());
+        ToolOutput::new(format!("started {id}"))
+    });
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .say("It is up.")
+        .expect(|request| {
+            let said = request
+                .messages
+                .user_messages()
+                .map(|m| m.text().into_owned());
+            let said = said.collect::<Vec<_>>().join("\n");
+            assert!(said.contains("Task 'server' (task_1) stopped"), "{said}");
+        })
+        .say("It is not.");
+    let agent = agent(StrictModel::new(model.clone()))
+        .tool(start)
+        .build()
+        .unwrap();
+    let first = || agent.session("s").input_id("i1").run("Go");
+    let (messages, output) = watch(first()).await;
+    assert_eq!(output.unwrap().text, "It is up.");
+    let stopped: Vec<_> = messages
+        .iter()
+        .filter_map(|message| match message {
+            SdkMessage::System(event) => match &event.kind {
+                SystemKind::TaskNotification(told) => Some((&*told.task_id, told.status.clone())),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(stopped, [("task_1", TaskState::Stopped)]);
+    assert_eq!(kinds(&messages).last().unwrap(), "result/success");
+    assert!(warnings(&messages).is_empty());
+    assert_eq!(
+        roles(&stored(&agent, "s").await),
+        "user assistant tool assistant user"
+    );
+    let again = first().await.unwrap();
+    assert_eq!((&*again.text, again.turns), ("It is up.", 0));
+    assert_eq!(
+        agent.session("s").run("Sure?").await.unwrap().text,
+        "It is not."
+    );
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_approval_tells_only_its_reader() {
+    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
+        cx.tasks().spawn("server", std::future::pending());
+        "started"
+    });
+    let gate =
+        crate::kit::Gate(
+            |request: &agentcore::tool::GateRequest| match &*request.call.name {
+                "start" => agentcore::tool::GateDecision::allow(),
+                _ => agentcore::tool::GateDecision::ask("sure?"),
+            },
+        );
+    let model = ScriptedModel::new().calls([("start", json!({})), ("echo", json!({}))]);
+    let agent = agent(model)
+        .tools([start, crate::kit::echo()])
+        .permissions(gate)
+        .unanswered(agentcore::Unanswered::Park)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    assert_eq!(output.unwrap().end, agentcore::ExitReason::AwaitingApproval);
+    assert!(kinds(&messages).contains(&"system/task_notification".to_owned()));
+    assert_eq!(roles(&stored(&agent, "s").await), "user assistant tool");
+}
