@@ -1,7 +1,7 @@
 //! Reading a log that may be damaged.
 
-use memchr::memchr;
-use memchr::memmem;
+use memchr::{memchr, memmem, memrchr};
+use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::{Damage, DamageKind};
@@ -13,9 +13,6 @@ use super::record::{Fault, Info, Line, MARK, VERSION};
 /// How many beginnings of records are tried in one damaged line. Only a line that quotes logs
 /// has more, and trying them all would take time that grows with their square.
 const MAX_PIECES: usize = 1_000;
-/// How many of the next beginnings are tried as a record's end. More than one, for a record may
-/// quote another.
-const MAX_ENDS: usize = 8;
 
 /// What a log came to.
 #[derive(Debug)]
@@ -55,23 +52,13 @@ pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     Ok(scanner.finish(bytes))
 }
 
-/// What a list says: the `info` of the last finished write in the end of a log. `None` when
-/// there is none in these bytes.
-pub(super) fn last_info(id: &str, tail: &[u8]) -> Result<Option<(Info, u64)>> {
-    let mut end = tail.len();
-    while end > 0 {
-        let start = memchr::memrchr(b'\n', &tail[..end - 1]).map_or(0, |at| at + 1);
-        match Line::read(strip(&tail[start..end])) {
-            Ok(Line {
-                info: Some(info),
-                at,
-                ..
-            }) => return Ok(Some((info, at))),
-            Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
-            Ok(_) | Err(Fault::Damaged) => end = start,
-        }
-    }
-    Ok(None)
+/// What a list says: the `info` of the last record in the end of a log. `None` when the last
+/// line is no whole record, or begins before these bytes.
+pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
+    let tail = tail.trim_ascii_end();
+    let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
+    let line = Line::read(&tail[start..]).ok()?;
+    line.info.map(|info| (info, line.at))
 }
 
 pub(super) fn too_new(id: &str, version: u32) -> Error {
@@ -88,6 +75,15 @@ pub(super) fn too_new(id: &str, version: u32) -> Error {
 fn strip(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// How long the JSON object is that these bytes begin with; none when they do not.
+fn object_len(bytes: &[u8]) -> usize {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
+    match values.next() {
+        Some(Ok(_)) => values.byte_offset(),
+        _ => 0,
+    }
 }
 
 struct Scanner {
@@ -116,34 +112,24 @@ impl Scanner {
         Ok(())
     }
 
-    /// Finds whole records in a damaged line: glued to each other, or behind what is torn.
+    /// Finds whole records in a damaged line: glued to each other, or to what is torn.
     fn pieces(&mut self, id: &str, at: usize, line: &[u8], next: usize) -> Result<()> {
-        let starts: Vec<usize> = memmem::find_iter(line, MARK).take(MAX_PIECES).collect();
         let mut done = 0;
-        let mut index = 0;
-        while index < starts.len() {
-            let start = starts[index];
-            let later = starts[index + 1..].iter().copied().take(MAX_ENDS);
-            let mut found = None;
-            for end in later.chain([line.len()]) {
-                match Line::read(&line[start..end]) {
-                    Ok(read) => {
-                        found = Some((end, read));
-                        break;
-                    }
-                    Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
-                    Err(Fault::Damaged) => {}
-                }
-            }
-            let Some((end, read)) = found else {
-                index += 1;
+        for start in memmem::find_iter(line, MARK).take(MAX_PIECES) {
+            if start < done {
                 continue;
-            };
-            self.damaged(at + done, start - done);
-            let over = if end == line.len() { next } else { at + end };
-            self.record(at + start, over, &read);
-            done = end;
-            index = starts.partition_point(|start| *start < end);
+            }
+            let end = start + object_len(&line[start..]);
+            match Line::read(&line[start..end]) {
+                Ok(read) => {
+                    self.damaged(at + done, start - done);
+                    let over = if end == line.len() { next } else { at + end };
+                    self.record(at + start, over, &read);
+                    done = end;
+                }
+                Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
+                Err(Fault::Damaged) => {}
+            }
         }
         if done < line.len() {
             self.damaged(at + done, next - at - done);

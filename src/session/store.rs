@@ -16,6 +16,7 @@ use super::diff::{diff, whole};
 use super::fold::Folded;
 use super::log::Log;
 use super::open::{Clock, Open, session, time};
+use super::record::Info;
 use super::scan::{last_info, scan};
 
 /// How many bytes of a log's end are read first to list it.
@@ -182,7 +183,15 @@ impl<L: Log> LogStore<L> {
                 let info = user.inner.info(&user.id)?;
                 let is_old = info
                     .is_some_and(|info| info.problem.is_none() && info.is_older_than(older_than));
-                if is_old { user.remove() } else { Ok(false) }
+                // Lists look at the end alone; what goes for good is looked at as a whole.
+                let bytes = match is_old {
+                    true => user.inner.log.read(&user.id)?,
+                    false => None,
+                };
+                match bytes.map(|bytes| scan(&user.id, &bytes)) {
+                    Some(Ok(_)) => user.remove(),
+                    _ => Ok(false),
+                }
             });
             match gone.await {
                 Ok(gone) => removed += usize::from(gone),
@@ -269,32 +278,47 @@ impl<L: Log> Inner<L> {
             let Some((tail, size)) = self.log.tail(id, len)? else {
                 return Ok(None);
             };
-            let is_all = tail.len() as u64 >= size;
-            let problem = match last_info(id, &tail) {
-                Ok(Some((last, at))) => {
-                    let mut info = SessionInfo::new(id, last.messages);
-                    info.title = last.title;
-                    info.created_at = Some(time(last.created));
-                    info.updated_at = Some(time(at));
-                    info.size = Some(size);
-                    info.cwd = last.cwd;
-                    return Ok(Some(info));
-                }
-                Ok(None) if !is_all => {
-                    len = len.saturating_mul(8);
+            let found = match last_info(&tail) {
+                Some(last) => Ok(Some(last)),
+                None if (tail.len() as u64) < size => {
+                    len = len.saturating_mul(16);
                     continue;
                 }
-                // A first write that is not whole yet.
-                Ok(None) if scan(id, &tail)?.damage.is_empty() => return Ok(None),
-                Ok(None) => "no record of it can be read".into(),
-                Err(error) => error.to_string(),
+                None => whole_info(id, &tail),
             };
             let mut info = SessionInfo::new(id, 0);
             info.size = Some(size);
-            info.problem = Some(problem.into());
+            match found {
+                Ok(Some((last, at))) => {
+                    info.messages = last.messages;
+                    info.title = last.title;
+                    info.created_at = Some(time(last.created));
+                    info.updated_at = Some(time(at));
+                    info.cwd = last.cwd;
+                }
+                Ok(None) => return Ok(None),
+                Err(error) => info.problem = Some(error.to_string().into()),
+            }
             return Ok(Some(info));
         }
     }
+}
+
+/// What a list says of a log whose last line cannot be read.
+fn whole_info(id: &str, bytes: &[u8]) -> Result<Option<(Info, u64)>> {
+    let scan = scan(id, bytes)?;
+    let (folded, at) = (&scan.folded, scan.folded.at);
+    if folded.exists() {
+        return Ok(Some((folded.info_after(&[], at), at)));
+    }
+    if scan.damage.is_empty() {
+        // A first write that is not whole yet.
+        return Ok(None);
+    }
+    Err(Error::new(
+        ErrorKind::Corrupt,
+        "no record of it can be read",
+    ))
 }
 
 impl<L: Log> Clone for LogStore<L> {

@@ -1,7 +1,8 @@
 //! What a session is made of and where it is kept.
 //!
 //! [`AgentState`] is one conversation. A [`SessionStore`] keeps such states; [`ThreadStore`] does
-//! so in memory, for an hour after the last access unless told otherwise.
+//! so in memory, for an hour after the last access unless told otherwise;
+//! `session::JsonlStore` (feature `jsonl`) keeps them in files.
 
 mod agent_state;
 mod damage;

@@ -2,11 +2,11 @@
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::FilesystemHook;
-use agentcore::model::{Compaction, CompactionTrigger, Compactor, ModelProfile};
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::EditPolicy;
-use agentcore::{Hook, Messages, Result, RunOutput, SdkMessage, Usage, async_trait};
+use agentcore::{Hook, Messages, Result, RunOutput, SdkMessage, async_trait};
 use serde_json::{Value, json};
 
 use crate::hooks_kit::{golden, pretty};
@@ -181,14 +181,9 @@ impl Compactor for Always {
         messages.len() > 2
     }
 
-    async fn compact(
-        &self,
-        messages: &Messages,
-        _: Option<&Compaction>,
-        _: CompactionTrigger,
-    ) -> Result<Option<(Compaction, Usage)>> {
-        let compaction = Compaction::new("It wrote a file.", messages.len());
-        Ok(Some((compaction, Usage::default())))
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let through = request.messages.len();
+        Ok(Some(Compaction::new("It wrote a file.", through)))
     }
 }
 

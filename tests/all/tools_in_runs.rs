@@ -12,7 +12,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, echo, kinds, nap, progress, results, sleep, stored, texts, watch,
+    Log, agent, any_object, echo, nap, progress, results, sleep, stored, texts, watch,
 };
 
 #[tokio::test(start_paused = true)]

@@ -6,5 +6,7 @@ mod folder;
 mod name;
 mod sidecar;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use store::JsonlStore;

@@ -1,4 +1,14 @@
-//! The conformance suite of session stores: the stores that ship pass it, broken ones fail it.
+//! Session stores: their contract, their files, what damage and crashes do to them, and what a run
+//! stores when.
+
+mod broken;
+#[cfg(all(feature = "jsonl", unix))]
+mod crash;
+#[cfg(all(feature = "jsonl", unix))]
+mod damage;
+#[cfg(all(feature = "jsonl", unix))]
+mod files;
+mod order;
 
 use agentcore::ThreadStore;
 use agentcore::testing::conformance;

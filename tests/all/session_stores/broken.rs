@@ -1,0 +1,305 @@
+//! A store that breaks its contract fails the suite, by the check it should.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::testing::conformance;
+use agentcore::{
+    AgentState, ErrorKind, Message, Messages, Result, SessionStore, ThreadStore, async_trait,
+};
+use tokio::task::yield_now;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    LosesTheLastRecord,
+    LosesInputIds,
+    SavesNoFiles,
+    KeepsWhatStarted,
+    KnowsNoDirectory,
+    CutsLongTexts,
+    IgnoresCase,
+    TakesNoId,
+    SharesLeases,
+    WritesWithStaleLeases,
+    WritesOneByOne,
+    LeaksLeases,
+    ForksUnderTheOldId,
+    OverwritesWithForks,
+    PartsCalls,
+    ExportsNoStarts,
+    ListsByName,
+    ListsLeased,
+    DeletesWhatIsHeld,
+    PrunesTheYoung,
+    TakesAnyDirectory,
+    ForgetsOnOpening,
+}
+
+/// Memory with a fault.
+struct Broken {
+    inner: ThreadStore,
+    fault: Fault,
+}
+
+impl Broken {
+    fn id(&self, id: &str) -> String {
+        match self.fault {
+            Fault::IgnoresCase => id.to_lowercase(),
+            Fault::TakesNoId if id.is_empty() => "nobody".into(),
+            _ => id.to_owned(),
+        }
+    }
+
+    fn spoil(&self, mut records: Vec<Record>) -> Vec<Record> {
+        if self.fault == Fault::LosesTheLastRecord && records.len() > 1 {
+            records.pop();
+        }
+        if self.fault == Fault::KnowsNoDirectory {
+            records.retain(|record| !matches!(record, Record::Began { .. }));
+        }
+        for record in &mut records {
+            let Record::Message { message, input_id } = record else {
+                continue;
+            };
+            if self.fault == Fault::LosesInputIds {
+                *input_id = None;
+            }
+            if self.fault == Fault::CutsLongTexts && message.text().len() > 100_000 {
+                *message = Arc::new(Message::human("too long"));
+            }
+        }
+        records
+    }
+
+    fn overwrite(&self, id: &str, records: Vec<Record>) {
+        let mut state = self.inner.get(id).unwrap_or_default();
+        for record in records {
+            if let Record::Message { message, .. } = record {
+                state.messages.push(message);
+            }
+        }
+        self.inner.save(id, state);
+    }
+}
+
+#[async_trait]
+impl SessionStore for Broken {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.inner.load(&self.id(id)).await
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        let records = self.spoil(records);
+        if self.fault == Fault::WritesOneByOne {
+            for record in records {
+                self.inner.append(lease, vec![record]).await?;
+                yield_now().await;
+            }
+            return Ok(());
+        }
+        match self.inner.append(lease, records.clone()).await {
+            Err(error)
+                if self.fault == Fault::WritesWithStaleLeases
+                    && error.kind() == ErrorKind::Conflict =>
+            {
+                self.overwrite(lease.session_id(), records);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        let mut state = state.clone();
+        if self.fault == Fault::SavesNoFiles {
+            state.files = Arc::default();
+        }
+        let started = match self.fault {
+            Fault::KeepsWhatStarted => self.inner.load(lease.session_id()).await?,
+            _ => None,
+        };
+        SessionStore::save(&self.inner, lease, &state).await?;
+        let started = started.map(|found| found.started).unwrap_or_default();
+        let records = started.into_iter();
+        let records = records.map(|call_id| Record::ToolStarted { call_id });
+        self.inner.append(lease, records.collect()).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        let mut list = self.inner.list().await?;
+        if self.fault == Fault::ListsByName {
+            list.sort_by_key(|info| info.id.clone());
+        }
+        Ok(list)
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        if self.fault == Fault::DeletesWhatIsHeld {
+            return Ok(self.inner.delete(id));
+        }
+        SessionStore::delete(&self.inner, &self.id(id)).await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        let id = self.id(id);
+        if self.fault == Fault::ListsLeased {
+            self.inner.load_or_create(&id);
+        }
+        if self.fault == Fault::SharesLeases {
+            let lease = self.inner.lease(&id).await;
+            let token = lease.as_ref().map_or(1, Lease::token);
+            return Ok(Lease::new(id, token, || drop(lease)));
+        }
+        let lease = ManuallyDrop::new(self.inner.lease(&id).await?);
+        if self.fault == Fault::LeaksLeases {
+            yield_now().await;
+        }
+        Ok(ManuallyDrop::into_inner(lease))
+    }
+
+    async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
+        match self.fault {
+            Fault::ForksUnderTheOldId => {
+                self.inner.create(id, session.clone()).await?;
+                self.inner.save(id, session.state);
+                Ok(())
+            }
+            Fault::OverwritesWithForks => {
+                let mut session = session;
+                session.state.thread_id = id.into();
+                self.inner.save(id, session.state);
+                Ok(())
+            }
+            _ => self.inner.create(id, session).await,
+        }
+    }
+
+    async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        self.inner.fork_at(from, to, messages).await?;
+        if self.fault == Fault::PartsCalls {
+            let mut state = self.inner.get(to).unwrap_or_default();
+            let kept = state.messages.as_slice()[..messages].iter().cloned();
+            state.messages = kept.collect::<Messages>();
+            self.inner.save(to, state);
+        }
+        Ok(())
+    }
+
+    async fn export(&self, id: &str) -> Result<String> {
+        let json = self.inner.export(id).await?;
+        if self.fault != Fault::ExportsNoStarts {
+            return Ok(json);
+        }
+        let state: AgentState = serde_json::from_str(&json)?;
+        Ok(serde_json::to_string(&state)?)
+    }
+
+    async fn prune(&self, older_than: Duration) -> Result<usize> {
+        let older_than = match self.fault {
+            Fault::PrunesTheYoung => Duration::ZERO,
+            _ => older_than,
+        };
+        self.inner.prune(older_than).await
+    }
+
+    async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
+        if self.fault == Fault::TakesAnyDirectory {
+            return Ok(self.inner.list().await?.into_iter().next());
+        }
+        self.inner.latest(cwd).await
+    }
+}
+
+async fn report(fault: Fault) -> String {
+    let make = || async move {
+        let inner = ThreadStore::new();
+        Broken { inner, fault }
+    };
+    let reopen = |store: Broken| async move {
+        let inner = match fault {
+            Fault::ForgetsOnOpening => ThreadStore::new(),
+            _ => store.inner,
+        };
+        Broken { inner, fault }
+    };
+    match conformance::session_store(make, reopen).await {
+        Ok(()) => String::new(),
+        Err(error) => error.text().to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_fault_is_found_by_its_check() {
+    assert_eq!(report(Fault::None).await, "");
+    for (fault, check) in [
+        (Fault::LosesTheLastRecord, "appending"),
+        (Fault::LosesInputIds, "appending"),
+        (Fault::LosesInputIds, "opening anew"),
+        (Fault::SavesNoFiles, "saving"),
+        (Fault::KeepsWhatStarted, "calls that had started"),
+        (Fault::KnowsNoDirectory, "what belongs to a run"),
+        (Fault::CutsLongTexts, "large messages"),
+        (Fault::IgnoresCase, "ids"),
+        (Fault::TakesNoId, "ids"),
+        (Fault::SharesLeases, "leases"),
+        (Fault::WritesWithStaleLeases, "writers that were replaced"),
+        (Fault::WritesOneByOne, "writes side by side"),
+        (Fault::WritesOneByOne, "futures that are dropped"),
+        (Fault::LeaksLeases, "futures that are dropped"),
+        (Fault::ForksUnderTheOldId, "forking"),
+        (Fault::OverwritesWithForks, "forking"),
+        (Fault::PartsCalls, "forking at a message"),
+        (Fault::ExportsNoStarts, "export and import"),
+        (Fault::ListsByName, "listing"),
+        (Fault::ListsLeased, "leases"),
+        (Fault::DeletesWhatIsHeld, "deleting"),
+        (Fault::PrunesTheYoung, "pruning"),
+        (Fault::TakesAnyDirectory, "the latest of a directory"),
+        (Fault::ForgetsOnOpening, "opening anew"),
+    ] {
+        let report = report(fault).await;
+        let is_named = |line: &str| line.starts_with(&format!("{check}: "));
+        assert!(report.lines().any(is_named), "{fault:?}: {report:?}");
+    }
+}
+
+/// Only the six methods that a store cannot do without.
+struct Small(ThreadStore);
+
+#[async_trait]
+impl SessionStore for Small {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.0.load(id).await
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.0.append(lease, records).await
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        SessionStore::save(&self.0, lease, state).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.0.list().await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.0, id).await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        self.0.lease(id).await
+    }
+}
+
+#[tokio::test]
+async fn the_provided_methods_keep_the_contract() {
+    let make = || async { Small(ThreadStore::new()) };
+    conformance::session_store(make, |store| async { store })
+        .await
+        .unwrap();
+}

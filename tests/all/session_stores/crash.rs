@@ -1,0 +1,250 @@
+//! A process that is killed at any moment: what it acknowledged is there, and nothing runs twice.
+//!
+//! The child is this very test, told by a variable where to work. It says on its standard output
+//! what a reader of its runs has seen.
+
+use std::collections::HashSet;
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use agentcore::session::JsonlStore;
+use agentcore::testing::{FunctionModel, StrictModel};
+use agentcore::{
+    AgentBuilder, ErrorKind, FuncTool, Message, ModelEvent, Role, SdkMessage, SessionStore,
+    ToolCall,
+};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{any_object, results};
+
+const FOLDER: &str = "AGENTCORE_CRASH_FOLDER";
+/// How many processes are killed; more by hand.
+const ROUNDS: &str = "AGENTCORE_CRASH_ROUNDS";
+/// After how many rounds the session has grown enough.
+const ROUNDS_A_SESSION: usize = 10;
+
+/// A line no test harness writes.
+fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "@{what}").unwrap();
+    out.flush().unwrap();
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap()
+}
+
+fn child(test: &str, folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(FOLDER, folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Calls `act` twice for each input, then answers. Its request proves that the input is stored.
+fn model(run: String) -> StrictModel<FunctionModel> {
+    StrictModel::new(FunctionModel::new(move |request| {
+        let last = request.messages.last().unwrap();
+        if last.role() == Role::Tool {
+            return vec![Ok(ModelEvent::Text(format!("answer to {run}")))];
+        }
+        say(&format!("text {}", last.text()));
+        let call = |number: u8| {
+            let id = format!("{run} call {number}").replace(' ', "_");
+            Ok(ModelEvent::ToolCall(ToolCall::new(id, "act", json!({}))))
+        };
+        vec![call(1), call(2)]
+    }))
+}
+
+/// Leaves a line in a file: done twice, it would be there twice.
+fn act(effects: PathBuf) -> FuncTool {
+    FuncTool::new("act", "Leaves a line", any_object(), move |cx, _args| {
+        let effects = effects.clone();
+        let id = std::sync::Arc::<str>::from(cx.call_id());
+        async move {
+            let mut file = OpenOptions::new().append(true).create(true).open(effects)?;
+            file.write_all(format!("{id}\n").as_bytes())?;
+            tokio::task::yield_now().await;
+            Ok::<_, agentcore::BoxError>(format!("did {id}"))
+        }
+    })
+}
+
+async fn work(folder: &Path) {
+    let store = JsonlStore::open(folder.join("sessions")).unwrap();
+    for number in 0..50 {
+        let run = format!("{} {number}", std::process::id());
+        let agent = AgentBuilder::new(model(run.clone()))
+            .tool(act(folder.join("effects")))
+            .store(store.clone())
+            .build()
+            .unwrap();
+        let session = agent.session("s").input_id(run.clone());
+        let mut run = session.run(format!("input {run}"));
+        while let Some(message) = run.next().await {
+            match message {
+                SdkMessage::Assistant(_) => {
+                    if let Some(text) = message.text().filter(|text| !text.is_empty()) {
+                        say(&format!("text {text}"));
+                    }
+                }
+                SdkMessage::User(event) => {
+                    for message in &event.messages {
+                        if let Message::Tool(result) = &**message {
+                            say(&format!("text {}", result.content.text()));
+                        }
+                    }
+                }
+                SdkMessage::Result(result) => assert!(!result.is_error, "{result:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Reads what the child says until it has said it so often, kills it, and returns all it said.
+fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut said = Vec::new();
+    let note = |line: String, said: &mut Vec<String>| {
+        // The harness's own words may stand before it.
+        if let Some((_, what)) = line.split_once('@') {
+            said.push(what.to_owned());
+        }
+    };
+    while said.len() < count {
+        match lines.next() {
+            Some(line) => note(line.unwrap(), &mut said),
+            None => break,
+        }
+    }
+    for _ in 0..wait {
+        std::hint::spin_loop();
+    }
+    child.kill().unwrap();
+    for line in lines {
+        note(line.unwrap(), &mut said);
+    }
+    let status = child.wait().unwrap();
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
+    assert!(
+        status.success() || status.code().is_none(),
+        "{status}: {errors}"
+    );
+    said
+}
+
+/// What the parent knows of a session.
+#[derive(Default)]
+struct Known {
+    acknowledged: HashSet<String>,
+    /// How often a call was found that nobody had answered.
+    open: usize,
+}
+
+impl Known {
+    async fn check(&mut self, folder: &Path, said: Vec<String>) {
+        let texts = said.iter().filter_map(|line| line.strip_prefix("text "));
+        self.acknowledged.extend(texts.map(str::to_owned));
+        let store = JsonlStore::open(folder.join("sessions")).unwrap();
+        let model = StrictModel::new(FunctionModel::text(|_| "checked".into()));
+        let agent = AgentBuilder::new(model)
+            .store(store.clone())
+            .build()
+            .unwrap();
+        let output = agent.session("s").run("check").await.unwrap();
+        output.messages.validate_for_model().unwrap();
+        let stored: HashSet<_> = output
+            .messages
+            .iter()
+            .map(|m| m.text().into_owned())
+            .collect();
+        let lost: Vec<_> = self.acknowledged.difference(&stored).collect();
+        assert!(lost.is_empty(), "lost: {lost:?}");
+
+        let effects = fs::read_to_string(folder.join("effects")).unwrap_or_default();
+        let done: Vec<_> = effects.lines().collect();
+        let once: HashSet<_> = done.iter().copied().collect();
+        assert_eq!(done.len(), once.len(), "a call ran twice");
+        for result in results(&output.messages) {
+            let (text, id) = (result.content.text(), &*result.tool_call_id);
+            if text.contains("did not run") {
+                assert!(!once.contains(id), "{id} ran");
+            }
+            self.open += usize::from(!text.starts_with("did "));
+        }
+        let reread = store.load("s").await.unwrap().unwrap().state.messages;
+        assert_eq!(reread, output.messages);
+    }
+}
+
+#[test]
+fn a_killed_process_loses_nothing_it_acknowledged() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        runtime().block_on(work(Path::new(&folder)));
+        return;
+    }
+    let test = concat!(
+        module_path!(),
+        "::a_killed_process_loses_nothing_it_acknowledged"
+    );
+    let (_, test) = test.split_once("::").unwrap();
+    let rounds = std::env::var(ROUNDS).map_or(200, |rounds| rounds.parse().unwrap());
+    let mut random = fastrand::Rng::with_seed(11);
+    let (mut acknowledged, mut open) = (0, 0);
+    for _ in 0..rounds / ROUNDS_A_SESSION {
+        let held = tempfile::tempdir().unwrap();
+        let mut known = Known::default();
+        for _ in 0..ROUNDS_A_SESSION {
+            let count = random.usize(1..12);
+            let said = kill_after(child(test, held.path()), count, random.u64(..200_000));
+            runtime().block_on(known.check(held.path(), said));
+        }
+        acknowledged += known.acknowledged.len();
+        open += known.open;
+    }
+    assert!(acknowledged > rounds, "{acknowledged}");
+    assert!(open > 0, "some process was killed within a turn");
+}
+
+#[test]
+fn a_lease_ends_with_the_process_that_holds_it() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let store = JsonlStore::open(folder).unwrap();
+        let _lease = runtime().block_on(store.lease("s")).unwrap();
+        say("held");
+        // Until the parent is gone, if it does not kill this process.
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    let test = concat!(
+        module_path!(),
+        "::a_lease_ends_with_the_process_that_holds_it"
+    );
+    let (_, test) = test.split_once("::").unwrap();
+    let held = tempfile::tempdir().unwrap();
+    let mut child = child(test, held.path());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("@held")));
+    let store = JsonlStore::open(held.path()).unwrap();
+    let busy = runtime().block_on(store.lease("s")).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::SessionBusy);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    runtime().block_on(store.lease("s")).unwrap();
+}

@@ -1,0 +1,278 @@
+//! Session files: their names, their form, who may read them and who may write them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use agentcore::session::JsonlStore;
+use agentcore::state::Record;
+use agentcore::{AgentState, ErrorKind, Message, SessionStore};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A store in a folder of its own.
+pub struct Files {
+    pub store: JsonlStore,
+    held: TempDir,
+}
+
+impl Files {
+    pub fn new() -> Self {
+        let held = tempfile::tempdir().unwrap();
+        let store = JsonlStore::open(held.path().join("sessions")).unwrap();
+        Self { store, held }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.store.folder().join(name)
+    }
+
+    /// As another process sees it.
+    pub fn reopen(&mut self) {
+        self.store = JsonlStore::open(self.held.path().join("sessions")).unwrap();
+    }
+
+    pub async fn say(&self, id: &str, texts: &[&str]) {
+        let lease = self.store.lease(id).await.unwrap();
+        let records = texts.iter().map(|text| said(text)).collect();
+        self.store.append(&lease, records).await.unwrap();
+    }
+
+    pub async fn texts(&self, id: &str) -> Vec<String> {
+        let found = self.store.load(id).await.unwrap().unwrap_or_default();
+        let messages = found.state.messages.iter();
+        messages
+            .map(|message| message.text().into_owned())
+            .collect()
+    }
+}
+
+pub fn said(text: &str) -> Record {
+    let message = Message::human(text).into();
+    Record::Message {
+        message,
+        input_id: None,
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn names(files: &Files) -> Vec<String> {
+    let entries = fs::read_dir(files.store.folder()).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test]
+async fn only_the_owner_may_read_them() {
+    let files = Files::new();
+    files.say("a", &["Hi"]).await;
+    assert_eq!(mode(files.store.folder()), 0o700);
+    assert_eq!(mode(&files.path("a.jsonl")), 0o600);
+}
+
+#[tokio::test]
+async fn a_file_is_lines_of_json_that_are_never_changed() {
+    let files = Files::new();
+    files.say("a", &["one", "two"]).await;
+    let before = fs::read(files.path("a.jsonl")).unwrap();
+    let lease = files.store.lease("a").await.unwrap();
+    let mut state = files.store.load("a").await.unwrap().unwrap().state;
+    state.messages.push(Message::ai("three"));
+    files.store.save(&lease, &state).await.unwrap();
+    let after = fs::read(files.path("a.jsonl")).unwrap();
+    assert!(after.starts_with(&before));
+    let text = String::from_utf8(after).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let seqs: Vec<_> = lines
+        .iter()
+        .map(|line| line["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seqs, [1, 2, 3]);
+    let tokens: Vec<_> = lines
+        .iter()
+        .map(|line| line["token"].as_u64().unwrap())
+        .collect();
+    assert_eq!(tokens, [1, 1, 2]);
+    assert_eq!(lines[2]["kind"], "message");
+    assert_eq!(lines[2]["data"]["message"]["content"], "three");
+    assert_eq!(lines[0].get("info"), None, "the write goes on");
+    assert_eq!(lines[1]["info"]["messages"], 2);
+}
+
+#[tokio::test]
+async fn a_save_writes_what_changed() {
+    let files = Files::new();
+    let long = "x".repeat(1_000);
+    let many = vec![&*long; 1_000];
+    files.say("a", &many).await;
+    let len = || fs::metadata(files.path("a.jsonl")).unwrap().len();
+    let lease = files.store.lease("a").await.unwrap();
+    let mut state = files.store.load("a").await.unwrap().unwrap().state;
+    let before = len();
+    files.store.save(&lease, &state).await.unwrap();
+    assert_eq!(len(), before, "nothing has changed");
+    state.messages.insert(999, Message::ai("in between"));
+    state.files = std::sync::Arc::new([("a".into(), "b".into())].into());
+    files.store.save(&lease, &state).await.unwrap();
+    assert!(len() - before < 3_000, "{before} {}", len());
+    let rebuilt = serde_json::to_string(&state).unwrap();
+    let rebuilt: AgentState = serde_json::from_str(&rebuilt).unwrap();
+    let before = len();
+    files.store.save(&lease, &rebuilt).await.unwrap();
+    assert_eq!(len(), before, "equal messages are not written again");
+}
+
+#[tokio::test]
+async fn names_are_reversible_and_safe_everywhere() {
+    let mut files = Files::new();
+    for (id, name) in [
+        ("th_8f3a2b", "th_8f3a2b.jsonl"),
+        ("A", "%41.jsonl"),
+        ("..", "%2E%2E.jsonl"),
+        ("a/b", "a%2Fb.jsonl"),
+        ("telegram:1", "telegram%3A1.jsonl"),
+        ("\u{e4}", "%C3%A4.jsonl"),
+    ] {
+        files.say(id, &[id]).await;
+        assert!(files.path(name).is_file(), "{name}");
+    }
+    // None of these is a session's file.
+    for name in [
+        "%61.jsonl",
+        "b.json",
+        "B.jsonl",
+        "%zz.jsonl",
+        ".jsonl",
+        "a%2fb.jsonl",
+    ] {
+        fs::write(files.path(name), "x").unwrap();
+    }
+    fs::create_dir(files.path("folder")).unwrap();
+    files.reopen();
+    let list = files.store.list().await.unwrap();
+    let mut ids: Vec<_> = list.iter().map(|info| &*info.id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["..", "A", "a/b", "telegram:1", "th_8f3a2b", "\u{e4}"]);
+    let long = files.store.lease(&"x".repeat(241)).await.unwrap_err();
+    assert_eq!(long.kind(), ErrorKind::InvalidRequest);
+    assert!(long.text().contains("240"), "{long}");
+    files.say(&"x".repeat(240), &["fits"]).await;
+}
+
+#[tokio::test]
+async fn what_is_in_the_place_of_a_file_is_told() {
+    let files = Files::new();
+    fs::create_dir(files.path("a.jsonl")).unwrap();
+    for error in [
+        files.store.lease("a").await.unwrap_err(),
+        files.store.load("a").await.unwrap_err(),
+        files.store.delete("a").await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(
+            error.text().contains("a.jsonl: it is no regular file"),
+            "{error}"
+        );
+    }
+    let file = files.path("b");
+    fs::write(&file, "").unwrap();
+    let error = JsonlStore::open(&file).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+}
+
+#[tokio::test]
+async fn two_stores_over_one_folder_exclude_each_other() {
+    let files = Files::new();
+    let other = JsonlStore::open(files.store.folder()).unwrap();
+    let lease = files.store.lease("a").await.unwrap();
+    for kind in [
+        other.lease("a").await.unwrap_err().kind(),
+        other
+            .create("a", Default::default())
+            .await
+            .unwrap_err()
+            .kind(),
+    ] {
+        assert_eq!(kind, ErrorKind::SessionBusy);
+    }
+    files.store.append(&lease, vec![said("one")]).await.unwrap();
+    assert_eq!(
+        other.delete("a").await.unwrap_err().kind(),
+        ErrorKind::SessionBusy
+    );
+    assert_eq!(other.prune(std::time::Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(
+        other.load("a").await.unwrap().unwrap().state.messages.len(),
+        1
+    );
+    drop(lease);
+    let lease = other.lease("a").await.unwrap();
+    assert_eq!(lease.token(), 2, "it goes on where the other store was");
+    other.append(&lease, vec![said("two")]).await.unwrap();
+    drop(lease);
+    assert_eq!(files.texts("a").await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_else_wrote_is_not_written() {
+    let files = Files::new();
+    let lease = files.store.lease("a").await.unwrap();
+    files.store.append(&lease, vec![said("one")]).await.unwrap();
+    let path = files.path("a.jsonl");
+    let mut content = fs::read(&path).unwrap();
+    content.extend_from_slice(b"\n");
+    fs::write(&path, &content).unwrap();
+    let refused = files
+        .store
+        .append(&lease, vec![said("two")])
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(fs::read(&path).unwrap(), content);
+    let again = files.store.append(&lease, vec![said("two")]).await;
+    assert!(again.is_err(), "not before it is read anew");
+    drop(lease);
+    files.say("a", &["three"]).await;
+    assert_eq!(files.texts("a").await, ["one", "three"]);
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_leases_and_removed_sessions() {
+    let files = Files::new();
+    drop(files.store.lease("a").await.unwrap());
+    assert!(names(&files).is_empty());
+    files.say("a", &["Hi"]).await;
+    let path = files.path("a.jsonl");
+    let content = fs::read(&path).unwrap();
+    fs::write(&path, [&content, &b"torn"[..]].concat()).unwrap();
+    drop(files.store.lease("a").await.unwrap());
+    assert_eq!(names(&files), ["a.damaged", "a.jsonl"]);
+    assert_eq!(mode(&files.path("a.damaged")), 0o600);
+    assert!(files.store.delete("a").await.unwrap());
+    assert!(names(&files).is_empty());
+}
+
+#[tokio::test]
+async fn lists_read_only_the_ends_of_files() {
+    let mut files = Files::new();
+    files
+        .say("a", &["The first words", &"x".repeat(300_000), "end"])
+        .await;
+    files.say("a", &[&"y".repeat(100_000)]).await;
+    files.reopen();
+    let list = files.store.list().await.unwrap();
+    assert_eq!(list[0].title.as_deref(), Some("The first words"));
+    assert_eq!(list[0].messages, 4);
+    let len = fs::metadata(files.path("a.jsonl")).unwrap().len();
+    assert_eq!(list[0].size, Some(len));
+    assert!(list[0].created_at < list[0].updated_at);
+}

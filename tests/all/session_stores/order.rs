@@ -1,0 +1,220 @@
+//! What a run does is stored before it is acted on.
+
+use agentcore::agent::Decision;
+use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::tool::SideEffect;
+use agentcore::{
+    AgentState, FuncTool, Message, ModelEvent, Result, SessionStore, ThreadStore, ToolCall,
+    Unanswered, async_trait,
+};
+use serde_json::json;
+use tokio::task::yield_now;
+
+use crate::kit::{Log, agent, any_object, asking};
+
+/// Logs what is stored once it is, and takes its time: whatever does not wait comes first.
+struct Logging {
+    inner: ThreadStore,
+    log: Log,
+}
+
+impl Logging {
+    fn new(log: &Log) -> Self {
+        Self {
+            inner: ThreadStore::new(),
+            log: log.clone(),
+        }
+    }
+
+    async fn done(&self, what: String) {
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        self.log.add(what);
+    }
+}
+
+fn shown(message: &Message) -> String {
+    match message {
+        Message::Tool(result) => format!("result {}", result.tool_call_id),
+        message => format!("{} {:?}", message.role(), message.text()),
+    }
+}
+
+fn name(record: &Record) -> String {
+    match record {
+        Record::Message { message, .. } => shown(message),
+        Record::ToolStarted { call_id } => format!("started {call_id}"),
+        Record::Began { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
+        _ => "?".into(),
+    }
+}
+
+#[async_trait]
+impl SessionStore for Logging {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        let found = self.inner.load(id).await;
+        self.done("loaded".into()).await;
+        found
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        let names: Vec<_> = records.iter().map(name).collect();
+        self.inner.append(lease, records).await?;
+        self.done(format!("stored {}", names.join(", "))).await;
+        Ok(())
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        SessionStore::save(&self.inner, lease, state).await?;
+        let last = state.messages.last().map(shown).unwrap_or_default();
+        self.done(format!(
+            "saved up to {last}, {} pending",
+            state.pending.len()
+        ))
+        .await;
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.inner.list().await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.inner, id).await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        let lease = self.inner.lease(id).await?;
+        self.done("leased".into()).await;
+        let log = self.log.clone();
+        Ok(Lease::new(id, lease.token(), move || {
+            drop(lease);
+            log.add("released");
+        }))
+    }
+}
+
+fn tool(name: &'static str, log: &Log) -> FuncTool {
+    let log = log.clone();
+    FuncTool::new(name, "Logs", any_object(), move |cx, _args| {
+        let log = log.clone();
+        let id = std::sync::Arc::<str>::from(cx.call_id());
+        async move {
+            log.add(format!("{name} {id} acts"));
+            yield_now().await;
+            log.add(format!("{name} {id} is done"));
+            "done"
+        }
+    })
+}
+
+#[tokio::test]
+async fn everything_is_stored_before_it_is_acted_on() {
+    let log = Log::default();
+    let asked = log.clone();
+    let model = FunctionModel::new(move |request| {
+        asked.add(format!("model asked with {}", request.messages.len()));
+        let call =
+            |id: &str, name: &str| Ok(ModelEvent::ToolCall(ToolCall::new(id, name, json!({}))));
+        match request.messages.len() {
+            1 => vec![call("1", "act"), call("2", "look"), call("3", "act")],
+            _ => vec![Ok(ModelEvent::Text("Done.".into()))],
+        }
+    });
+    let agent = agent(model)
+        .tools([
+            tool("act", &log).exclusive(),
+            tool("look", &log)
+                .side_effect(SideEffect::ReadOnly)
+                .exclusive(),
+        ])
+        .cwd("/work")
+        .store(Logging::new(&log))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    assert_eq!(
+        log.take(),
+        [
+            "leased",
+            "loaded",
+            "stored began in /work, user \"Go\"",
+            "model asked with 1",
+            "stored assistant \"\"",
+            "stored started 1",
+            "act 1 acts",
+            "act 1 is done",
+            "look 2 acts",
+            "look 2 is done",
+            "stored started 3",
+            "act 3 acts",
+            "act 3 is done",
+            "stored result 1, result 2, result 3",
+            "model asked with 5",
+            "stored assistant \"Done.\"",
+            "saved up to assistant \"Done.\", 0 pending",
+            "released",
+        ]
+    );
+    agent.session("s").run("Again").await.unwrap();
+    assert_eq!(log.take()[2], "stored user \"Again\"", "it began only once");
+    let latest = agent.latest_session().await.unwrap().unwrap();
+    assert_eq!(&**latest.id(), "s");
+}
+
+#[tokio::test]
+async fn side_by_side_each_start_is_stored_before_its_call() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .calls([("act", json!({"n": 1})), ("act", json!({"n": 2}))])
+        .say("Done.");
+    let agent = agent(model)
+        .tool(tool("act", &log))
+        .store(Logging::new(&log))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let log = log.take();
+    let at = |what: &str| log.iter().position(|line| line == what).unwrap();
+    for id in ["call_1", "call_2"] {
+        assert!(
+            at(&format!("stored started {id}")) < at(&format!("act {id} acts")),
+            "{log:?}"
+        );
+        assert!(at(&format!("act {id} is done")) < at("stored result call_1, result call_2"));
+    }
+}
+
+#[tokio::test]
+async fn an_approval_is_used_up_before_its_call_runs() {
+    let log = Log::default();
+    let agent = agent(ScriptedModel::new().call("act", json!({})).say("Done."))
+        .tool(tool("act", &log))
+        .permissions(asking())
+        .unanswered(Unanswered::Park)
+        .store(Logging::new(&log))
+        .build()
+        .unwrap();
+    let parked = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(
+        log.take()[4..],
+        ["saved up to assistant \"\", 1 pending", "released"],
+    );
+    let decision = Decision::allow(&parked.state.pending[0]);
+    agent.session("s").resume(decision).await.unwrap();
+    assert_eq!(
+        log.take()[2..],
+        [
+            "saved up to assistant \"\", 0 pending",
+            "stored started call_1",
+            "act call_1 acts",
+            "act call_1 is done",
+            "saved up to result call_1, 0 pending",
+            "stored assistant \"Done.\"",
+            "saved up to assistant \"Done.\", 0 pending",
+            "released",
+        ]
+    );
+}
