@@ -69,6 +69,10 @@ pub(crate) struct Args {
     /// The most the run may cost, in US dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
+
+    /// Prints what was called, when and for how long, to standard error at the end
+    #[arg(long)]
+    pub(crate) trace: bool,
 }
 
 impl Args {

@@ -28,6 +28,8 @@ use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
 
+use agentcore::hooks::TracingHook;
+use agentcore::trace::MemoryRecorder;
 use agentcore::{Agent, AgentBuilder, Error, Run};
 use clap::Parser;
 use futures::StreamExt;
@@ -43,7 +45,10 @@ const GIVEN_UP: u8 = 130;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    let started = args.prompt().and_then(|prompt| Ok((build(&args)?, prompt)));
+    let trace = MemoryRecorder::new();
+    let started = args
+        .prompt()
+        .and_then(|prompt| Ok((build(&args, &trace)?, prompt)));
     let (agent, prompt) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -51,7 +56,11 @@ async fn main() -> ExitCode {
             return WRONG_USAGE.into();
         }
     };
-    match drive(agent.run(prompt), Printer::new(args.output)).await {
+    let driven = drive(agent.run(prompt), Printer::new(args.output)).await;
+    if args.trace {
+        output::spans(&trace);
+    }
+    match driven {
         Ok(code) => code.into(),
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -63,7 +72,7 @@ async fn main() -> ExitCode {
 }
 
 /// The agent that the arguments describe. Further options go here.
-fn build(args: &Args) -> Result<Agent, Error> {
+fn build(args: &Args, trace: &MemoryRecorder) -> Result<Agent, Error> {
     args.check()?;
     let model = model::choose(args.model.as_deref())?;
     if args.max_budget_usd.is_some() {
@@ -81,6 +90,11 @@ fn build(args: &Args) -> Result<Agent, Error> {
             Output::Json => false,
             Output::StreamJson => args.include_partial_messages,
         });
+    if args.trace {
+        builder = builder
+            .hook(TracingHook::new().with_run_span(true))
+            .trace_recorder(trace.clone());
+    }
     if let Some(system) = &args.system {
         builder = builder.system_prompt(system.as_str());
     }

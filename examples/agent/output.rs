@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use agentcore::SdkMessage;
 use agentcore::sdk::{Level, ResultMessage, SystemKind};
+use agentcore::trace::MemoryRecorder;
 use clap::ValueEnum;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -118,6 +119,11 @@ fn explain(result: &ResultMessage) {
         [] => note(&format!("the run ended with {}", result.subtype)),
         errors => errors.iter().for_each(|error| note(error)),
     }
+}
+
+/// Prints the spans of a run: begin and duration in seconds, what it was, what is known of it.
+pub(crate) fn spans(trace: &MemoryRecorder) {
+    let _ = write!(io::stderr(), "{trace}");
 }
 
 /// Tells a person. Where nobody listens to standard error, there is nobody to tell.

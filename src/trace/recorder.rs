@@ -1,6 +1,7 @@
 //! The traits a recorder and its spans implement.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -33,6 +34,20 @@ pub trait TraceRecorder: Send + Sync + 'static {
 
     /// Records something that happened at one moment.
     fn record_event(&self, name: &str, metadata: Value);
+}
+
+impl<R: TraceRecorder + ?Sized> TraceRecorder for Arc<R> {
+    fn start_span(&self, name: &str) -> Box<dyn SpanHandle> {
+        (**self).start_span(name)
+    }
+
+    fn start_child(&self, name: &str, parent: SpanId) -> Box<dyn SpanHandle> {
+        (**self).start_child(name, parent)
+    }
+
+    fn record_event(&self, name: &str, metadata: Value) {
+        (**self).record_event(name, metadata);
+    }
 }
 
 /// A span that is going on.

@@ -14,7 +14,7 @@ use super::recorder::SpanId;
 const MAX_VALUE: usize = 60;
 
 /// One line a span: when it began, how long it took, its name indented below its parent's, its
-/// attributes. A span whose parent is not among them stands at the edge.
+/// attributes but those whose text its parent has, too. A span whose parent is not among them stands at the edge.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
     let known: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
     let mut below: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();
@@ -23,20 +23,26 @@ pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::
         below.entry(parent).or_default().push(span);
     }
     // Without recursion: how deep spans nest is not up to this crate.
-    let mut stack: Vec<(usize, &SpanRecord)> = Vec::new();
-    let push = |stack: &mut Vec<_>, depth: usize, parent: Option<SpanId>| {
-        let children = below.get(&parent).into_iter().flatten().rev();
-        stack.extend(children.map(|span| (depth, *span)));
+    let mut stack: Vec<(usize, Option<&SpanRecord>, &SpanRecord)> = Vec::new();
+    let children = |of: Option<&SpanRecord>| {
+        let id = of.map(|span| span.id);
+        below.get(&id).into_iter().flatten().rev().copied()
     };
-    push(&mut stack, 0, None);
-    while let Some((depth, span)) = stack.pop() {
-        line(out, depth, span)?;
-        push(&mut stack, depth + 1, Some(span.id));
+    stack.extend(children(None).map(|span| (0, None, span)));
+    while let Some((depth, parent, span)) = stack.pop() {
+        line(out, depth, parent, span)?;
+        let inner = children(Some(span)).map(|inner| (depth + 1, Some(span), inner));
+        stack.extend(inner);
     }
     Ok(())
 }
 
-fn line(out: &mut fmt::Formatter<'_>, depth: usize, span: &SpanRecord) -> fmt::Result {
+fn line(
+    out: &mut fmt::Formatter<'_>,
+    depth: usize,
+    parent: Option<&SpanRecord>,
+    span: &SpanRecord,
+) -> fmt::Result {
     let start = span.start.as_secs_f64();
     let took = match span.duration {
         Some(duration) => format!("{:.3}", duration.as_secs_f64()),
@@ -50,7 +56,10 @@ fn line(out: &mut fmt::Formatter<'_>, depth: usize, span: &SpanRecord) -> fmt::R
         span.name
     )?;
     for (key, value) in &span.attributes {
-        write!(out, " {key}={}", printed(value))?;
+        let repeated = parent.and_then(|parent| parent.get(key)) == Some(value);
+        if !(repeated && value.is_string()) {
+            write!(out, " {key}={}", printed(value))?;
+        }
     }
     out.write_char('\n')
 }

@@ -35,18 +35,23 @@ mod faults_model;
 mod faults_network;
 mod hook_faults;
 mod hook_streams;
+mod hook_texts;
 mod hooks;
+mod hooks_context;
 #[cfg(all(feature = "tools", unix))]
 mod hooks_eviction;
 #[cfg(feature = "tools")]
 mod hooks_filesystem;
 mod hooks_kit;
+mod hooks_long_runs;
 mod hooks_memory;
 #[cfg(all(feature = "tools", feature = "yaml", feature = "http"))]
 mod hooks_prefix;
 #[cfg(feature = "yaml")]
 mod hooks_skills;
+mod hooks_summarization;
 mod hooks_todolist;
+mod hooks_tracing;
 mod house;
 mod inputs;
 mod kit;

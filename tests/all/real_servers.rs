@@ -10,6 +10,8 @@
 //!
 //! Without its variable a test says so and passes.
 
+use agentcore::hooks::SummarizationHook;
+use agentcore::model::ModelProfile;
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::{StrictModel, conformance};
 use agentcore::{AgentBuilder, ExitReason, Model};
@@ -48,6 +50,50 @@ async fn real_openai() {
     if let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") {
         converse(|| OpenAi::compatible(&address, model.as_str()).max_tokens(40)).await;
     }
+}
+
+/// Thirty turns in a window that holds about a third of them: the server refuses none, and what a
+/// summary leaves is something it takes.
+#[tokio::test]
+async fn real_openai_through_compaction() {
+    let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") else {
+        return;
+    };
+    // Short answers, the summaries' included: the server may be slow.
+    let profile = ModelProfile::default()
+        .with_context_window(2_500)
+        .with_max_output_tokens(80);
+    let model = OpenAi::compatible(&address, model.as_str()).with_profile(profile);
+    let agent = AgentBuilder::new(StrictModel::new(model))
+        .system_prompt("Answer in one short sentence.")
+        .max_tokens(20)
+        .hook(SummarizationHook::new())
+        .build()
+        .unwrap();
+    let mut summaries = Vec::new();
+    for turn in 0..30 {
+        let prompt = format!(
+            "Tell me something about the number {turn}. {}",
+            "Please. ".repeat(80)
+        );
+        let output = agent.session("long").run(prompt).await.unwrap();
+        assert!(!output.text.trim().is_empty());
+        assert_eq!(
+            output.messages.len(),
+            2 * (turn + 1),
+            "the history is whole"
+        );
+        output.messages.validate_for_model().unwrap();
+        if let Some(made) = output.state.compaction
+            && summaries.last() != Some(&made)
+        {
+            summaries.push(made);
+        }
+    }
+    assert!(summaries.len() > 1, "{summaries:?}");
+    let covered = summaries.iter().map(|made| made.through_message);
+    assert!(covered.is_sorted_by(|a, b| a < b));
+    assert!(summaries.iter().all(|made| !made.summary.trim().is_empty()));
 }
 
 #[tokio::test]

@@ -82,9 +82,10 @@ impl Summarizer<'_> {
         Ok(summary)
     }
 
-    /// A tenth of the window, so that there is room for what comes next.
+    /// A tenth of the smaller window, so that there is room for what comes next.
     fn words(&self) -> usize {
-        usize::try_from(self.window / 10)
+        let window = self.window.min(self.model.profile().context_window);
+        usize::try_from(window / 10)
             .unwrap_or(MAX_WORDS)
             .clamp(10, MAX_WORDS)
     }

@@ -1,0 +1,265 @@
+//! Conversations that go on far beyond the window.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agentcore::hooks::{ClearToolResults, SummarizationHook, split_index};
+use agentcore::message::EstimateCounter;
+use agentcore::model::{CompactionRequest, Compactor, ModelProfile};
+use agentcore::testing::{FunctionModel, StrictModel};
+use agentcore::{
+    Error, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent, ModelRequest, ToolCall,
+    Usage,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::json;
+
+use crate::kit::{agent, any_object, warnings, watch};
+
+const WINDOW: u64 = 20_000;
+const ROUNDS: usize = 1_000;
+
+/// What a server with a window of [`WINDOW`] tokens answers to `request`.
+fn serve(
+    request: &ModelRequest,
+    reports: bool,
+    answer: ModelEvent,
+) -> Vec<agentcore::Result<ModelEvent>> {
+    let tokens = request.count_tokens(&EstimateCounter);
+    let longest = u64::from(request.max_tokens.unwrap_or(2_000));
+    if tokens + longest > WINDOW {
+        let text = format!("{tokens} tokens and {longest} of an answer do not fit");
+        return vec![Err(Error::new(ErrorKind::ContextTooLong, text))];
+    }
+    let mut events = vec![Ok(answer)];
+    if reports {
+        events.insert(0, Ok(ModelEvent::Usage(Usage::new(tokens, 50))));
+    }
+    events
+}
+
+fn profile() -> ModelProfile {
+    ModelProfile::default()
+        .with_context_window(WINDOW)
+        .with_max_output_tokens(2_000)
+}
+
+/// From nothing to half as much again as the window, most of them short.
+fn size(round: usize) -> usize {
+    match round % 100 {
+        99 => 120_000,
+        49 => 40_000,
+        9 | 29 | 69 => 8_000,
+        n => n * n / 4,
+    }
+}
+
+/// A thousand calls of a tool. The summariser remembers what it was given, and its summaries hold
+/// nothing of it.
+async fn a_thousand_rounds(reports: bool, clear: bool) {
+    let asked = Arc::<AtomicUsize>::default();
+    let model = StrictModel::new(
+        FunctionModel::new({
+            let asked = asked.clone();
+            move |request| {
+                let round = asked.fetch_add(1, Ordering::Relaxed);
+                let answer = if round < ROUNDS {
+                    let args = json!({"round": round});
+                    ModelEvent::ToolCall(ToolCall::new(format!("c{round}"), "look", args))
+                } else {
+                    ModelEvent::Text("done".into())
+                };
+                let events = serve(&request, reports, answer);
+                if events[0].is_err() {
+                    asked.fetch_sub(1, Ordering::Relaxed);
+                }
+                events
+            }
+        })
+        .with_profile(profile()),
+    );
+    let read = Arc::<Mutex<Vec<String>>>::default();
+    let summarizer = StrictModel::new(
+        FunctionModel::new({
+            let read = read.clone();
+            move |request| {
+                let text = request.messages.last_content().into_owned();
+                let summary = format!("<summary>{}</summary>", "They looked. ".repeat(900));
+                let events = serve(&request, reports, ModelEvent::Text(summary));
+                if events.iter().all(Result::is_ok) {
+                    read.lock().unwrap().push(text);
+                }
+                events
+            }
+        })
+        .with_profile(profile()),
+    );
+    let look = FuncTool::new("look", "Looks", any_object(), |_cx, args| async move {
+        let round = args["round"].as_u64().unwrap() as usize;
+        format!(
+            "finding-{round}-end {}",
+            "lorem ipsum ".repeat(size(round) / 12)
+        )
+    });
+    let mut builder = agent(model.clone())
+        .tool(look)
+        .system_prompt("Be brief. ".repeat(100))
+        .max_turns(0);
+    if clear {
+        builder = builder.hook(ClearToolResults::new());
+    }
+    let agent = builder
+        .hook(SummarizationHook::new().with_model(summarizer.clone()))
+        .build()
+        .unwrap();
+    let run = agent
+        .session("s")
+        .run("Remember: the password is swordfish. Now look.");
+    let (messages, output) = watch(run).await;
+    let output = output.unwrap();
+
+    assert_eq!((&*output.text, output.end), ("done", ExitReason::EndTurn));
+    assert_eq!(model.violations(), Vec::<String>::new());
+    assert_eq!(summarizer.violations(), Vec::<String>::new());
+    assert_eq!(warnings(&messages), Vec::<String>::new());
+    assert_eq!(output.turns as usize, ROUNDS + 1, "no request was refused");
+    assert_eq!(
+        output.messages.len(),
+        2 * ROUNDS + 2,
+        "the history is whole"
+    );
+    let read = read.lock().unwrap();
+    let words: HashSet<&str> = read
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .collect();
+    assert!(words.contains("swordfish."));
+    let covered = output.state.compaction.unwrap().through_message;
+    assert!(covered > ROUNDS, "{covered}");
+    for round in 0..(covered - 1) / 2 {
+        let finding = format!("finding-{round}-end");
+        assert!(words.contains(&*finding), "{finding} was never summarised");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_rounds_with_a_provider_that_reports() {
+    a_thousand_rounds(true, false).await;
+}
+
+#[tokio::test]
+async fn a_thousand_rounds_with_a_provider_that_reports_nothing() {
+    a_thousand_rounds(false, false).await;
+}
+
+#[tokio::test]
+async fn a_thousand_rounds_with_cleared_results() {
+    a_thousand_rounds(true, true).await;
+}
+
+/// One thing said, or a turn of calls with those of their results that have come.
+#[derive(Clone, Debug)]
+enum Said {
+    Human(usize),
+    Ai(usize),
+    Calls(Vec<Option<usize>>),
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        (1..2_000_usize).prop_map(Said::Human),
+        (1..2_000_usize).prop_map(Said::Ai),
+        prop::collection::vec(prop::option::weighted(0.95, 0..4_000_usize), 1..5)
+            .prop_map(Said::Calls),
+    ]
+}
+
+fn history(all: &[Said]) -> Messages {
+    let mut messages = Messages::new();
+    for (at, said) in all.iter().enumerate() {
+        match said {
+            Said::Human(len) => messages.push(Message::human("h".repeat(*len))),
+            Said::Ai(len) => messages.push(Message::ai("a".repeat(*len))),
+            Said::Calls(results) => {
+                let id = |n: usize| format!("{at}-{n}");
+                let calls = (0..results.len()).map(|n| ToolCall::new(id(n), "f", json!({})));
+                messages.push(Message::ai_calling("", calls));
+                for (n, result) in results.iter().enumerate() {
+                    if let Some(len) = result {
+                        messages.push(Message::tool(id(n), "f", "r".repeat(*len)));
+                    }
+                }
+            }
+        }
+    }
+    messages
+}
+
+/// The calls with their results among the first `cut` messages must be the same as without them.
+fn parts_nothing(messages: &Messages, cut: usize) -> bool {
+    let (before, after) = messages.as_slice().split_at(cut);
+    let calls: HashSet<_> = before
+        .iter()
+        .flat_map(|message| message.tool_calls())
+        .map(|call| call.id.clone())
+        .collect();
+    let results: HashSet<_> = before
+        .iter()
+        .filter_map(|message| message.as_tool_result())
+        .map(|result| result.tool_call_id.clone())
+        .collect();
+    let orphan = after
+        .first()
+        .is_some_and(|next| next.as_tool_result().is_some());
+    calls == results && !orphan
+}
+
+#[test]
+fn no_cut_parts_a_call_from_its_result() {
+    let cases = std::env::var("AGENTCORE_PROPERTY_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(200);
+    let config = Config {
+        failure_persistence: None,
+        ..Config::with_cases(cases)
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let strategy = (
+        prop::collection::vec(said(), 0..40),
+        0.0..1.0_f64,
+        100..20_000_u64,
+    );
+    let property = |(all, keep, window): (Vec<Said>, f64, u64)| {
+        let messages = history(&all);
+        let split = split_index(&messages, window / 4, &EstimateCounter);
+        prop_assert!(split <= messages.len());
+        let whole = split == messages.len() && messages.is_empty();
+        prop_assert!(whole || parts_nothing(&messages, split));
+
+        let model = FunctionModel::text(|_| "short".into());
+        let hook = SummarizationHook::new()
+            .with_context_window(window)
+            .with_keep(keep);
+        let request = CompactionRequest::new(messages.clone(), model);
+        let made = futures::executor::block_on(async {
+            // Timers need a runtime; none of them fires.
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build();
+            let _guard = runtime.as_ref().unwrap().enter();
+            hook.compact(request).await
+        });
+        if let Some(made) = made.unwrap() {
+            let through = made.through_message;
+            prop_assert!(through > 0 && through + 2 <= messages.len());
+            prop_assert!(parts_nothing(&messages, through), "cut at {through}");
+        }
+        Ok(())
+    };
+    if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&strategy, property) {
+        panic!("{failure}");
+    }
+}

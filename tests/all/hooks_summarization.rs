@@ -1,0 +1,665 @@
+//! `SummarizationHook` in runs.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcore::hooks::{SummarizationHook, extract_summary, split_index};
+use agentcore::message::EstimateCounter;
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, Prices, Stability};
+use agentcore::sdk::{CompactBoundary, CompactTrigger, SystemKind};
+use agentcore::testing::{FunctionModel, ScriptedModel, Step};
+use agentcore::{
+    AgentState, Error, ErrorKind, ExitReason, FuncTool, Hook, Message, Messages, ModelRequest,
+    SdkMessage, ThreadStore, ToolCall, Usage, hook,
+};
+use serde_json::json;
+
+use crate::hook_texts::assert_text;
+use crate::kit::{agent, any_object, echo, kind, kinds, roles, stored, warnings, watch};
+
+/// A history of so many short turns.
+fn turns(count: usize) -> Messages {
+    let pairs = (0..count).flat_map(|n| {
+        [
+            Message::human(format!("question {n}")),
+            Message::ai(format!("answer {n}")),
+        ]
+    });
+    pairs.collect()
+}
+
+/// A store whose session `s` has these messages.
+fn store(messages: Messages) -> ThreadStore {
+    let store = ThreadStore::new();
+    let mut state = AgentState::new("s");
+    state.messages = messages;
+    store.save("s", state);
+    store
+}
+
+fn boundaries(messages: &[SdkMessage]) -> Vec<&CompactBoundary> {
+    let found = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::CompactBoundary(boundary) => Some(&**boundary),
+            _ => None,
+        },
+        _ => None,
+    });
+    found.collect()
+}
+
+fn summary_of(request: &ModelRequest) -> String {
+    request.messages.get(0).unwrap().text().into_owned()
+}
+
+#[test]
+fn summaries_are_found_between_their_tags() {
+    for (answer, expected) in [
+        (
+            "<SUMMARY>Content With MIXED Case</SUMMARY>",
+            "Content With MIXED Case",
+        ),
+        ("before <summary>\n  kept \n</summary> after", "kept"),
+        ("<Summary>a</sUMMARY><summary>b</summary>", "a"),
+        ("<summary>no end", ""),
+        ("no tags", ""),
+        ("</summary>the wrong way round<summary>", ""),
+        ("", ""),
+        ("größe <summary>groß</summary> größe", "groß"),
+    ] {
+        assert_eq!(extract_summary(answer), expected, "{answer:?}");
+    }
+}
+
+#[test]
+fn histories_are_split_where_the_newest_fit() {
+    let history = |lengths: &[usize]| -> Messages {
+        let messages = lengths.iter().enumerate().map(|(at, len)| {
+            let text = "x".repeat(*len);
+            if at % 2 == 0 {
+                Message::human(text)
+            } else {
+                Message::ai(text)
+            }
+        });
+        messages.collect()
+    };
+    let split = |messages: &Messages, most| split_index(messages, most, &EstimateCounter);
+    assert_eq!(split(&history(&[400, 400, 400, 400]), 250), 2);
+    assert_eq!(split(&history(&[4000, 4000, 400]), 150), 2);
+    assert_eq!(split(&history(&[40, 40]), 10_000), 0);
+    assert_eq!(split(&history(&[4000]), 10), 0, "the last one is kept");
+    assert_eq!(split(&Messages::new(), 10), 0);
+
+    let call = ToolCall::new("c", "read", json!({}));
+    let paired = Messages::new()
+        .human("x".repeat(4000))
+        .ai_calling("", [call])
+        .tool("c", "read", "x".repeat(400))
+        .human("x".repeat(40));
+    assert_eq!(split(&paired, 200), 1, "the call stays with its result");
+}
+
+#[test]
+fn it_is_time_over_the_threshold() {
+    let due = |hook: &SummarizationHook, tokens, profile: &ModelProfile| {
+        hook.should_compact(&turns(5), tokens, profile)
+    };
+    let hook = SummarizationHook::new();
+    let unknown = ModelProfile::default();
+    assert!(!due(&hook, 108_800, &unknown));
+    assert!(due(&hook, 108_801, &unknown));
+    let large = unknown.with_context_window(1_000_000);
+    assert!(!due(&hook, 850_000, &large) && due(&hook, 850_001, &large));
+    let own = hook.clone().with_context_window(1_000);
+    assert!(!due(&own, 850, &large) && due(&own, 851, &large));
+    let half = own.with_threshold(0.5);
+    assert!(due(&half, 501, &large));
+    // The window and the longest answer are different things.
+    let profile = unknown.with_max_output_tokens(8_192);
+    assert!(!due(&hook, 7_000, &profile));
+    assert_eq!(hook.phases().to_string(), "wrap_model_call");
+}
+
+#[tokio::test]
+async fn what_the_provider_reported_decides() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "one"}))
+        .with_usage(Usage::new(108_790, 900))
+        .expect(|request| {
+            assert!(request.messages.last_content().contains("<conversation>"));
+            assert!(request.tools.is_empty() && request.system.is_empty());
+            assert_eq!(request.max_tokens, Some(6_000));
+        })
+        .say("<summary>They said one.</summary>")
+        .with_usage(Usage::new(40, 4))
+        .expect(|request| {
+            assert_eq!(roles(&request.messages), "user assistant tool");
+            assert_eq!(
+                summary_of(request),
+                "[Summary of the conversation so far]\n\nThey said one."
+            );
+        })
+        .say("done");
+    // The answer and its result are what takes the request over the threshold.
+    let hook = SummarizationHook::new();
+    let store = store(turns(3));
+    let agent = agent(model.clone()).tool(echo()).hook(hook).store(store);
+    let agent = agent.build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("say one ".repeat(400))).await;
+    let output = output.unwrap();
+    model.assert_finished();
+    assert_eq!((&*output.text, output.turns), ("done", 2));
+    let all = boundaries(&messages);
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].trigger, CompactTrigger::Auto);
+    assert!(all[0].pre_tokens > 108_800, "{:?}", all[0]);
+    assert!(all[0].post_tokens.unwrap() < 200, "{:?}", all[0]);
+    assert!(all[0].duration_ms.is_some());
+    assert_eq!(
+        output.usage.input_tokens, 108_830,
+        "the summary is paid for"
+    );
+    assert_eq!(stored(&agent, "s").await.len(), 10, "the store has it all");
+    let through = output.state.compaction.unwrap().through_message;
+    assert_eq!(
+        through, 7,
+        "the call, its result and the answer were not there yet"
+    );
+}
+
+#[tokio::test]
+async fn the_reader_learns_what_was_kept() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "one"}))
+        .with_usage(Usage::new(900, 10))
+        .say("They said one.")
+        .say("done");
+    let hook = SummarizationHook::new().with_context_window(1_000);
+    let agent = agent(model).tool(echo()).hook(hook).build().unwrap();
+    let (messages, _) = watch(agent.run("say one")).await;
+    let ids: Vec<_> = messages
+        .iter()
+        .filter(|message| matches!(message, SdkMessage::Assistant(_) | SdkMessage::User(_)))
+        .map(SdkMessage::uuid)
+        .collect();
+    let at = messages
+        .iter()
+        .position(|message| kind(message) == "system/compact_boundary")
+        .unwrap();
+    let kept = boundaries(&messages)[0].preserved_messages.clone().unwrap();
+    assert_eq!(kept.anchor_uuid, messages[at].uuid());
+    assert_eq!(kept.uuids, ids[..2], "the call and its result");
+    let around = &kinds(&messages)[at - 2..=at];
+    assert_eq!(
+        around,
+        ["system/status", "system/status", "system/compact_boundary"]
+    );
+}
+
+#[tokio::test]
+async fn without_reports_estimates_decide_and_count_prompt_and_tools() {
+    for (prompt, due) in [("", false), ("You are helpful. ", true)] {
+        let model = if due {
+            ScriptedModel::new()
+                .say("<summary>Small talk.</summary>")
+                .say("hi")
+        } else {
+            ScriptedModel::new().say("hi")
+        };
+        let hook = SummarizationHook::new().with_context_window(300);
+        let agent = agent(model.clone())
+            .system_prompt(prompt.repeat(60))
+            .hook(hook)
+            .store(store(turns(10)))
+            .build()
+            .unwrap();
+        let (messages, output) = watch(agent.session("s").run("And now?")).await;
+        assert_eq!(output.unwrap().text, "hi");
+        assert_eq!(boundaries(&messages).len(), usize::from(due), "{prompt:?}");
+        model.assert_finished();
+    }
+}
+
+#[tokio::test]
+async fn a_tenth_is_kept_but_two_at_the_least() {
+    for (pairs, kept) in [(1, 2), (5, 2), (15, 3), (49, 9)] {
+        let summarizer = ScriptedModel::new().say("All of it.");
+        let hook = SummarizationHook::new().with_model(summarizer);
+        let messages = turns(pairs).human("now");
+        let request = CompactionRequest::new(messages.clone(), FunctionModel::text(|_| "".into()));
+        let made = hook.compact(request).await.unwrap().unwrap();
+        assert_eq!(messages.len() - made.through_message, kept, "{pairs} pairs");
+    }
+    let hook = SummarizationHook::new().with_model(ScriptedModel::new());
+    for short in [
+        Messages::new(),
+        turns(1),
+        Messages::new().human("x".repeat(600_000)),
+    ] {
+        let request = CompactionRequest::new(short, FunctionModel::text(|_| "".into()));
+        assert_eq!(hook.compact(request).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn the_prompt_of_the_summariser() {
+    let calls = [
+        ToolCall::new(
+            "a",
+            "write_file",
+            json!({"path": "notes.md", "content": "n".repeat(5_000)}),
+        ),
+        ToolCall::new("b", "read_file", json!({"path": "plan.md"})),
+    ];
+    let messages = Messages::new()
+        .system("You are never summarised.")
+        .human("Write the notes, please.")
+        .ai_calling("I will.", calls)
+        .tool(
+            "a",
+            "write_file",
+            "File written: notes.md (5000 bytes, 1 lines)",
+        )
+        .with(Message::Tool(agentcore::ToolResult::failed(
+            &ToolCall::new("b", "read_file", json!({})),
+            "plan.md: no such file",
+        )))
+        .ai("The notes are written; there is no plan.")
+        .human("Then make one.")
+        .ai("Done.");
+    let summarizer = ScriptedModel::new()
+        .expect(|request| {
+            let prompt = request.messages.last_content();
+            assert!(prompt.contains(&"n".repeat(2_000)) && !prompt.contains(&"n".repeat(2_001)));
+            assert_text(
+                "summarization_prompt.txt",
+                &prompt.replace(&"n".repeat(2_000), "n*2000"),
+            );
+        })
+        .say("<summary>Notes written.</summary>");
+    let hook = SummarizationHook::new().with_model(summarizer.clone());
+    let model = FunctionModel::text(|_| "".into());
+    let request = CompactionRequest::new(messages.clone(), model.clone());
+    let first = hook.compact(request).await.unwrap().unwrap();
+    summarizer.assert_finished();
+    assert_eq!(first, Compaction::new("Notes written.", 6));
+
+    // The second one gets the first as what came before, not as a part of the conversation.
+    let longer = messages.human("Thanks.").ai("You are welcome.");
+    let summarizer = ScriptedModel::new()
+        .expect(|request| {
+            let prompt = request.messages.last_content();
+            assert_text("summarization_prompt_again.txt", &prompt);
+        })
+        .say("<summary>Notes and plan.</summary>");
+    let hook = SummarizationHook::new().with_model(summarizer.clone());
+    let mut request = CompactionRequest::new(longer, model);
+    request.current = Some(first);
+    let second = hook.compact(request).await.unwrap().unwrap();
+    summarizer.assert_finished();
+    assert_eq!(second, Compaction::new("Notes and plan.", 8));
+}
+
+#[tokio::test]
+async fn a_summary_has_no_more_words_than_there_is_room_for() {
+    let many = "word ".repeat(5_000);
+    for (window, words) in [(128_000, 2_000), (4_096, 409)] {
+        let hook = SummarizationHook::new()
+            .with_model(ScriptedModel::new().say(many.as_str()))
+            .with_context_window(window);
+        let request = CompactionRequest::new(turns(5), FunctionModel::text(|_| "".into()));
+        let made = hook.compact(request).await.unwrap().unwrap();
+        assert_eq!(made.summary.split_whitespace().count(), words);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summariser_that_fails_changes_nothing() {
+    let refused = Step::text("I would rather not.").stop(agentcore::StopReason::Refusal);
+    let failing = [
+        (
+            ScriptedModel::new().fail(Error::new(ErrorKind::Auth, "no key")),
+            "no key",
+        ),
+        (ScriptedModel::new().hang(), "took longer than 120s"),
+        (
+            ScriptedModel::new().say("<summary> </summary>"),
+            "said nothing",
+        ),
+        (ScriptedModel::new().step(Step::new()), "said nothing"),
+        (ScriptedModel::new().step(refused), "refused"),
+    ];
+    for (summarizer, why) in failing {
+        let model = ScriptedModel::new()
+            .expect(|request| assert_eq!(request.messages.len(), 11))
+            .say("hi");
+        let hook = SummarizationHook::new()
+            .with_context_window(10)
+            .with_model(summarizer);
+        let agent = agent(model.clone())
+            .hook(hook)
+            .store(store(turns(5)))
+            .build()
+            .unwrap();
+        let (messages, output) = watch(agent.session("s").run("And now?")).await;
+        let output = output.unwrap();
+        model.assert_finished();
+        assert_eq!((&*output.text, output.end), ("hi", ExitReason::EndTurn));
+        assert_eq!(output.state.compaction, None);
+        let said = warnings(&messages);
+        assert!(
+            said[0].contains("not compacted") && said[0].contains(why),
+            "{said:?}"
+        );
+        assert!(boundaries(&messages).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_summarised_and_sent_once_more() {
+    let too_long = || Error::new(ErrorKind::ContextTooLong, "prompt is too long");
+    let model = ScriptedModel::new()
+        .fail(too_long())
+        .say("<summary>Small talk.</summary>")
+        .expect(|request| assert_eq!(request.messages.len(), 3))
+        .call("echo", json!({"text": "x"}))
+        .fail(too_long())
+        .say("<summary>More of it.</summary>")
+        .expect(|request| assert_eq!(request.messages.len(), 3))
+        .say("done");
+    let agent = agent(model.clone())
+        .tool(echo())
+        .max_turns(2)
+        .hook(SummarizationHook::new())
+        .store(store(turns(5)))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("And now?")).await;
+    let output = output.unwrap();
+    model.assert_finished();
+    assert_eq!((&*output.text, output.turns), ("done", 2));
+    assert_eq!(boundaries(&messages).len(), 2, "once a turn");
+
+    let model = ScriptedModel::new()
+        .fail(too_long())
+        .say("Small talk.")
+        .fail(too_long());
+    let agent = crate::kit::agent(model.clone())
+        .hook(SummarizationHook::new())
+        .store(store(turns(5)))
+        .build()
+        .unwrap();
+    let error = agent.session("s").run("And now?").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextTooLong);
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn by_hand() {
+    let summarizer = ScriptedModel::new().say("Small talk.");
+    let model = ScriptedModel::new()
+        .expect(|request| assert_eq!(request.messages.len(), 3))
+        .say("hi");
+    let hook = SummarizationHook::new().with_model(summarizer.clone());
+    let agent = agent(model)
+        .hook(hook)
+        .store(store(turns(5)))
+        .build()
+        .unwrap();
+    let run = agent.session("s").run("And now?");
+    run.handle().compact();
+    let (messages, output) = watch(run).await;
+    assert_eq!(boundaries(&messages)[0].trigger, CompactTrigger::Manual);
+    assert_eq!(output.unwrap().state.compaction.unwrap().through_message, 9);
+    summarizer.assert_finished();
+
+    let agent = crate::kit::agent(ScriptedModel::new().say("hi"))
+        .build()
+        .unwrap();
+    let run = agent.run("Hello");
+    run.handle().compact();
+    let (messages, _) = watch(run).await;
+    assert!(warnings(&messages)[0].contains("SummarizationHook"));
+}
+
+#[tokio::test]
+async fn another_model_summarises_on_the_runs_account() {
+    let profile = |input| ModelProfile::default().with_prices(Prices::new(input, 0.0));
+    let cheap = ScriptedModel::new()
+        .with_id("scripted:cheap")
+        .with_profile(profile(1.0))
+        .say("Small talk.")
+        .with_usage(Usage::new(1_000_000, 5));
+    let model = ScriptedModel::new()
+        .with_profile(profile(10.0))
+        .say("hi")
+        .with_usage(Usage::new(100_000, 5));
+    let hook = SummarizationHook::new().with_model(cheap);
+    let agent = agent(model)
+        .hook(hook)
+        .store(store(turns(5)))
+        .build()
+        .unwrap();
+    let run = agent.session("s").run("And now?");
+    let handle = run.handle();
+    handle.compact();
+    let output = run.await.unwrap();
+    assert!(
+        (output.cost.unwrap() - 2.0).abs() < 1e-9,
+        "{:?}",
+        output.cost
+    );
+    let stats = handle.stats();
+    assert_eq!(stats.turns, 1);
+    let used = |id: &str| stats.by_model[id].usage.input_tokens;
+    assert_eq!(
+        (used("scripted:cheap"), used("scripted:model")),
+        (1_000_000, 100_000)
+    );
+}
+
+#[tokio::test]
+async fn nobody_pays_twice_for_a_summary() {
+    let summarizer = ScriptedModel::new().say("Small talk.");
+    let model = ScriptedModel::new()
+        .say("one")
+        .expect(|request| {
+            assert_eq!(
+                roles(&request.messages),
+                "user assistant user assistant user"
+            );
+        })
+        .say("two");
+    let hook = SummarizationHook::new()
+        .with_context_window(100)
+        .with_model(summarizer.clone());
+    let agent = agent(model.clone())
+        .hook(hook)
+        .store(store(turns(12)))
+        .build()
+        .unwrap();
+    agent.session("s").run("And now?").await.unwrap();
+    summarizer.assert_finished();
+    let output = agent.session("s").run("And then?").await.unwrap();
+    assert_eq!(output.text, "two");
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn instructions_are_never_summarised() {
+    let summarizer = ScriptedModel::new()
+        .expect(|request| {
+            let prompt = request.messages.last_content();
+            assert!(
+                !prompt.contains("Be brief") && !prompt.contains("pirate"),
+                "{prompt}"
+            );
+            assert!(!prompt.contains("volatile"), "{prompt}");
+        })
+        .say("Small talk.");
+    let model = ScriptedModel::new()
+        .expect(|request| {
+            let system = request.system.text_of(Stability::Stable);
+            assert!(
+                system.contains("Be brief") && system.contains("pirate"),
+                "{system}"
+            );
+            assert_eq!(request.system.text_of(Stability::Volatile), "volatile");
+            assert_eq!(request.messages.len(), 3);
+        })
+        .say("hi");
+    let mut history = Messages::new().system("Talk like a pirate.");
+    history.extend(turns(5).to_vec());
+    let volatile = hook::modify_request("volatile", |cx, messages| async move {
+        cx.system().section("v", "volatile", Stability::Volatile);
+        Ok(messages)
+    });
+    let agent = agent(model.clone())
+        .system_prompt("Be brief.")
+        .hook(volatile)
+        .hook(SummarizationHook::new().with_model(summarizer))
+        .store(store(history))
+        .build()
+        .unwrap();
+    let run = agent.session("s").run("And now?");
+    run.handle().compact();
+    run.await.unwrap();
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn calls_without_a_result_stay() {
+    let call = |id: &str| ToolCall::new(id, "deploy", json!({}));
+    let mut messages = turns(3)
+        .ai_calling("", [call("a"), call("b")])
+        .tool("a", "deploy", "ok");
+    messages.extend(turns(10).to_vec());
+    let hook = SummarizationHook::new().with_model(ScriptedModel::new().say("Small talk."));
+    let request = CompactionRequest::new(messages, FunctionModel::text(|_| "".into()));
+    let made = hook.compact(request).await.unwrap().unwrap();
+    assert_eq!(made.through_message, 6, "b waits for its approval");
+}
+
+#[tokio::test]
+async fn a_long_part_is_read_piece_by_piece() {
+    let seen = Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let window = 4_000;
+    let summarizer = FunctionModel::new({
+        let seen = seen.clone();
+        move |request| {
+            let tokens = request.count_tokens(&EstimateCounter);
+            let prompt = request.messages.last_content().into_owned();
+            // This one counts twice as many tokens as everybody thinks.
+            if tokens * 2 + u64::from(request.max_tokens.unwrap()) > window {
+                return vec![Err(Error::new(ErrorKind::ContextTooLong, "too long"))];
+            }
+            let mut seen = seen.lock().unwrap();
+            seen.push(prompt);
+            let text = format!("<summary>up to {}</summary>", seen.len());
+            vec![Ok(agentcore::ModelEvent::Text(text))]
+        }
+    })
+    .with_profile(ModelProfile::default().with_context_window(window));
+    let facts: Vec<_> = (0..200).map(|n| format!("fact-{n}-end")).collect();
+    let mut messages = Messages::new();
+    for (n, fact) in facts.iter().enumerate() {
+        let filler = "lorem ipsum ".repeat(n * 3);
+        messages = messages.human(format!("{fact} {filler}")).ai("Noted.");
+    }
+    // One that is longer than the summariser's window by itself.
+    let long = (0..3_000)
+        .map(|n| format!("row-{n}-end "))
+        .collect::<String>();
+    messages = messages.human(long).ai("So long!").human("Now?").ai("Yes.");
+    let hook = SummarizationHook::new().with_model(summarizer);
+    let model = FunctionModel::text(|_| "".into());
+    let mut request = CompactionRequest::new(messages, model);
+    request.current = Some(Compaction::new("up to 0", 0));
+    let made = hook.with_keep(0.0).compact(request).await.unwrap().unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(made.summary, format!("up to {}", seen.len()));
+    assert!(seen.len() > 10);
+    for (n, prompt) in seen.iter().enumerate() {
+        let before = format!("<previous_summary>\nup to {n}\n</previous_summary>");
+        assert!(prompt.contains(&before), "piece {n}: {prompt}");
+    }
+    let words: HashSet<&str> = seen
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .collect();
+    for fact in facts
+        .into_iter()
+        .chain((0..3_000).map(|n| format!("row-{n}-end")))
+    {
+        assert!(words.contains(&*fact), "{fact} was lost");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_never_fits_is_cut_in_the_request_alone() {
+    let model = ScriptedModel::new()
+        .with_profile(ModelProfile::default().with_context_window(2_000))
+        .call("count", json!({}))
+        .say("<summary>They count.</summary>")
+        .expect(|request| {
+            let tokens = request.count_tokens(&EstimateCounter);
+            let answer = u64::from(request.max_tokens.unwrap());
+            assert!(tokens + answer <= 2_000, "{tokens} and {answer}");
+            let result = request.messages.last_content();
+            assert_text("fitted_result.txt", &result);
+        })
+        .say("done");
+    let count = FuncTool::new("count", "Counts", any_object(), |_cx, _args| async {
+        "0123456789".repeat(5_000)
+    });
+    let agent = agent(model.clone())
+        .tool(count)
+        .hook(SummarizationHook::new())
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(output.text, "done");
+    model.assert_finished();
+    let history = stored(&agent, "s").await;
+    assert_eq!(history.get(2).unwrap().text().len(), 50_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_can_be_interrupted() {
+    let hook = SummarizationHook::new().with_model(ScriptedModel::new().hang());
+    let agent = agent(ScriptedModel::new())
+        .hook(hook)
+        .store(store(turns(5)))
+        .max_duration(Duration::from_secs(5))
+        .build()
+        .unwrap();
+    let run = agent.session("s").run("And now?");
+    run.handle().compact();
+    assert_eq!(run.await.unwrap().end, ExitReason::MaxBudget);
+}
+
+#[tokio::test]
+async fn a_compactor_that_panics_fails_alone() {
+    struct Broken;
+
+    #[agentcore::async_trait]
+    impl Compactor for Broken {
+        fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+            true
+        }
+
+        async fn compact(&self, _: CompactionRequest) -> agentcore::Result<Option<Compaction>> {
+            panic!("not today")
+        }
+    }
+
+    let agent = agent(ScriptedModel::new().say("hi"))
+        .compactor(Broken)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Hello")).await;
+    assert_eq!(output.unwrap().text, "hi");
+    assert!(warnings(&messages)[0].contains("not today"));
+}

@@ -1,0 +1,503 @@
+//! `TracingHook` and where its spans go.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentcore::hooks::TracingHook;
+use agentcore::testing::{ScriptedModel, Step};
+use agentcore::trace::{MemoryRecorder, SpanRecord, TraceRecorder};
+use agentcore::{
+    Agent, AgentBuilder, BoxError, Error, ErrorKind, FuncTool, Hook, ToolContext, Usage,
+};
+use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::{Id, Subscriber, span};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::hook_texts::assert_text;
+use crate::kit::{agent, any_object, sleep};
+
+/// A tool that takes as long as it is told.
+fn nap() -> FuncTool {
+    FuncTool::new("nap", "Naps", any_object(), |_cx, args: Value| async move {
+        sleep(args["seconds"].as_u64().unwrap()).await;
+        format!("slept {}", args["seconds"])
+    })
+}
+
+/// Runs `child` in the call, or in a task of its own.
+fn delegate(child: Agent, spawned: bool) -> FuncTool {
+    FuncTool::new(
+        "delegate",
+        "Delegates",
+        any_object(),
+        move |cx: ToolContext, _args: Value| {
+            let child = child.clone();
+            async move {
+                let session = child.session(format!("child_of_{}", cx.call_id()));
+                let output = if spawned {
+                    let run = session.child_of(&cx).run("Nap.");
+                    tokio::spawn(async move { run.await }).await??
+                } else {
+                    session.run_in(&cx, "Nap.").await?
+                };
+                Ok::<_, BoxError>(output.text)
+            }
+        },
+    )
+}
+
+/// An agent with a child, both traced: two naps and a delegation side by side.
+fn family(hook: TracingHook, spawned: bool, set: impl Fn(AgentBuilder) -> AgentBuilder) -> Agent {
+    let model = ScriptedModel::new()
+        .with_id("scripted:child")
+        .call("nap", json!({"seconds": 1}))
+        .delayed(Duration::from_secs(1))
+        .say("rested");
+    let child = set(agent(model).name("child").tool(nap()).hook(hook));
+    let calls = Step::text("Let us see.")
+        .and_call("nap", json!({"seconds": 5}))
+        .and_call("delegate", json!({}))
+        .and_call("nap", json!({"seconds": 2}))
+        .usage(Usage::new(100, 20).with_cache(30, 0));
+    let model = ScriptedModel::new()
+        .with_id("scripted:parent")
+        .step(calls)
+        .delayed(Duration::from_millis(1_500))
+        .say("All rested.");
+    set(agent(model)
+        .name("parent")
+        .tool(nap())
+        .tool(delegate(child.build().unwrap(), spawned))
+        .hook(hook))
+    .build()
+    .unwrap()
+}
+
+/// Each span as the names from the outermost to it.
+fn paths(spans: &[SpanRecord]) -> Vec<String> {
+    let label = |span: &SpanRecord| {
+        let of = |key| span.get(key).and_then(Value::as_str);
+        match of("tool_name").or(of("model")).or(of("agent")) {
+            Some(what) => format!("{} {what}", span.name),
+            None => span.name.clone(),
+        }
+    };
+    let path = |last: &SpanRecord| {
+        let mut path = label(last);
+        let mut span = last.clone();
+        while let Some(parent) = span.parent {
+            span = spans
+                .iter()
+                .find(|other| other.id == parent)
+                .unwrap()
+                .clone();
+            path = format!("{} > {path}", label(&span));
+        }
+        path
+    };
+    spans.iter().map(path).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_of_a_run_and_its_child_as_a_tree() {
+    let recorder = MemoryRecorder::new();
+    let hook = TracingHook::new().with_run_span(true);
+    let agent = family(hook, false, |builder| {
+        builder.trace_recorder(recorder.clone())
+    });
+    agent.session("s").run("Rest!").await.unwrap();
+    assert_text("trace_tree.txt", &recorder.to_string());
+    let spans = recorder.spans();
+    assert!(spans.iter().all(|span| span.duration.is_some()));
+    recorder.clear();
+    assert_eq!(recorder.to_string(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn parents_are_right_without_a_run_span_and_across_tasks() {
+    for spawned in [false, true] {
+        let recorder = MemoryRecorder::new();
+        let agent = family(TracingHook::new(), spawned, |builder| {
+            builder.trace_recorder(recorder.clone())
+        });
+        agent.session("s").run("Rest!").await.unwrap();
+        assert_eq!(
+            paths(&recorder.spans()),
+            [
+                "llm.call scripted:parent",
+                "tool.call nap",
+                "tool.call delegate",
+                "tool.call nap",
+                "tool.call delegate > llm.call scripted:child",
+                "tool.call delegate > tool.call nap",
+                "tool.call delegate > llm.call scripted:child",
+                "llm.call scripted:parent",
+            ],
+            "spawned: {spawned}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_recorder_gets_the_fields_of_calls() {
+    let recorder = MemoryRecorder::new();
+    let say = FuncTool::new("say", "Says", any_object(), |_cx, args: Value| async move {
+        match args["text"].as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err::<_, BoxError>("no text".into()),
+        }
+    });
+    let model = ScriptedModel::new()
+        .step(Step::text("é".repeat(600)).and_call("say", json!({"text": "x".repeat(600)})))
+        .call("say", json!({}))
+        .fail(Error::new(ErrorKind::Auth, "no key"));
+    let agent = agent(model)
+        .tool(say)
+        .max_tokens(50)
+        .hook(TracingHook::new())
+        .trace_recorder(recorder.clone())
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap_err();
+    let spans = recorder.spans();
+    let names: Vec<_> = spans.iter().map(|span| &*span.name).collect();
+    assert_eq!(
+        names,
+        ["llm.call", "tool.call", "llm.call", "tool.call", "llm.call"]
+    );
+    let get = |at: usize, key: &str| spans[at].get(key).cloned().unwrap_or_default();
+    assert_eq!(get(0, "message_count"), 1);
+    assert_eq!(get(0, "content_length"), 600);
+    assert_eq!(get(0, "content_preview"), "é".repeat(500));
+    assert_eq!(get(0, "tool_calls_count"), 1);
+    assert_eq!(get(0, "tool_call_names"), json!(["say"]));
+    assert_eq!(get(0, "max_tokens"), 50);
+    assert_eq!(get(1, "tool_name"), "say");
+    assert_eq!(get(1, "tool_call_id"), "call_1");
+    assert_eq!(
+        get(1, "tool_args"),
+        json!({"text": "x".repeat(600)}).to_string()
+    );
+    assert_eq!(get(1, "output_length"), 600);
+    assert_eq!(get(1, "output_preview"), "x".repeat(500));
+    assert_eq!(get(1, "error"), Value::Null);
+    assert_eq!(get(3, "error"), "Error: no text");
+    assert_eq!(get(4, "error"), "no key");
+    assert_eq!(get(4, "error_type"), "Auth");
+}
+
+#[tokio::test]
+async fn a_dropped_run_ends_its_spans_and_events_are_kept() {
+    let recorder = MemoryRecorder::new();
+    let agent = agent(ScriptedModel::new().hang())
+        .hook(TracingHook::new().with_run_span(true))
+        .trace_recorder(recorder.clone())
+        .build()
+        .unwrap();
+    let mut run = agent.run("Hi");
+    for _ in 0..1 {
+        futures::StreamExt::next(&mut run).await.unwrap();
+    }
+    assert!(futures::poll!(futures::StreamExt::next(&mut run)).is_pending());
+    assert!(recorder.spans()[1].duration.is_none());
+    assert!(recorder.to_string().contains("..."));
+    drop(run);
+    assert!(recorder.spans().iter().all(|span| span.duration.is_some()));
+
+    recorder.record_event("noted", json!({"n": 1}));
+    assert_eq!(recorder.events()[0].name, "noted");
+    assert_eq!(recorder.events()[0].metadata, json!({"n": 1}));
+    // A span that outlives the records it was in disturbs nobody.
+    let mut old = recorder.start_span("old");
+    recorder.clear();
+    let new = recorder.start_span("new");
+    old.set("key", 1.into());
+    old.end();
+    assert_eq!(recorder.spans()[0].name, "new");
+    assert_eq!(
+        (
+            recorder.spans()[0].duration,
+            recorder.spans()[0].attributes.len()
+        ),
+        (None, 0)
+    );
+    drop(new);
+}
+
+#[test]
+fn the_phases() {
+    let calls = "wrap_model_call, wrap_tool_call";
+    assert_eq!(TracingHook::new().phases().to_string(), calls);
+    let all = TracingHook::new().with_run_span(true).phases().to_string();
+    assert_eq!(all, format!("before_agent, {calls}, after_agent"));
+}
+
+/// Every `tracing` span of this crate, with its parent and its fields.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Vec<Seen>>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    id: u64,
+    parent: Option<u64>,
+    fields: BTreeMap<String, String>,
+}
+
+impl Visit for Seen {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.fields
+            .insert(field.name().into(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name().into(), value.into());
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &Id, cx: Context<'_, S>) {
+        let mut seen = Seen {
+            id: id.into_u64(),
+            parent: cx
+                .span(id)
+                .unwrap()
+                .parent()
+                .map(|parent| parent.id().into_u64()),
+            ..Seen::default()
+        };
+        attributes.record(&mut seen);
+        let name = attributes.metadata().name();
+        seen.fields
+            .entry("otel.name".into())
+            .or_insert_with(|| name.into());
+        self.0.lock().unwrap().push(seen);
+    }
+
+    fn on_record(&self, id: &Id, values: &span::Record<'_>, _: Context<'_, S>) {
+        let mut all = self.0.lock().unwrap();
+        // Ids are used again; the last one is meant.
+        let seen = all
+            .iter_mut()
+            .rev()
+            .find(|seen| seen.id == id.into_u64())
+            .unwrap();
+        values.record(seen);
+    }
+}
+
+impl Spans {
+    fn paths(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap();
+        let path = |at: usize| {
+            let mut path = all[at].fields["otel.name"].clone();
+            let mut at = at;
+            while let Some(parent) = all[at].parent {
+                at = all[..at]
+                    .iter()
+                    .rposition(|seen| seen.id == parent)
+                    .unwrap();
+                path = format!("{} > {path}", all[at].fields["otel.name"]);
+            }
+            path
+        };
+        (0..all.len()).map(path).collect()
+    }
+
+    fn field(&self, at: usize, name: &str) -> Option<String> {
+        self.0.lock().unwrap()[at].fields.get(name).cloned()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tracing_spans_have_the_right_parents() {
+    for (run_span, spawned) in [(false, false), (false, true), (true, false), (true, true)] {
+        let spans = Spans::default();
+        let subscriber = tracing_subscriber::registry().with(spans.clone());
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let hook = TracingHook::new().with_run_span(run_span);
+        let agent = family(hook, spawned, |builder| builder);
+        let request = tracing::info_span!("request");
+        let run = agent.session("s").run("Rest!");
+        tracing::Instrument::instrument(async { run.await }, request)
+            .await
+            .unwrap();
+        let own = if run_span {
+            " > invoke_agent parent"
+        } else {
+            ""
+        };
+        let below = if run_span {
+            " > invoke_agent child"
+        } else {
+            ""
+        };
+        let mut expected = vec![
+            "request".to_owned(),
+            format!("request{own} > chat parent"),
+            format!("request{own} > execute_tool nap"),
+            format!("request{own} > execute_tool delegate"),
+            format!("request{own} > execute_tool nap"),
+            format!("request{own} > execute_tool delegate{below} > chat child"),
+            format!("request{own} > execute_tool delegate{below} > execute_tool nap"),
+            format!("request{own} > execute_tool delegate{below} > chat child"),
+            format!("request{own} > chat parent"),
+        ];
+        if run_span {
+            expected.insert(1, format!("request{own}"));
+            expected.insert(6, format!("request{own} > execute_tool delegate{below}"));
+        }
+        let mut paths: Vec<_> = spans.paths();
+        // When siblings begin is not the matter here.
+        paths.sort();
+        expected.sort();
+        assert_eq!(paths, expected, "run span: {run_span}, spawned: {spawned}");
+    }
+}
+
+#[tokio::test]
+async fn tracing_spans_have_content_only_when_asked_for() {
+    for asked in [false, true] {
+        let spans = Spans::default();
+        let subscriber = tracing_subscriber::registry().with(spans.clone());
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let model = ScriptedModel::new()
+            .with_id("anthropic:claude")
+            .call("nap", json!({"seconds": 0}))
+            .with_usage(Usage::new(100, 20).with_cache(30, 7))
+            .say("secret answer");
+        let agent = agent(model)
+            .tool(nap())
+            .temperature(0.5)
+            .hook(TracingHook::new().with_content(asked))
+            .build()
+            .unwrap();
+        agent.session("s").run("secret question").await.unwrap();
+        let field = |at, name| spans.field(at, name);
+        for (name, value) in [
+            ("otel.name", "chat claude"),
+            ("otel.kind", "client"),
+            ("gen_ai.operation.name", "chat"),
+            ("gen_ai.provider.name", "anthropic"),
+            ("gen_ai.request.model", "claude"),
+            ("gen_ai.request.temperature", "0.5"),
+            ("gen_ai.conversation.id", "s"),
+            ("gen_ai.agent.name", "agent"),
+            ("gen_ai.response.finish_reasons", "[\"tool_use\"]"),
+            ("gen_ai.usage.input_tokens", "137"),
+            ("gen_ai.usage.output_tokens", "20"),
+            ("gen_ai.usage.cache_read.input_tokens", "30"),
+            ("gen_ai.usage.cache_creation.input_tokens", "7"),
+        ] {
+            assert_eq!(field(0, name).as_deref(), Some(value), "{name}");
+        }
+        for (name, value) in [
+            ("otel.name", "execute_tool nap"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "nap"),
+            ("gen_ai.tool.type", "function"),
+            ("gen_ai.tool.call.id", "call_1"),
+        ] {
+            assert_eq!(field(1, name).as_deref(), Some(value), "{name}");
+        }
+        let said = format!("{:?}", spans.0.lock().unwrap());
+        assert_eq!(said.contains("secret"), asked);
+        assert_eq!(said.contains("slept"), asked);
+        if asked {
+            let input: Value =
+                serde_json::from_str(&field(2, "gen_ai.input.messages").unwrap()).unwrap();
+            assert_eq!(
+                input,
+                json!([
+                    {"role": "user", "parts": [{"type": "text", "content": "secret question"}]},
+                    {"role": "assistant", "parts": [{
+                        "type": "tool_call", "id": "call_1", "name": "nap",
+                        "arguments": {"seconds": 0}}]},
+                    {"role": "tool", "parts": [{
+                        "type": "tool_call_response", "id": "call_1", "result": "slept 0"}]},
+                ])
+            );
+            let output: Value =
+                serde_json::from_str(&field(2, "gen_ai.output.messages").unwrap()).unwrap();
+            assert_eq!(
+                output,
+                json!([{"role": "assistant", "finish_reason": "end_turn",
+                    "parts": [{"type": "text", "content": "secret answer"}]}])
+            );
+        }
+    }
+}
+
+#[cfg(feature = "otel")]
+#[tokio::test(start_paused = true)]
+async fn opentelemetry_gets_the_tree_in_its_own_terms() {
+    use agentcore::trace::OtelRecorder;
+    use opentelemetry::trace::{SpanKind, TracerProvider as _};
+    use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+
+    for content in [false, true] {
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder()
+            .with_simple_exporter(exporter.clone())
+            .build();
+        let recorder: Arc<dyn TraceRecorder> =
+            Arc::new(OtelRecorder::new(provider.tracer("test")).with_content(content));
+        let hook = TracingHook::new().with_run_span(true);
+        let agent = family(hook, false, |builder| {
+            builder.trace_recorder(recorder.clone())
+        });
+        agent.session("s").run("Rest!").await.unwrap();
+        let spans = exporter.get_finished_spans().unwrap();
+        let path = |span: &SpanData| {
+            let mut path = span.name.to_string();
+            let mut span = span;
+            while let Some(parent) = spans
+                .iter()
+                .find(|other| other.span_context.span_id() == span.parent_span_id)
+            {
+                path = format!("{} > {path}", parent.name);
+                span = parent;
+            }
+            path
+        };
+        let mut paths: Vec<_> = spans.iter().map(path).collect();
+        paths.sort();
+        let below = "invoke_agent parent > execute_tool delegate > invoke_agent child";
+        assert_eq!(
+            paths,
+            [
+                "invoke_agent parent".to_owned(),
+                "invoke_agent parent > chat parent".to_owned(),
+                "invoke_agent parent > chat parent".to_owned(),
+                "invoke_agent parent > execute_tool delegate".to_owned(),
+                below.to_owned(),
+                format!("{below} > chat child"),
+                format!("{below} > chat child"),
+                format!("{below} > execute_tool nap"),
+                "invoke_agent parent > execute_tool nap".to_owned(),
+                "invoke_agent parent > execute_tool nap".to_owned(),
+            ]
+        );
+        let first = spans
+            .iter()
+            .find(|span| span.name == "chat parent")
+            .unwrap();
+        assert_eq!(first.span_kind, SpanKind::Client);
+        let get = |key: &str| {
+            let found = first.attributes.iter().find(|one| one.key.as_str() == key);
+            found.map(|one| one.value.to_string())
+        };
+        assert_eq!(get("gen_ai.operation.name").as_deref(), Some("chat"));
+        assert_eq!(get("gen_ai.provider.name").as_deref(), Some("scripted"));
+        assert_eq!(get("gen_ai.request.model").as_deref(), Some("parent"));
+        assert_eq!(get("gen_ai.usage.input_tokens").as_deref(), Some("130"));
+        assert_eq!(get("gen_ai.conversation.id").as_deref(), Some("s"));
+        assert_eq!(get("agentcore.message_count").as_deref(), Some("1"));
+        let all = format!("{spans:?}");
+        assert_eq!(all.contains("Let us see"), content);
+        assert_eq!(all.contains("slept"), content);
+    }
+}
