@@ -25,6 +25,8 @@ mod faults_kit;
 mod faults_model;
 #[cfg(feature = "http")]
 mod faults_network;
+#[cfg(feature = "http")]
+mod faults_thinking;
 mod hook_faults;
 mod hook_streams;
 mod hooks;
