@@ -33,6 +33,8 @@ mod faults_kit;
 mod faults_model;
 #[cfg(feature = "http")]
 mod faults_network;
+#[cfg(feature = "http")]
+mod faults_thinking;
 mod hook_faults;
 mod hook_streams;
 mod hook_texts;

@@ -2,6 +2,7 @@
 
 mod connection;
 mod dns;
+mod proxy;
 mod status;
 mod stream;
 

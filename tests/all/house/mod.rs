@@ -4,7 +4,9 @@
 //! * [`files`]: how long a file may be, that it says what it is for, what a `mod.rs` may hold.
 //! * [`words`]: what never belongs in a commit.
 //! * [`dependencies`]: which crates are used and why, and under which licences.
+//! * [`clock`]: who reads the clock on the wall.
 
+mod clock;
 mod dependencies;
 mod files;
 mod layers;

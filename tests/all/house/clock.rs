@@ -1,0 +1,28 @@
+//! Which clock is read where.
+
+use super::assert_none;
+use super::tree::sources;
+
+/// Files that ask for the date, and why they have to. Whatever waits or measures uses the monotonic
+/// clock, so that a clock that is set, or a machine that slept, ends nothing early.
+const DATED: &[(&str, &str)] = &[
+    ("src/agent/resume.rs", "questions expire at a date"),
+    ("src/backend/local/sweep.rs", "files have dates"),
+    ("src/providers/status.rs", "`retry-after` may be a date"),
+];
+
+#[test]
+fn n28_only_dates_are_taken_from_the_clock_on_the_wall() {
+    let reads = |text: &str| text.contains("SystemTime::now") || text.contains("Utc::now");
+    let mut violations = Vec::new();
+    for file in sources() {
+        let dated = DATED.iter().any(|(path, _)| *path == file.path);
+        if dated != reads(&file.text) {
+            violations.push(file.path);
+        }
+    }
+    assert_none(
+        &violations,
+        "these read the wall clock and are not on the list, or the other way round",
+    );
+}
