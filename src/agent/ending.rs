@@ -74,11 +74,7 @@ impl Driver {
         let state = self.cx.state(|state| state.clone());
         let before = state.messages.clone();
         let mut state = self.after_agent(state).await;
-        let waiting: Vec<_> = state
-            .pending
-            .iter()
-            .map(|call| call.call.id.clone())
-            .collect();
+        let waiting = state.waiting();
         let repairs = self.requests.repair(&mut state.messages, &waiting);
         if !repairs.is_empty() {
             self.cx.warn(format!(

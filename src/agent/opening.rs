@@ -182,11 +182,7 @@ impl Driver {
             close(&mut state.messages, &pending.call, NOT_APPROVED);
             changed = true;
         }
-        let waiting: Vec<_> = state
-            .pending
-            .iter()
-            .map(|call| call.call.id.clone())
-            .collect();
+        let waiting = state.waiting();
         for call in unanswered(&state.messages) {
             if waiting.contains(&call.id) {
                 continue;
@@ -256,13 +252,8 @@ impl Driver {
                 *slot = state.clone();
             });
         }
-        let repairs = state.messages.repair_keeping(
-            &state
-                .pending
-                .iter()
-                .map(|call| call.call.id.clone())
-                .collect::<Vec<_>>(),
-        );
+        let waiting = state.waiting();
+        let repairs = state.messages.repair_keeping(&waiting);
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "what before_agent left of the history was repaired: {repairs}"
@@ -296,11 +287,7 @@ impl Driver {
     /// behind the history as it is.
     fn repair_input(&self) {
         let repairs = self.cx.state(|state| {
-            let waiting: Vec<_> = state
-                .pending
-                .iter()
-                .map(|call| call.call.id.clone())
-                .collect();
+            let waiting = state.waiting();
             state.messages.repair_keeping(&waiting)
         });
         if !repairs.is_empty() {

@@ -218,8 +218,10 @@ fn signed(stream: ModelStream, card: ModelCard) -> ModelStream {
                 Ok(ModelEvent::Start(own))
             }
             (Ok(event), Some(card)) => {
-                let mut missing = ResponseHead::default();
-                missing.answered_by = Some(card);
+                let missing = ResponseHead {
+                    answered_by: Some(card),
+                    ..ResponseHead::default()
+                };
                 head = Some(Ok(ModelEvent::Start(Box::new(missing))));
                 Ok(event)
             }

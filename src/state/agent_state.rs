@@ -125,6 +125,14 @@ impl AgentState {
         is_stale
     }
 
+    /// The calls that wait for approval: they have no result, and are to get one.
+    pub(crate) fn waiting(&self) -> Vec<Arc<str>> {
+        self.pending
+            .iter()
+            .map(|call| call.call.id.clone())
+            .collect()
+    }
+
     pub(crate) fn view(&mut self) -> StateView<'_> {
         StateView::new(
             &self.messages,
