@@ -54,8 +54,9 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then
 ///   `SIGKILL` after two seconds), and at once when the future is dropped.
 /// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. They are
-///   known by the variable `AGENTCORE_COMMAND` in their environment; who starts with another
-///   environment, or belongs to another user, is not found.
+///   known by the variable `AGENTCORE_COMMAND` in their environment, for which every process of
+///   the machine is looked at; who starts with another environment, or belongs to another user, is
+///   not found.
 /// * When this process itself is killed, the group is, too, by a watcher in it. Who left the group
 ///   goes on then, and so does who ended the watcher.
 ///

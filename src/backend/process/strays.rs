@@ -15,6 +15,10 @@ const PASSES: usize = 16;
 /// Between two looks: who was killed takes a moment to go.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// More of an environment is not looked at.
+#[cfg(target_os = "linux")]
+const MAX_ENVIRONMENT: usize = 256 * 1024;
+
 /// Kills every process that carries the mark and may be looked at. Blocks.
 #[cfg(target_os = "linux")]
 pub(super) fn end(mark: &str) {
@@ -40,17 +44,24 @@ fn kill_marked(needle: &[u8]) -> usize {
     };
     let names = processes.flatten().map(|entry| entry.file_name());
     let ids = names.filter_map(|name| name.to_str()?.parse().ok());
-    ids.filter(|id| kill_if_marked(*id, needle)).count()
+    let mut buffer = Vec::with_capacity(MAX_ENVIRONMENT);
+    ids.filter(|id| kill_if_marked(*id, needle, &mut buffer))
+        .count()
 }
 
 #[cfg(target_os = "linux")]
-fn kill_if_marked(id: i32, needle: &[u8]) -> bool {
+fn kill_if_marked(id: i32, needle: &[u8], buffer: &mut Vec<u8>) -> bool {
+    use std::fs::File;
+    use std::io::Read;
+
     use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-    let is_marked = || {
+    let mut is_marked = || {
+        buffer.clear();
         // A zombie has none, and that of others cannot be read.
-        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        memchr::memmem::find(&environment, needle).is_some()
+        let read = File::open(format!("/proc/{id}/environ"))
+            .and_then(|file| file.take(MAX_ENVIRONMENT as u64).read_to_end(buffer));
+        read.is_ok() && memchr::memmem::find(buffer, needle).is_some()
     };
     let Some(pid) = Pid::from_raw(id).filter(|_| is_marked()) else {
         return false;

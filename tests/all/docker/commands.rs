@@ -28,7 +28,7 @@ async fn pid_in(path: &Path) -> u32 {
 
 /// A shell, its child and a grandchild that ignores `SIGTERM`, each of which writes its id.
 const FAMILY: &str = "echo $$ > one; sleep 300 & echo $! > two; \
-    (trap '' TERM; echo $BASHPID > three; while true; do sleep 300; done) & wait";
+    sh -c 'trap \"\" TERM; echo $$ > three; while true; do sleep 300; done' & wait";
 
 async fn family(engine: &Engine) -> [u32; 3] {
     let path = |name| engine.workdir().join(name);
