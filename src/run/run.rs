@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::tool::{FinishedTask, TaskOutcome, TaskScope};
+use crate::util::secret;
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
@@ -159,10 +160,11 @@ impl Run {
     /// Tells the reader, and the model before its next turn.
     fn report(&self, task: FinishedTask) {
         let FinishedTask { id, label, outcome } = task;
-        let (status, text) = match outcome {
+        let (status, mut text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
         };
+        secret::redact_text(&mut text);
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         self.shared.steer(Message::human(said));
         let kind = SystemKind::TaskNotification(Box::new(TaskNotification::new(id, status, text)));

@@ -4,7 +4,7 @@ mod cancel;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
 pub(crate) mod panic;
-mod secret;
+pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;
 pub(crate) mod values;

@@ -77,6 +77,7 @@ mod public_api;
 mod real_servers;
 #[cfg(feature = "http")]
 mod recordings;
+mod redaction;
 mod run_oddities;
 mod run_properties;
 mod sdk_content;
