@@ -50,6 +50,7 @@ mod path_cases;
 #[cfg(unix)]
 mod permission_bash_diff;
 mod permission_corpus;
+mod permission_explain;
 mod permission_gate;
 mod permission_hook;
 mod permission_park;
