@@ -13,8 +13,8 @@ use crate::message::ToolCall;
 use crate::run::{AskParent, RunContext};
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{Answer, PermissionGate, StateView, TaskScope, Tool, ToolContext, ToolHost};
-use crate::util::Values;
 use crate::util::sync::lock;
+use crate::util::{Values, secret};
 
 use super::decide::gate_request;
 
@@ -133,7 +133,8 @@ impl ToolHost for CallHost {
         self.cx.run_id()
     }
 
-    fn progress(&self, call: &ToolCall, data: Value) {
+    fn progress(&self, call: &ToolCall, mut data: Value) {
+        secret::redact(&mut data);
         let progress = progress(&self.cx, call, &self.clock).with_data(data);
         self.cx.shared().push(progress.into());
     }

@@ -1,6 +1,6 @@
 //! Whether a call may run: hooks, schema, gate, questions.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -113,10 +113,10 @@ pub(super) async fn permit(
             }
         }
         Ok(GateDecision::Deny { message }) => {
-            return Permit::Refuse(deny(cx, &call, "rule", &message));
+            return Permit::Refuse(deny_by_gate(cx, &request, &message));
         }
         Ok(GateDecision::Interrupt { message }) => {
-            return Permit::Interrupt(deny(cx, &call, "rule", &message));
+            return Permit::Interrupt(deny_by_gate(cx, &request, &message));
         }
         Ok(GateDecision::Ask { question, by_rule }) => match verdict {
             Verdict::Allow if !by_rule => return Permit::Run(call),
@@ -163,10 +163,11 @@ pub(super) async fn refuse_approved(
     if let Err(text) = parse_arguments(call, tool.parameters()) {
         return Some(ToolResult::failed(call, text));
     }
-    match check_gate(&cx.gates(), &gate_request(cx, tool, call)).await {
+    let request = gate_request(cx, tool, call);
+    match check_gate(&cx.gates(), &request).await {
         Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => None,
         Ok(GateDecision::Deny { message } | GateDecision::Interrupt { message }) => {
-            Some(deny(cx, call, "rule", &message))
+            Some(deny_by_gate(cx, &request, &message))
         }
         Err(error) => {
             let text = format!("the permission check failed: {error}");
@@ -226,8 +227,24 @@ fn replace_args(
     }
 }
 
+/// As [`deny`], with what the gate says of its reason.
+fn deny_by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> ToolResult {
+    let explained = catch_unwind(AssertUnwindSafe(|| cx.gates().explain(request)));
+    report(cx, &request.call, "rule", reason, explained.ok().flatten())
+}
+
 /// Notes and reports that a call was not allowed; its result carries the reason.
 pub(super) fn deny(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> ToolResult {
+    report(cx, call, by, reason, None)
+}
+
+fn report(
+    cx: &RunContext,
+    call: &ToolCall,
+    by: &str,
+    reason: &str,
+    explained: Option<String>,
+) -> ToolResult {
     let reason = if reason.trim().is_empty() {
         "denied"
     } else {
@@ -235,6 +252,7 @@ pub(super) fn deny(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> 
     };
     let mut denied = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
     denied.decision_reason_type = Some(by.into());
+    denied.decision_reason = explained;
     cx.emit(SystemKind::PermissionDenied(Box::new(denied)));
     let denial = PermissionDenial::new(call.name.clone(), call.id.clone(), call.args.clone());
     lock(&cx.shared().stats).permission_denials.push(denial);

@@ -29,8 +29,20 @@ enum End {
     TimedOut,
 }
 
-/// Executes `call`. Whatever goes wrong is in the result.
+/// Executes `call`. Whatever goes wrong is in the result, and no secret of this process is.
 pub(super) async fn execute(
+    cx: &RunContext,
+    tool: &Arc<dyn Tool>,
+    call: &ToolCall,
+    clock: &Arc<CallClock>,
+    pace: Pace,
+) -> ToolResult {
+    let mut result = outcome(cx, tool, call, clock, pace).await;
+    result.redact();
+    result
+}
+
+async fn outcome(
     cx: &RunContext,
     tool: &Arc<dyn Tool>,
     call: &ToolCall,

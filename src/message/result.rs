@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::util::secret;
+
 use super::content::Content;
-use super::part::ToolCall;
+use super::part::{Part, ToolCall};
 
 /// The result of one tool call: what the model reads, and what is meant for others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,6 +82,21 @@ impl ToolResult {
         }
         let text = self.content.text();
         Some(text.strip_prefix("Error: ").unwrap_or(&text).to_owned())
+    }
+
+    /// Removes the secrets this process holds.
+    pub(crate) fn redact(&mut self) {
+        for part in self.content.parts_mut() {
+            if let Part::Text(text) = part {
+                secret::redact_text(text);
+            }
+        }
+        if let Some(details) = &mut self.details {
+            secret::redact(details);
+        }
+        if let Some(display) = &mut self.display {
+            secret::redact_text(display);
+        }
     }
 
     /// The four-field form, for peers that speak it.

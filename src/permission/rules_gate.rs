@@ -218,6 +218,12 @@ impl PermissionGate for Permissions {
         })
     }
 
+    fn explain(&self, request: &GateRequest) -> Option<String> {
+        let facts = Facts::of(&request.call, &*request.tool);
+        let found = self.decide(&facts, request.mode, Some(&request.session_id));
+        (found.decision != Verdict::Allow).then(|| found.to_string())
+    }
+
     fn readable(&self, request: &GateRequest) -> PathFilter {
         let facts = Facts::of(&request.call, &*request.tool);
         Readable::of(&self.rules, &self.places, &facts)
@@ -241,8 +247,12 @@ fn question(facts: &Facts<'_>, found: &Explanation) -> String {
         Touch::Write(path) => format!("write {}", printable(path)),
         Touch::Url(url) => format!("fetch {}", printable(url)),
     });
+    let why = match &found.source {
+        Some(source) => format!("{} ({source})", found.why),
+        None => found.why.clone(),
+    };
     match what {
-        Some(what) => format!("{} wants to {what}: {}", facts.tool, found.why),
-        None => format!("{}: {}", facts.tool, found.why),
+        Some(what) => format!("{} wants to {what}: {why}", facts.tool),
+        None => format!("{}: {why}", facts.tool),
     }
 }

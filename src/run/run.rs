@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::tool::{FinishedTask, TaskOutcome, TaskScope};
+use crate::util::secret;
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
@@ -162,7 +163,7 @@ impl FinishedTask {
     /// Tells the reader, and returns what to tell the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
         let Self { id, label, outcome } = self;
-        let (status, text) = match outcome {
+        let (status, mut text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
             TaskOutcome::Stopped => (
@@ -170,6 +171,7 @@ impl FinishedTask {
                 "The run ended before the task did; the task was ended with it.".to_owned(),
             ),
         };
+        secret::redact_text(&mut text);
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         let notification = TaskNotification::new(id, status, text);
         let kind = SystemKind::TaskNotification(Box::new(notification));

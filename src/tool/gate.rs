@@ -178,6 +178,13 @@ pub trait PermissionGate: Send + Sync + 'static {
         PathFilter::all()
     }
 
+    /// Why [`check`](Self::check) does not allow a call, more closely than the model is told: which
+    /// rule decided, and where it comes from. For programs and people; nothing unless a gate
+    /// knows.
+    fn explain(&self, _request: &GateRequest) -> Option<String> {
+        None
+    }
+
     /// Somebody answered [`Answer::AllowForSession`] to a question about this call: remember it.
     async fn grant(&self, _request: &GateRequest) -> Result<()> {
         Ok(())

@@ -73,6 +73,10 @@ impl PermissionGate for Gates {
         Ok(())
     }
 
+    fn explain(&self, request: &GateRequest) -> Option<String> {
+        self.0.iter().find_map(|gate| gate.explain(request))
+    }
+
     fn readable(&self, request: &GateRequest) -> PathFilter {
         let filters = self.0.iter().map(|gate| gate.readable(request));
         filters.fold(PathFilter::all(), PathFilter::and)

@@ -9,7 +9,7 @@ pub(crate) mod hash;
 pub(crate) mod http_client;
 pub(crate) mod panic;
 pub(crate) mod path;
-mod secret;
+pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;
 pub(crate) mod values;

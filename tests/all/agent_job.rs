@@ -125,6 +125,8 @@ fn a_failing_test_is_made_to_pass() {
         .collect();
     assert_eq!(denied.len(), 1);
     assert_eq!(denied[0]["tool_name"], "Bash");
+    let reason = "deny: denied by rule deny:Bash(rm:*) (--deny)";
+    assert_eq!(denied[0]["decision_reason"], reason);
     let result = messages.last().unwrap();
     assert_eq!(kinds.last().unwrap(), "result/success");
     assert_eq!(

@@ -74,6 +74,7 @@ mod path_cases;
 #[cfg(unix)]
 mod permission_bash_diff;
 mod permission_corpus;
+mod permission_explain;
 mod permission_gate;
 mod permission_hook;
 mod permission_park;
@@ -101,6 +102,7 @@ mod public_api;
 mod real_servers;
 #[cfg(feature = "http")]
 mod recordings;
+mod redaction;
 mod reruns;
 mod run_oddities;
 mod run_properties;

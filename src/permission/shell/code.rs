@@ -43,6 +43,17 @@ const INTERPRETERS: &[(&str, &str, &str)] = &[
     ("irb", "erI", ""),
     ("ipython", "c", ""),
     ("expect", "c", ""),
+    ("R", "e", ""),
+    ("octave", "", "eval"),
+    ("gnuplot", "ec", ""),
+    ("erl", "", ""),
+    ("ocaml", "", ""),
+    ("racket", "", "eval load"),
+    ("sbcl", "", "eval load script"),
+    ("clojure", "", "eval"),
+    ("clj", "", "eval"),
+    ("tsx", "e", "eval"),
+    ("ts-node", "epr", "eval print require"),
 ];
 
 /// Looks at a call of an interpreter; `false` if `name` is none.

@@ -113,7 +113,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         "BMTf",
         true,
     ),
-    program("ssh scp sftp", "x-o h-F x-S x-D", "cilPlJ", false),
+    program("ssh scp", "x-o h-F x-S x-D", "cilPlJ", false),
+    program("sftp", "x-o h-F x-S x-D h-b", "cilPlJ", false),
     program("ssh-keygen ssh-add", "h-D h-w h-P", "", false),
     program(
         "curl",
@@ -144,7 +145,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         "IDULlxWfmOg",
         false,
     ),
-    program("ld", "h-plugin w-o", "", false),
+    program("ld", "h-plugin h--plugin w-o", "", false),
+    program("lftp", "h-c h-e h-f", "", false),
     program(
         "nmap",
         "h--script h--script-args h--datadir h--servicedb w-oN w-oX w-oG w-oA h--interactive",
@@ -227,7 +229,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     program(
         "pytest py.test",
-        "h-p h-c h--rootdir h--override-ini h-o h--confcutdir h--import-mode h--pastebin w--junitxml w--junit-xml w--basetemp",
+        "h-p h-c h--rootdir h--override-ini h-o h--confcutdir h--import-mode h--pastebin h--pdbcls w--junitxml w--junit-xml w--basetemp",
         "kmnWr",
         true,
     ),
@@ -267,4 +269,6 @@ pub(super) const WORDS: &[(&str, &str)] = &[
     ("gcc g++ cc c++ clang clang++ tar gtar javac", "@"),
     ("ed dc edlin red m4 xdg-open open sh", ""),
     ("ncat", "--lua"),
+    ("openssl", "engine"),
+    ("mvn", "exec:"),
 ];

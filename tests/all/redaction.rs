@@ -1,0 +1,151 @@
+//! A key this process holds that a tool comes upon.
+
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::TaskOutcome;
+use agentcore::{FuncTool, Secret, ToolContext, ToolError, ToolOutput, hook};
+use serde_json::json;
+
+use crate::kit::{Log, agent, any_object, watch};
+
+/// Everything a program can see of one call of `tool`, hooks and the model included.
+async fn everything(tool: FuncTool) -> String {
+    let log = Log::default();
+    let (hears, reads) = (log.clone(), log.clone());
+    let model = ScriptedModel::new()
+        .call("tool", json!({}))
+        .expect(move |request| reads.add(format!("{:?}", request.messages)))
+        .say("done");
+    let around = hook::wrap_tool_call("around", move |call, next| {
+        let hears = hears.clone();
+        async move {
+            let result = next.run(call).await?;
+            hears.add(format!("{result:?}"));
+            Ok(result)
+        }
+    });
+    let agent = agent(model).tool(tool).hook(around).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let mut all = log.take().join("\n");
+    for message in &messages {
+        all.push_str(&serde_json::to_string(message).unwrap());
+    }
+    all.push_str(&format!("{:?}", output.unwrap().messages));
+    let state = agent.session("s").state().await.unwrap();
+    all.push_str(&serde_json::to_string(&state).unwrap());
+    all
+}
+
+/// A tool that tells `key` in every way there is.
+fn telling(key: &'static str, fails: bool) -> FuncTool {
+    FuncTool::new(
+        "tool",
+        "Tells",
+        any_object(),
+        move |cx: ToolContext, _args| async move {
+            cx.progress(json!({"line": format!("KEY={key}"), key: 1}))
+                .await;
+            let text = format!("HOME=/root\nKEY={key}\nTWICE={key}{key}\n");
+            let details = json!({"lines": [text.clone(), 1, null], "deep": {key: {"is": key}}});
+            if fails {
+                return Err(ToolError::new(text).with_details(details).into());
+            }
+            Ok(ToolOutput::new(text.clone())
+                .with_details(details)
+                .with_display(text))
+        },
+    )
+}
+
+#[tokio::test]
+async fn nobody_reads_a_known_key() {
+    const KEY: &str = "sk-known-0123456789";
+    let _known = Secret::new(KEY);
+    for fails in [false, true] {
+        let seen = everything(telling(KEY, fails)).await;
+        assert!(!seen.contains("sk-known"), "{seen}");
+        assert!(
+            seen.contains("KEY=[redacted]\\nTWICE=[redacted][redacted]"),
+            "{seen}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_a_key_stays() {
+    const GONE: &str = "sk-gone-0123456789";
+    const SHORT: &str = "placeholder";
+    let (_short, twin) = (Secret::new(SHORT), Secret::new(GONE));
+    let gone = Secret::new(GONE);
+    drop(gone.clone());
+    drop(gone);
+    assert!(
+        !everything(telling(GONE, false)).await.contains(GONE),
+        "one is left"
+    );
+    drop(twin);
+    for text in [GONE, SHORT] {
+        assert!(
+            everything(telling(text, false)).await.contains(text),
+            "{text}"
+        );
+    }
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn the_key_of_a_provider_is_known() {
+    const KEY: &str = "sk-provider-0123456789";
+    let panics = FuncTool::new("tool", "Panics", any_object(), |_cx, _args| async {
+        if KEY.len() > 1 {
+            panic!("no {KEY} here");
+        }
+    });
+    let provider = agentcore::providers::OpenAi::new("gpt-4o", format!("{KEY}\n"));
+    let seen = everything(panics).await;
+    assert!(seen.contains("panicked: no [redacted] here"), "{seen}");
+    drop(provider);
+}
+
+/// What runs on the side is told to the model and the reader when it is done.
+#[tokio::test]
+async fn the_outcome_of_work_on_the_side() {
+    const KEY: &str = "sk-aside-0123456789";
+    let _known = Secret::new(KEY);
+    let starts = FuncTool::new(
+        "tool",
+        "Starts",
+        any_object(),
+        |cx: ToolContext, _args| async move {
+            cx.tasks().spawn("aside", async {
+                TaskOutcome::Completed(format!("found {KEY}"))
+            });
+            "started"
+        },
+    );
+    let seen = everything(starts).await;
+    assert!(!seen.contains("sk-aside"), "{seen}");
+    assert!(seen.contains("found [redacted]"), "{seen}");
+}
+
+/// A file of a project says what may run, and neither who answers nor with which key.
+#[test]
+fn rules_set_no_endpoint_and_no_key() {
+    use agentcore::permission::PermissionConfig;
+    for name in [
+        "base_url",
+        "api_key",
+        "apiKeyHelper",
+        "env",
+        "hooks",
+        "model",
+    ] {
+        let file = json!({"allow": ["Read"], name: "x"});
+        let error = PermissionConfig::from_json(&file.to_string()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("unknown field `{name}`")),
+            "{error}"
+        );
+    }
+}
