@@ -69,7 +69,11 @@
 //! * `fs`: `backend::LocalBackend`, the files beneath one folder (Unix).
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
-//! * `tools`: the tools that ship; it turns on the three above.
+//! * `tools`: tools for files, search and the shell; it turns on the three above.
+//! * `web`: the tools `web_fetch` and `internet_search`, with what keeps them out of private
+//!   networks; it turns on `tls`.
+//! * `calc`: the tool `calculate`.
+//! * `time`: the tool `current_datetime`.
 //!
 //! # Stability
 //!
@@ -94,7 +98,7 @@ pub mod sdk;
 pub mod state;
 pub mod testing;
 pub mod tool;
-#[cfg(feature = "tools")]
+#[cfg(any(feature = "tools", feature = "web", feature = "calc", feature = "time"))]
 pub mod tools;
 pub mod trace;
 mod usage;

@@ -81,6 +81,8 @@ pub(crate) use registry::{check_name, check_tool};
 pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub use source::ToolSource;
+#[cfg(feature = "time")]
+pub(crate) use suggest::near_names;
 pub(crate) use tasks::FinishedTask;
 pub use tasks::{TaskOutcome, TaskScope};
 pub use tool::Tool;

@@ -1,8 +1,9 @@
-//! The tools that ship: files, search and the shell, over a [`Backend`](crate::backend::Backend).
+//! The tools that ship.
 //!
-//! The same work under three sets of names:
+//! Those for files, search and the shell, over a [`Backend`](crate::backend::Backend), are the
+//! same work under three sets of names (feature `tools`):
 //!
-//! | work | [`coding`] | [`wick`] | [`picoclaw`] |
+//! | work | `coding` | `wick` | `picoclaw` |
 //! |---|---|---|---|
 //! | list a folder | | `ls` | `list_dir` |
 //! | read a file | `Read` | `read_file` | `read_file` |
@@ -13,28 +14,64 @@
 //! | search in files | `Grep` | `grep` | |
 //! | run a command | `Bash` | `execute` | `exec` |
 //!
-//! [`preset`] has each set as a registry, ready for an agent:
+//! The others need no backend. Those a set has are part of it where their feature is on:
+//!
+//! | work | tool | feature | part of |
+//! |---|---|---|---|
+//! | fetch a page | `web_fetch` | `web` | `picoclaw` |
+//! | search the internet | `internet_search` | `web` | none, for it takes a provider |
+//! | calculate | `calculate` | `calc` | `wick` |
+//! | tell the time | `current_datetime` | `time` | `wick` |
+//!
+//! `preset` has each set as a registry, ready for an agent:
 //!
 //! ```
+//! # #[cfg(feature = "tools")] {
 //! use agentcore::backend::MemoryBackend;
 //! use agentcore::tools::preset;
 //!
 //! let tools = preset::coding(MemoryBackend::new());
 //! assert_eq!(tools.names(), ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]);
+//! # }
 //! ```
 //!
 //! Paths are absolute or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; those that read run side by side.
 
+#[cfg(feature = "tools")]
 mod args;
+#[cfg(feature = "calc")]
+mod calculate;
+#[cfg(feature = "tools")]
 pub mod coding;
+#[cfg(any(feature = "calc", feature = "web"))]
+mod compute;
+#[cfg(feature = "time")]
+mod datetime;
+#[cfg(feature = "tools")]
 mod edit;
+#[cfg(feature = "tools")]
 mod files;
+#[cfg(feature = "tools")]
 mod find;
+#[cfg(feature = "calc")]
+mod formula;
+#[cfg(feature = "tools")]
 pub mod picoclaw;
+#[cfg(feature = "tools")]
 pub mod preset;
+#[cfg(feature = "tools")]
 mod read;
+#[cfg(feature = "tools")]
 mod run;
+#[cfg(feature = "web")]
+pub mod web;
+#[cfg(feature = "tools")]
 pub mod wick;
 
+#[cfg(feature = "calc")]
+pub use calculate::calculate;
+#[cfg(feature = "time")]
+pub use datetime::{current_datetime, current_datetime_by};
+#[cfg(feature = "tools")]
 pub use edit::EditPolicy;

@@ -41,7 +41,7 @@ pub fn coding(backend: impl Backend) -> ToolRegistry {
 }
 
 /// `ls`, `read_file`, `write_file`, `edit_file` (of the first occurrence), `glob`, `grep` and
-/// `execute`.
+/// `execute`. With the features `calc` and `time` also `calculate` and `current_datetime`.
 pub fn wick(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let each = || backend.clone();
@@ -53,11 +53,15 @@ pub fn wick(backend: impl Backend) -> ToolRegistry {
         snake::glob(each()),
         snake::grep(each()),
         snake::execute(each()),
+        #[cfg(feature = "calc")]
+        super::calculate(),
+        #[cfg(feature = "time")]
+        super::current_datetime(),
     ])
 }
 
 /// `read_file`, `write_file`, `list_dir`, `edit_file` (of the only occurrence), `append_file` and
-/// `exec`.
+/// `exec`. With the feature `web` also `web_fetch`, for the public internet alone.
 pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let each = || backend.clone();

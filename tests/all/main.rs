@@ -84,6 +84,10 @@ mod tool_http;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
+#[cfg(feature = "calc")]
+mod tools_calculate;
+#[cfg(feature = "time")]
+mod tools_datetime;
 #[cfg(all(feature = "tools", unix))]
 mod tools_files;
 mod tools_in_runs;

@@ -1,0 +1,139 @@
+//! `calculate`.
+
+use std::time::{Duration, Instant};
+
+use fend_core::{Context, Interrupt, evaluate_with_interrupt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError};
+use crate::util::{Cancellation, text};
+
+use super::compute::beside;
+use super::formula;
+
+/// How long a calculation may take.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The longest expression, in bytes.
+const MAX_EXPRESSION: usize = 1_000;
+/// A longer result is cut in the middle.
+const MAX_RESULT: usize = 2_000;
+/// How fend begins a result that is not exact.
+const APPROXIMATE: &str = "approx. ";
+
+/// `calculate`: the value of an arithmetic `expression` (or `expr`).
+///
+/// Whole numbers and fractions are exact at any size, so `1000*1000` is `1000000` and not
+/// `1e+06`. What has no end in decimals is rounded to 15 significant digits. `%` is the remainder,
+/// of whole numbers that are not negative; angles are in radians. An expression has at most 1,000
+/// bytes and two seconds; a result of more than 2,000 characters is cut in the middle.
+///
+/// ```
+/// use agentcore::{Tool, ToolContext, tools};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::BoxError> {
+/// let calculate = tools::calculate();
+/// let args = json!({"expression": "2 + 3 * sqrt(16)"});
+/// let output = calculate.execute(ToolContext::detached(), args).await?;
+/// assert_eq!(output.content.text(), "14");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn calculate() -> FuncTool {
+    let description = format!(
+        "Calculates an arithmetic expression, exactly where that is possible. It may have the \
+         operators + - * / ^ % (remainder) ! (factorial), brackets, the constants pi, tau and e, \
+         and the functions {}. Angles are in radians.",
+        formula::FUNCTIONS.join(", ")
+    );
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "expression": {"type": "string", "description": "Such as (2 + 3) * sqrt(16) / 7"}
+        }
+    });
+    FuncTool::new("calculate", description, parameters, call)
+        .side_effect(SideEffect::None)
+        .idempotent()
+}
+
+#[derive(Deserialize)]
+struct Input {
+    #[serde(alias = "expr")]
+    expression: String,
+}
+
+async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
+    let input = Input::deserialize(args)?;
+    if input.expression.len() > MAX_EXPRESSION {
+        let length = input.expression.len();
+        let text = format!("the expression has {length} bytes, at most {MAX_EXPRESSION} are taken");
+        return Err(ToolError::new(text).into());
+    }
+    let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
+    let stop = Stop {
+        at: Instant::now() + LIMIT,
+        call: cx.cancellation().clone(),
+    };
+    let value = beside(move || value(&formula, &stop)).await?;
+    let failed = || ToolError::new("the expression could not be calculated");
+    let value = value.ok_or_else(failed)?.map_err(ToolError::new)?;
+    let cut = |omitted| format!("... ({omitted} characters omitted) ...");
+    let half = MAX_RESULT / 2;
+    Ok(text::head_tail(&value, half, half, cut).into_owned())
+}
+
+/// When a calculation is given up.
+struct Stop {
+    at: Instant,
+    call: Cancellation,
+}
+
+impl Interrupt for Stop {
+    fn should_interrupt(&self) -> bool {
+        self.call.is_cancelled() || Instant::now() >= self.at
+    }
+}
+
+fn value(formula: &str, stop: &Stop) -> Result<String, String> {
+    let found = evaluate(formula, stop)?;
+    if found.is_empty() {
+        return Err("the expression has no value".to_owned());
+    }
+    let Some(rounded) = found.strip_prefix(APPROXIMATE) else {
+        return Ok(found);
+    };
+    // By itself fend rounds to ten decimals, which leaves nothing of a small number.
+    let digits = evaluate(&format!("({formula}) to 15 sf"), stop)?;
+    let digits = digits.strip_prefix(APPROXIMATE).unwrap_or(&digits);
+    let is_real = digits
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b"-.".contains(&b));
+    if !is_real {
+        return Ok(rounded.to_owned());
+    }
+    Ok(match digits.contains('.') {
+        true => digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
+        false => digits.to_owned(),
+    })
+}
+
+fn evaluate(formula: &str, stop: &Stop) -> Result<String, String> {
+    let mut context = Context::new();
+    match evaluate_with_interrupt(formula, &mut context, stop) {
+        Ok(result) => Ok(result.get_main_result().trim().to_owned()),
+        Err(_) if stop.should_interrupt() => {
+            let seconds = LIMIT.as_secs();
+            Err(format!(
+                "the calculation takes longer than {seconds} seconds"
+            ))
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,120 @@
+//! `current_datetime`.
+
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use jiff::tz::{self, TimeZone};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
+use crate::util::text;
+
+/// How many zones are suggested for a name that is none.
+const MAX_SUGGESTIONS: usize = 5;
+
+/// `current_datetime`: the time in UTC and in the system's time zone, or in the IANA `timezone`
+/// the call names.
+///
+/// The output is `UTC: ..` and `Local: ..` on two lines, in RFC 3339, to the second. With a
+/// `timezone` the second line has its name instead of `Local`.
+pub fn current_datetime() -> FuncTool {
+    current_datetime_by(SystemTime::now)
+}
+
+/// [`current_datetime`] by a clock of one's own.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use agentcore::{Tool, ToolContext, tools};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::BoxError> {
+/// let clock = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+/// let tool = tools::current_datetime_by(clock);
+/// let args = json!({"timezone": "Asia/Tokyo"});
+/// let output = tool.execute(ToolContext::detached(), args).await?;
+/// assert_eq!(
+///     output.content.text(),
+///     "UTC: 2023-11-14T22:13:20Z\nAsia/Tokyo: 2023-11-15T07:13:20+09:00"
+/// );
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn current_datetime_by(clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> FuncTool {
+    let description = "Returns the current date and time in UTC and in the local time zone, or in \
+        the one that is asked for.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "timezone": {
+                "type": "string",
+                "description": "An IANA name such as Europe/Berlin; the local zone unless given"
+            }
+        }
+    });
+    let body = move |_cx, args| {
+        let told = told(clock(), args);
+        async move { told }
+    };
+    FuncTool::new("current_datetime", description, parameters, body)
+        .side_effect(SideEffect::ReadOnly)
+        .idempotent()
+}
+
+#[derive(Deserialize)]
+struct Input {
+    timezone: Option<String>,
+}
+
+fn told(now: SystemTime, args: Value) -> Result<String, BoxError> {
+    // A call without arguments may have none at all.
+    let name = match args {
+        Value::Null => None,
+        args => Input::deserialize(args)?.timezone,
+    };
+    let name = name
+        .as_deref()
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    let (label, zone) = match name {
+        None => ("Local", TimeZone::system()),
+        Some(name) => (name, zone(name)?),
+    };
+    // Rounding would tell a second that has not begun.
+    let now = Timestamp::from_second(Timestamp::try_from(now)?.as_second())?;
+    let local = now.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z");
+    Ok(format!("UTC: {now}\n{label}: {local}"))
+}
+
+fn zone(name: &str) -> Result<TimeZone, ToolError> {
+    tz::db().get(name).map_err(|_| {
+        let like = suggestions(name);
+        let hint = match like.is_empty() {
+            true => "use an IANA name such as Europe/Berlin".to_owned(),
+            false => format!("did you mean {}?", like.join(", ")),
+        };
+        let (shown, _) = text::head(name, 60);
+        ToolError::new(format!("there is no time zone {shown:?}; {hint}"))
+    })
+}
+
+/// Names that are spelled like it, or have it as a part, such as a city.
+fn suggestions(name: &str) -> Vec<String> {
+    let zones: Vec<String> = tz::db().available().map(|zone| zone.to_string()).collect();
+    let names: Vec<&str> = zones.iter().map(String::as_str).collect();
+    let mut found = near_names(name, &names);
+    if found.is_empty() {
+        let plain = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
+        let wanted = plain(name);
+        let city = wanted.rsplit(['/', ',']).next().unwrap_or_default();
+        let has_it = |zone: &&str| city.len() > 2 && plain(zone).contains(city);
+        found = names.iter().copied().filter(has_it).collect();
+        found.sort_by_key(|zone| (zone.len(), *zone));
+        found.truncate(MAX_SUGGESTIONS);
+    }
+    found.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,105 @@
+//! What an expression may consist of.
+//!
+//! fend knows far more than arithmetic: variables, functions of one's own, dice, shifts, units.
+//! Some of it can recurse or loop without asking whether it may go on. So an expression is read
+//! here first, and only what is listed here reaches fend.
+
+pub(super) const FUNCTIONS: [&str; 21] = [
+    "sqrt", "cbrt", "abs", "floor", "ceil", "round", "exp", "ln", "log", "log2", "log10", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "mod",
+];
+const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
+
+/// The expression as fend takes it.
+///
+/// # Errors
+///
+/// What does not belong into an expression.
+pub(super) fn checked(expression: &str) -> Result<String, String> {
+    let plain = expression
+        .replace(['×', '·', '⋅'], "*")
+        .replace('÷', "/")
+        .replace(['−', '–'], "-")
+        .replace('π', "(pi)")
+        .replace("**", "^");
+    let mut rest = plain.as_str();
+    let mut depth = 0_usize;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '0'..='9' | '.' => number(rest)?,
+            'a'..='z' | 'A'..='Z' => word(rest)?,
+            '(' => {
+                depth += 1;
+                1
+            }
+            ')' => {
+                depth = depth.checked_sub(1).ok_or("a ) closes nothing")?;
+                1
+            }
+            '%' => remainder(rest)?,
+            '+' | '-' | '*' | '/' | '^' | '!' => 1,
+            ',' => return Err("write numbers without commas, such as 1000 or 1.5".to_owned()),
+            c if c.is_whitespace() => c.len_utf8(),
+            c => return Err(format!("{c:?} has no place in an expression")),
+        };
+        rest = &rest[length..];
+    }
+    match depth {
+        0 if plain.trim().is_empty() => Err("the expression is empty".to_owned()),
+        0 => Ok(plain),
+        1 => Err("a ) is missing".to_owned()),
+        missing => Err(format!("{missing} ) are missing")),
+    }
+}
+
+/// The length of the number `text` begins with, exponent included.
+fn number(text: &str) -> Result<usize, String> {
+    let digits = |from: usize| {
+        let end = text[from..].find(|c: char| !c.is_ascii_digit());
+        end.map_or(text.len(), |end| from + end)
+    };
+    let mut end = digits(0);
+    if text[end..].starts_with('.') {
+        end = digits(end + 1);
+    }
+    if text[end..].starts_with(['e', 'E']) {
+        let signed = text[end + 1..].starts_with(['+', '-']);
+        let first = end + 1 + usize::from(signed);
+        let last = digits(first);
+        if last == first {
+            let text = "write e as a factor with *, or digits after it as an exponent";
+            return Err(text.to_owned());
+        }
+        end = last;
+    }
+    match text[end..].chars().next() {
+        Some(c) if c == '.' || c == '_' || c.is_alphabetic() && !text[end..].starts_with("mod") => {
+            let shown: String = text.chars().take(end + 1).collect();
+            Err(format!("{shown:?} is no number; write * between factors"))
+        }
+        _ if text[..end].bytes().all(|b| b == b'.') => Err("a . is no number".to_owned()),
+        _ => Ok(end),
+    }
+}
+
+fn word(text: &str) -> Result<usize, String> {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+    let name = &text[..end.unwrap_or(text.len())];
+    if FUNCTIONS.contains(&name) || CONSTANTS.contains(&name) {
+        return Ok(name.len());
+    }
+    let (shown, _) = crate::util::text::head(name, 40);
+    Err(format!(
+        "{shown:?} is not known; there are {} and {}",
+        FUNCTIONS.join(", "),
+        CONSTANTS.join(", ")
+    ))
+}
+
+/// What follows must be a value, for fend takes any other `%` as percent.
+fn remainder(text: &str) -> Result<usize, String> {
+    match text[1..].trim_start().chars().next() {
+        Some(c) if c.is_ascii_alphanumeric() || c == '(' || c == '.' => Ok(1),
+        _ => Err("% is the remainder of a division; write 10/100 for ten percent".to_owned()),
+    }
+}

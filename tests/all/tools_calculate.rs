@@ -1,0 +1,168 @@
+//! `calculate`: what it takes, what it answers, and what it gives up.
+
+use agentcore::testing::ScriptedModel;
+use agentcore::{Tool, ToolContext, tools};
+use serde_json::{Value, json};
+
+use crate::kit::{agent, results};
+
+async fn call(args: Value) -> Result<String, String> {
+    let output = tools::calculate()
+        .execute(ToolContext::detached(), args)
+        .await;
+    match output {
+        Ok(output) => Ok(output.content.text().into_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+async fn value(expression: &str) -> Result<String, String> {
+    call(json!({"expression": expression})).await
+}
+
+#[tokio::test]
+async fn expressions_have_values() {
+    for (expression, expected) in [
+        ("2+2", "4"),
+        ("10/4", "2.5"),
+        ("2^10", "1024"),
+        ("2**10", "1024"),
+        ("7%3", "1"),
+        ("7 % 3 * 2", "2"),
+        ("2 * 7 % 4", "2"),
+        ("10 % 4 + 1", "3"),
+        ("7 mod 3", "1"),
+        ("-5+3", "-2"),
+        ("sqrt(16)", "4"),
+        ("1000*1000", "1000000"),
+        ("2+3*4", "14"),
+        ("(2+3)*4", "20"),
+        ("0.1+0.2", "0.3"),
+        ("2^100", "1267650600228229401496703205376"),
+        ("1.5e3", "1500"),
+        ("1e-3", "0.001"),
+        ("-2^2", "-4"),
+        ("2^-1", "0.5"),
+        ("5!", "120"),
+        ("1/3", "0.333333333333333"),
+        ("2/3", "0.666666666666667"),
+        ("-1/3", "-0.333333333333333"),
+        ("sqrt(2)", "1.4142135623731"),
+        ("log10(100)", "2"),
+        ("pi", "3.14159265358979"),
+        ("2π", "6.28318530717959"),
+        ("sin(pi/2)", "1"),
+        ("6 ÷ 2 × 3 − 1", "8"),
+        (" \t2\n+ 2 ", "4"),
+        ("floor(2.7) + ceil(2.2) + abs(-1)", "6"),
+    ] {
+        assert_eq!(
+            value(expression).await.as_deref(),
+            Ok(expected),
+            "{expression}"
+        );
+    }
+    assert_eq!(call(json!({"expr": "1+1"})).await.as_deref(), Ok("2"));
+    let tiny = value("1/3 * 1e-30").await.unwrap();
+    assert!(
+        tiny.starts_with("0.0000") && tiny.ends_with("333333333333333"),
+        "{tiny}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_arithmetic_is_refused_with_a_reason() {
+    for (expression, why) in [
+        ("10/0", "division by zero"),
+        ("10 % 0", "modulo by zero"),
+        ("", "empty"),
+        (" \n", "empty"),
+        ("2 +", "unexpected"),
+        ("(1", "a ) is missing"),
+        ("((1", "2 ) are missing"),
+        ("1)", "closes nothing"),
+        ("1,5 + 1", "without commas"),
+        ("1 << 1000000000", "has no place"),
+        ("a = 3", "not known"),
+        ("f = \\x. f(x)", "not known"),
+        ("\\x. x", "has no place"),
+        ("@debug 1", "has no place"),
+        ("\"text\"", "has no place"),
+        ("d6", "not known"),
+        ("2d6", "is no number"),
+        ("3 km to miles", "not known"),
+        ("0x1F", "is no number"),
+        ("1.2.3", "is no number"),
+        (".", "is no number"),
+        ("2e", "exponent"),
+        ("200 * 10%", "ten percent"),
+        ("7%-3", "ten percent"),
+        ("max(1, 2)", "not known"),
+        ("1; 2", "has no place"),
+        ("système", "has no place"),
+        ("1\u{0}", "has no place"),
+    ] {
+        let error = value(expression).await.unwrap_err();
+        assert!(error.contains(why), "{expression:?}: {error}");
+    }
+    for args in [json!({}), json!({"expression": 2}), json!(null)] {
+        assert!(call(args).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn hostile_expressions_end_with_an_error() {
+    for expression in [
+        "9^9^9^9",
+        "9^9^9",
+        "100000!",
+        "9!!!!!",
+        "10^1000000000",
+        "1.5^100000000",
+        "e^10000000",
+        "0.1^1000000",
+        "1e999999999",
+        "sqrt(10^9000)",
+    ] {
+        let error = value(expression).await.unwrap_err();
+        let gave_up = error.contains("longer than 2 seconds") || error.contains("too large");
+        assert!(gave_up, "{expression}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn nesting_is_bounded_by_length_and_never_by_the_stack() {
+    let nested = format!("{}1{}", "(".repeat(499), ")".repeat(499));
+    assert_eq!(value(&nested).await.as_deref(), Ok("1"));
+    let signs = format!("{}1", "-".repeat(998));
+    assert_eq!(value(&signs).await.as_deref(), Ok("1"));
+    let calls = format!("{}1", "sqrt ".repeat(190));
+    assert_eq!(value(&calls).await.as_deref(), Ok("1"));
+    let sum = format!("{}1", "1+".repeat(499));
+    assert_eq!(value(&sum).await.as_deref(), Ok("500"));
+    let tower = format!("{}1", "1^".repeat(499));
+    assert_eq!(value(&tower).await.as_deref(), Ok("1"));
+    for long in ["(".repeat(1_000_000), "1+".repeat(600)] {
+        let error = value(&long).await.unwrap_err();
+        assert!(error.contains("at most 1000"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_result_is_cut_in_the_middle() {
+    let long = value("10^2500").await.unwrap();
+    assert!(long.starts_with("1000") && long.ends_with("000"), "{long}");
+    assert!(long.contains("... (501 characters omitted) ..."), "{long}");
+}
+
+#[tokio::test]
+async fn the_model_reads_the_error() {
+    let model = ScriptedModel::new()
+        .call("calculate", json!({"expression": "10/0"}))
+        .say("That has no value.");
+    let agent = agent(model).tool(tools::calculate()).build().unwrap();
+    let output = agent.run("What is ten by zero?").await.unwrap();
+    let found = results(&output.messages);
+    assert_eq!(found[0].content.text(), "Error: division by zero");
+    assert!(found[0].is_error);
+}
