@@ -172,7 +172,7 @@ impl HttpTool {
             let sent = request.send().await;
             let response = sent.map_err(|error| self.failed(http_client::describe(error)))?;
             match redirect(&url, &response) {
-                Some(next) if may_follow(&url, &next) => url = next,
+                Some(next) if http_client::stays(&url, &next) => url = next,
                 Some(_) => {
                     return Err(self.failed("redirected to another host, which is not followed"));
                 }
@@ -337,15 +337,6 @@ fn redirect(from: &Url, response: &Response) -> Option<Url> {
     }
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     from.join(location).ok()
-}
-
-/// The same host and port, or from http to https on the same host with the ports of both.
-fn may_follow(from: &Url, to: &Url) -> bool {
-    let port = Url::port_or_known_default;
-    let is_upgrade = (from.scheme(), port(from), to.scheme(), port(to))
-        == ("http", Some(80), "https", Some(443));
-    let is_same = from.scheme() == to.scheme() && port(from) == port(to);
-    from.host() == to.host() && (is_same || is_upgrade)
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::Backend;
-use crate::tool::{FuncTool, ToolRegistry};
+use crate::tool::{Tool, ToolRegistry};
 
 use super::edit::EditPolicy;
 use super::{coding, picoclaw as pico, wick as snake};
@@ -65,17 +65,19 @@ pub fn wick(backend: impl Backend) -> ToolRegistry {
 pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let each = || backend.clone();
-    registry([
-        snake::read_file(each()),
-        snake::write_file(each()),
-        pico::list_dir(each()),
-        snake::edit_file(each(), EditPolicy::Unique),
-        pico::append_file(each()),
-        pico::exec(each()),
+    registry::<Arc<dyn Tool>, _>([
+        Arc::new(snake::read_file(each())),
+        Arc::new(snake::write_file(each())),
+        Arc::new(pico::list_dir(each())),
+        Arc::new(snake::edit_file(each(), EditPolicy::Unique)),
+        Arc::new(pico::append_file(each())),
+        Arc::new(pico::exec(each())),
+        #[cfg(feature = "web")]
+        Arc::new(super::web::WebFetch::new()),
     ])
 }
 
-fn registry<const N: usize>(tools: [FuncTool; N]) -> ToolRegistry {
+fn registry<T: Tool, const N: usize>(tools: [T; N]) -> ToolRegistry {
     let mut registry = ToolRegistry::new();
     for tool in tools {
         registry

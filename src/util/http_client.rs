@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 
 use crate::error::Result;
 
@@ -44,6 +44,15 @@ pub(crate) fn describe(error: reqwest::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Whether a redirect keeps to its place: the same host and port, or from http to https on the same host with the ports of both.
+pub(crate) fn stays(from: &Url, to: &Url) -> bool {
+    let port = Url::port_or_known_default;
+    let is_upgrade = (from.scheme(), port(from), to.scheme(), port(to))
+        == ("http", Some(80), "https", Some(443));
+    let is_same = from.scheme() == to.scheme() && port(from) == port(to);
+    from.host() == to.host() && (is_same || is_upgrade)
 }
 
 #[cfg(feature = "tls")]

@@ -2,6 +2,7 @@
 
 use agentcore::testing::ScriptedModel;
 use agentcore::{Tool, ToolContext, tools};
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::kit::{agent, results};
@@ -99,7 +100,8 @@ async fn what_is_no_arithmetic_is_refused_with_a_reason() {
         ("7%-3", "ten percent"),
         ("max(1, 2)", "not known"),
         ("1; 2", "has no place"),
-        ("système", "has no place"),
+        ("système", "not known"),
+        ("2 € 3", "has no place"),
         ("1\u{0}", "has no place"),
     ] {
         let error = value(expression).await.unwrap_err();
@@ -112,21 +114,20 @@ async fn what_is_no_arithmetic_is_refused_with_a_reason() {
 
 #[tokio::test]
 async fn hostile_expressions_end_with_an_error() {
-    for expression in [
+    let hostile = [
         "9^9^9^9",
-        "9^9^9",
         "100000!",
         "9!!!!!",
-        "10^1000000000",
         "1.5^100000000",
-        "e^10000000",
         "0.1^1000000",
         "1e999999999",
-        "sqrt(10^9000)",
-    ] {
-        let error = value(expression).await.unwrap_err();
-        let gave_up = error.contains("longer than 2 seconds") || error.contains("too large");
-        assert!(gave_up, "{expression}: {error}");
+    ];
+    for (expression, found) in hostile.iter().zip(join_all(hostile.map(value)).await) {
+        let error = found.unwrap_err();
+        assert!(
+            error.contains("longer than 2 seconds"),
+            "{expression}: {error}"
+        );
     }
 }
 

@@ -36,6 +36,10 @@ fn the_sets_hold_what_they_should() {
     );
     let wick = preset::wick(backend.clone());
     let names = [
+        #[cfg(feature = "calc")]
+        "calculate",
+        #[cfg(feature = "time")]
+        "current_datetime",
         "edit_file",
         "execute",
         "glob",
@@ -52,6 +56,8 @@ fn the_sets_hold_what_they_should() {
         "exec",
         "list_dir",
         "read_file",
+        #[cfg(feature = "web")]
+        "web_fetch",
         "write_file",
     ];
     assert_eq!(pico.names(), names);

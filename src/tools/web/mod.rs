@@ -1,1 +1,23 @@
 //! Fetching pages and searching the internet.
+//!
+//! * [`WebFetch`], the tool `web_fetch`, with [`AddressPolicy`], which keeps it and whatever else
+//!   fetches addresses it was told out of private networks.
+//! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`].
+
+mod address;
+mod fetch;
+mod guard;
+mod kind;
+mod markdown;
+mod policy;
+mod resolver;
+mod search;
+mod sink;
+mod tavily;
+mod web_fetch;
+
+pub use policy::{AddressPolicy, Refused};
+pub use resolver::{Resolver, SystemResolver};
+pub use search::{SearchProvider, SearchResults, Source, internet_search};
+pub use tavily::Tavily;
+pub use web_fetch::WebFetch;

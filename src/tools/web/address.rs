@@ -1,0 +1,197 @@
+//! Which addresses belong to the public internet.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What an address is, by the registries of special-purpose addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Anybody may serve there.
+    Public,
+    /// Inside an organisation: RFC 1918, shared (CGNAT) and unique local addresses.
+    Private(&'static str),
+    /// Everything else, and where clouds keep credentials.
+    Special(&'static str),
+}
+
+use Kind::{Private, Public, Special};
+
+const METADATA: &str = "a cloud's metadata service";
+const PRIVATE: &str = "a private address";
+
+/// Networks of IPv4 that are not public. The first that holds the address counts.
+const V4: [([u8; 4], u32, Kind); 19] = [
+    ([100, 100, 100, 200], 32, Special(METADATA)),
+    ([168, 63, 129, 16], 32, Special(METADATA)),
+    ([192, 0, 0, 192], 32, Special(METADATA)),
+    ([169, 254, 169, 254], 32, Special(METADATA)),
+    ([0, 0, 0, 0], 8, Special("an address of \"this\" network")),
+    ([10, 0, 0, 0], 8, Private(PRIVATE)),
+    ([100, 64, 0, 0], 10, Private("a shared (CGNAT) address")),
+    ([127, 0, 0, 0], 8, Special("a loopback address")),
+    ([169, 254, 0, 0], 16, Special("a link-local address")),
+    ([172, 16, 0, 0], 12, Private(PRIVATE)),
+    ([192, 0, 0, 0], 24, Special("reserved for protocols")),
+    ([192, 0, 2, 0], 24, Special("an address for documentation")),
+    ([192, 88, 99, 0], 24, Special("a relay to 6to4")),
+    ([192, 168, 0, 0], 16, Private(PRIVATE)),
+    ([198, 18, 0, 0], 15, Special("an address for benchmarks")),
+    (
+        [198, 51, 100, 0],
+        24,
+        Special("an address for documentation"),
+    ),
+    (
+        [203, 0, 113, 0],
+        24,
+        Special("an address for documentation"),
+    ),
+    ([224, 0, 0, 0], 4, Special("a multicast address")),
+    (
+        [240, 0, 0, 0],
+        4,
+        Special("a reserved or broadcast address"),
+    ),
+];
+
+/// Networks of IPv6 that are not public; neither is any outside of 2000::/3.
+const V6: [([u16; 8], u32, Kind); 20] = [
+    (
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254],
+        128,
+        Special(METADATA),
+    ),
+    ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Special(METADATA)),
+    (
+        [0, 0, 0, 0, 0, 0, 0, 0],
+        128,
+        Special("the unspecified address"),
+    ),
+    (
+        [0, 0, 0, 0, 0, 0, 0, 1],
+        128,
+        Special("the loopback address"),
+    ),
+    (
+        [0, 0, 0, 0, 0, 0xffff, 0, 0],
+        96,
+        Special("an IPv4-mapped address"),
+    ),
+    (
+        [0, 0, 0, 0, 0, 0, 0, 0],
+        96,
+        Special("an IPv4-compatible address"),
+    ),
+    (
+        [0, 0, 0, 0, 0xffff, 0, 0, 0],
+        96,
+        Special("an IPv4-translated address"),
+    ),
+    (
+        [0x64, 0xff9b, 1, 0, 0, 0, 0, 0],
+        48,
+        Special("a local NAT64 address"),
+    ),
+    (
+        [0x100, 0, 0, 0, 0, 0, 0, 0],
+        64,
+        Special("an address to discard"),
+    ),
+    (
+        [0x2001, 0, 0, 0, 0, 0, 0, 0],
+        32,
+        Special("a Teredo address"),
+    ),
+    (
+        [0x2001, 2, 0, 0, 0, 0, 0, 0],
+        48,
+        Special("an address for benchmarks"),
+    ),
+    (
+        [0x2001, 0, 0, 0, 0, 0, 0, 0],
+        23,
+        Special("reserved for protocols"),
+    ),
+    (
+        [0x2001, 0xdb8, 0, 0, 0, 0, 0, 0],
+        32,
+        Special("an address for documentation"),
+    ),
+    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Special("a 6to4 address")),
+    (
+        [0x3fff, 0, 0, 0, 0, 0, 0, 0],
+        20,
+        Special("an address for documentation"),
+    ),
+    (
+        [0xfc00, 0, 0, 0, 0, 0, 0, 0],
+        7,
+        Private("a unique local address"),
+    ),
+    (
+        [0xfe80, 0, 0, 0, 0, 0, 0, 0],
+        10,
+        Special("a link-local address"),
+    ),
+    (
+        [0xfec0, 0, 0, 0, 0, 0, 0, 0],
+        10,
+        Special("a site-local address"),
+    ),
+    (
+        [0xff00, 0, 0, 0, 0, 0, 0, 0],
+        8,
+        Special("a multicast address"),
+    ),
+    (
+        [0x5f00, 0, 0, 0, 0, 0, 0, 0],
+        16,
+        Special("a segment identifier"),
+    ),
+];
+
+/// The prefix behind which IPv4 lies for hosts that have IPv6 alone.
+const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+
+pub(super) fn kind(address: IpAddr) -> Kind {
+    match address {
+        IpAddr::V4(address) => kind_v4(address),
+        IpAddr::V6(address) => kind_v6(address),
+    }
+}
+
+fn kind_v4(address: Ipv4Addr) -> Kind {
+    let bits = address.to_bits();
+    let holds = |(network, length, _): &&([u8; 4], u32, Kind)| {
+        let network = Ipv4Addr::from(*network).to_bits();
+        (bits ^ network).leading_zeros() >= *length
+    };
+    V4.iter().find(holds).map_or(Public, |(.., kind)| *kind)
+}
+
+fn kind_v6(address: Ipv6Addr) -> Kind {
+    let parts = address.segments();
+    if parts.starts_with(&NAT64) {
+        return kind_v4(embedded(address));
+    }
+    let bits = address.to_bits();
+    let holds = |(network, length, _): &&([u16; 8], u32, Kind)| {
+        let network = Ipv6Addr::from(*network).to_bits();
+        (bits ^ network).leading_zeros() >= *length
+    };
+    if let Some((.., kind)) = V6.iter().find(holds) {
+        return *kind;
+    }
+    if parts[0] & 0xe000 != 0x2000 {
+        return Special("outside of the addresses that are given out");
+    }
+    // ISATAP: a router on the way takes the packet to the IPv4 address within.
+    if matches!(parts[4], 0 | 0x200) && parts[5] == 0x5efe {
+        return Special("an ISATAP address");
+    }
+    Public
+}
+
+fn embedded(address: Ipv6Addr) -> Ipv4Addr {
+    // The last 32 bits.
+    Ipv4Addr::from_bits(address.to_bits() as u32)
+}

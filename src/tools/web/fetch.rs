@@ -1,0 +1,140 @@
+//! Getting one page: its redirects, its kind, its bytes.
+
+use encoding_rs::Encoding;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Response, StatusCode, Url};
+
+use crate::util::http_client;
+
+use super::guard::Guard;
+use super::kind::{self, Kind};
+
+/// What was at the end of the way.
+pub(super) enum Fetched {
+    Page(Page),
+    /// Another host, which the caller has to ask for by itself.
+    Elsewhere {
+        from: Url,
+        to: Url,
+    },
+}
+
+pub(super) struct Page {
+    pub(super) url: Url,
+    pub(super) status: StatusCode,
+    /// Without parameters; empty when the server names none.
+    pub(super) content_type: String,
+    pub(super) kind: Kind,
+    pub(super) charset: Option<&'static Encoding>,
+    pub(super) body: Vec<u8>,
+    /// Whether there was more than may be read.
+    pub(super) is_cut: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) redirects: usize,
+    pub(super) bytes: usize,
+}
+
+/// Fetches `url`, which has passed the policy.
+pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result<Fetched, String> {
+    for followed in 0..=limits.redirects {
+        let client = guard.client(&url).await.map_err(|why| why.to_string())?;
+        let request = client
+            .get(url.clone())
+            .header(
+                ACCEPT,
+                "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5",
+            )
+            // What is not compressed cannot grow.
+            .header(ACCEPT_ENCODING, "identity");
+        let sent = request.send().await;
+        let response = sent.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
+        let Some(location) = location(&response)? else {
+            return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
+        };
+        let to = url.join(&location);
+        let to = to.map_err(|error| format!("{url} redirects to {location:?}: {error}"))?;
+        let refused = |why| format!("{url} redirects to an address that is refused: {why}");
+        let to = guard.policy.parse(to.as_str()).map_err(refused)?;
+        if http_client::stays(&url, &to) && followed < limits.redirects {
+            url = to;
+        } else if http_client::stays(&url, &to) && limits.redirects > 0 {
+            break;
+        } else if url.host() == to.host() && (url.scheme(), to.scheme()) == ("https", "http") {
+            return Err(format!(
+                "{url} redirects from https to {to}, which is not followed; fetch that address \
+                 itself if it need not be secure"
+            ));
+        } else {
+            return Ok(Fetched::Elsewhere { from: url, to });
+        }
+    }
+    let most = limits.redirects;
+    Err(format!("{url}: redirected more than {most} times"))
+}
+
+/// Where a redirect leads to.
+fn location(response: &Response) -> Result<Option<String>, String> {
+    use StatusCode as S;
+    let redirects = [
+        S::MOVED_PERMANENTLY,
+        S::FOUND,
+        S::SEE_OTHER,
+        S::TEMPORARY_REDIRECT,
+        S::PERMANENT_REDIRECT,
+    ];
+    if !redirects.contains(&response.status()) {
+        return Ok(None);
+    }
+    let Some(location) = response.headers().get(LOCATION) else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(location.as_bytes());
+    let unread = |_| "a redirect to an address that cannot be read".to_owned();
+    Ok(Some(text.map_err(unread)?.to_owned()))
+}
+
+async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, String> {
+    let status = response.status();
+    let header = |name| {
+        let value = response.headers().get(name)?;
+        value.to_str().ok().map(str::trim).map(str::to_owned)
+    };
+    let coding = header(CONTENT_ENCODING).filter(|coding| !coding.eq_ignore_ascii_case("identity"));
+    if let Some(coding) = coding.filter(|coding| !coding.is_empty()) {
+        return Err(format!(
+            "{url} is compressed ({coding}), which was not asked for"
+        ));
+    }
+    let declared = header(CONTENT_TYPE).unwrap_or_default();
+    let (content_type, charset) = kind::declared(&declared);
+    let Some(kind) = kind::of(&content_type) else {
+        let size = match response.content_length() {
+            Some(length) => format!("{length} bytes"),
+            None => "of unknown size".to_owned(),
+        };
+        return Err(format!(
+            "{url} is {content_type} ({size}), which is not read; HTML, text, JSON and XML are"
+        ));
+    };
+    let mut body = Vec::new();
+    let mut is_cut = false;
+    while !is_cut {
+        let chunk = response.chunk().await;
+        let chunk = chunk.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
+        let Some(chunk) = chunk else { break };
+        is_cut = body.len() + chunk.len() > most;
+        body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
+    }
+    Ok(Page {
+        url,
+        status,
+        kind: kind.or_of_content(&body),
+        content_type,
+        charset,
+        body,
+        is_cut,
+    })
+}

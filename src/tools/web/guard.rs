@@ -1,0 +1,78 @@
+//! Connections to addresses that were checked, and to no others.
+
+use std::future::ready;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, Url};
+
+use crate::util::http_client;
+
+use super::policy::{AddressPolicy, Refused, literal};
+use super::resolver::Resolver;
+
+/// Gives a client for one address, which can connect to nothing that was not checked.
+pub(super) struct Guard {
+    pub(super) policy: AddressPolicy,
+    pub(super) resolver: Arc<dyn Resolver>,
+}
+
+impl Guard {
+    /// A client for requests to `url`, which has passed the policy.
+    ///
+    /// The name is resolved here, once, and the client knows what came of it: a second answer
+    /// could be another. Each client has connections of its own, and none goes through a proxy,
+    /// which would resolve the name by itself.
+    pub(super) async fn client(&self, url: &Url) -> Result<Client, Refused> {
+        let addresses = self.addresses(url).await?;
+        let failed = |why: String| Refused(why);
+        http_client::builder(url.scheme() == "https")
+            .map_err(|error| failed(error.to_string()))?
+            .no_proxy()
+            .pool_max_idle_per_host(0)
+            .dns_resolver(Pinned(addresses))
+            .build()
+            .map_err(|error| failed(http_client::describe(error)))
+    }
+
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Refused> {
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+            return Err(Refused("the address names no host".to_owned()));
+        };
+        if literal(host).is_some() {
+            // Clients ask no resolver about these, and the policy has seen it.
+            return Ok(Vec::new());
+        }
+        let found = self.resolver.resolve(host).await;
+        let found = found.map_err(|error| Refused(format!("{host} has no address: {error}")))?;
+        let mut addresses: Vec<_> = found.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+        if self.policy.trusts(url) {
+            return Ok(addresses);
+        }
+        let mut why = Refused(format!("{host} has no address"));
+        addresses.retain(|address| match self.policy.check_address(*address) {
+            Ok(()) => true,
+            Err(refused) => {
+                why = Refused(format!(
+                    "{host} leads to a place that is refused: {refused}"
+                ));
+                false
+            }
+        });
+        match addresses.is_empty() {
+            true => Err(why),
+            false => Ok(addresses),
+        }
+    }
+}
+
+/// Knows the addresses of one host.
+struct Pinned(Vec<SocketAddr>);
+
+impl Resolve for Pinned {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let addresses: Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(ready(Ok(addresses)))
+    }
+}

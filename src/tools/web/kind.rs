@@ -1,0 +1,100 @@
+//! What a body is, and its characters.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// How far browsers look for the encoding a page declares.
+const PRESCAN: usize = 1024;
+
+/// How a body is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Html,
+    /// As it is.
+    Text,
+    /// The server does not say.
+    Unknown,
+}
+
+impl Kind {
+    pub(super) fn or_of_content(self, body: &[u8]) -> Self {
+        if self != Self::Unknown {
+            return self;
+        }
+        let start = body.trim_ascii_start();
+        let begins = |mark: &[u8]| {
+            let head = start.get(..mark.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(mark))
+        };
+        match begins(b"<!doctype html") || begins(b"<html") {
+            true => Self::Html,
+            false => Self::Text,
+        }
+    }
+}
+
+/// The media type in lower case without its parameters, and the encoding among those.
+pub(super) fn declared(header: &str) -> (String, Option<&'static Encoding>) {
+    let mut parts = header.split(';').map(str::trim);
+    let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        let is_charset = name.trim().eq_ignore_ascii_case("charset");
+        is_charset.then(|| Encoding::for_label(value.trim().trim_matches('"').as_bytes()))?
+    });
+    (media, charset)
+}
+
+/// How a media type is shown; `None` when it is not.
+pub(super) fn of(media: &str) -> Option<Kind> {
+    const TEXT: [&str; 12] = [
+        "application/json",
+        "application/xml",
+        "application/javascript",
+        "application/ecmascript",
+        "application/x-javascript",
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/x-sh",
+        "application/graphql",
+    ];
+    match media {
+        "" => Some(Kind::Unknown),
+        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+        _ if media.starts_with("text/") || TEXT.contains(&media) => Some(Kind::Text),
+        _ if media.ends_with("+json") || media.ends_with("+xml") => Some(Kind::Text),
+        _ => None,
+    }
+}
+
+/// The text of a body: by its byte order mark, by what the server declares, by what a page says
+/// of itself, as UTF-8, and, where a page is not UTF-8, as browsers take it then.
+pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kind) -> String {
+    let is_html = kind == Kind::Html;
+    let charset = charset.or_else(|| is_html.then(|| named_within(body)).flatten());
+    let fallback = match std::str::from_utf8(body) {
+        // Only where it was cut?
+        Err(error) if is_html && error.error_len().is_some() => WINDOWS_1252,
+        _ => UTF_8,
+    };
+    let (text, ..) = charset.unwrap_or(fallback).decode(body);
+    text.into_owned()
+}
+
+/// `charset=` in the first kilobyte of a page.
+fn named_within(body: &[u8]) -> Option<&'static Encoding> {
+    let head = body[..body.len().min(PRESCAN)].to_ascii_lowercase();
+    let at = memchr::memmem::find(&head, b"charset=")? + b"charset=".len();
+    let rest = head[at..].trim_ascii_start();
+    let rest = rest
+        .strip_prefix(b"\"")
+        .or(rest.strip_prefix(b"'"))
+        .unwrap_or(rest);
+    let is_label = |b: &u8| b.is_ascii_alphanumeric() || b"-_:".contains(b);
+    let end = rest.iter().position(|b| !is_label(b)).unwrap_or(rest.len());
+    let encoding = Encoding::for_label(&rest[..end])?;
+    // A page whose declaration can be read is not in UTF-16.
+    Some(encoding.output_encoding())
+}

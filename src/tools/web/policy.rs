@@ -1,0 +1,295 @@
+//! Which addresses may be fetched.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::Url;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::text;
+
+use super::address::{Kind, kind};
+
+/// The longest address, in bytes.
+const MAX_URL: usize = 8 * 1024;
+
+/// Ends of names that are never those of a public host.
+const LOCAL: [&str; 10] = [
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "private",
+    "home.arpa",
+];
+
+/// Names of metadata services outside of `.internal`.
+const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instance-data"];
+
+/// Which addresses may be fetched: those of the public internet, and what is added.
+///
+/// It is meant for addresses that a model, a page or a remote server names, which must not reach
+/// the program's own machine or network. Two things are checked: the address as it is written,
+/// with [`check_url`](Self::check_url), and what its name resolves to, with
+/// [`check_address`](Self::check_address). Only both together hold; [`WebFetch`](super::WebFetch)
+/// connects to nothing but addresses that passed the second check, without resolving the name
+/// again.
+///
+/// Without additions:
+///
+/// * schemes: `http` and `https`;
+/// * ports: 80 and 443;
+/// * no user or password before the host;
+/// * hosts: public ones. Refused are addresses of loopback, private, shared, link-local,
+///   multicast, documentation and every other special network in IPv4 and IPv6, however they are
+///   spelled; IPv6 addresses that carry one of IPv4, except by NAT64 a public one; metadata
+///   services; names without a dot and names in `localhost`, `local`, `internal` and the like.
+///
+/// ```
+/// use agentcore::tools::web::AddressPolicy;
+///
+/// let policy = AddressPolicy::new();
+/// assert!(policy.check_url("https://example.com/docs").is_ok());
+/// assert!(policy.check_url("http://0x7f.1/").is_err());
+/// assert!(policy.check_url("http://[::ffff:10.0.0.1]/").is_err());
+/// assert!(policy.check_address("169.254.169.254:80".parse()?).is_err());
+///
+/// let policy = policy.allow_host("wiki.corp")?.allow_port(8080);
+/// assert!(policy.check_url("http://wiki.corp:8080/start").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct AddressPolicy {
+    ports: Vec<u16>,
+    private: bool,
+    hosts: Vec<(String, Option<u16>)>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl AddressPolicy {
+    /// The public internet alone.
+    pub fn new() -> Self {
+        Self {
+            ports: vec![80, 443],
+            private: false,
+            hosts: Vec::new(),
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Allows a further port.
+    pub fn allow_port(mut self, port: u16) -> Self {
+        self.ports.push(port);
+        self
+    }
+
+    /// Allows private networks: RFC 1918, shared (CGNAT) and unique local addresses, names
+    /// without a dot and names such as `wiki.internal`. Loopback, link-local addresses, metadata
+    /// services and every other special network stay refused.
+    pub fn allow_private(mut self) -> Self {
+        self.private = true;
+        self
+    }
+
+    /// Allows a host, wherever its name resolves to: its DNS is trusted. `wiki.corp` is allowed
+    /// on the ports the policy has, `localhost:3000` on that port alone. Names below it are not
+    /// included.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when it is no host, or a host and a port.
+    pub fn allow_host(mut self, host: &str) -> Result<Self> {
+        let no_host = || {
+            let text = format!("{host:?} is no host; write example.com or example.com:8080");
+            Error::new(ErrorKind::Config, text)
+        };
+        if host.contains(['/', '?', '#', '@', '\\']) || host.contains(char::is_whitespace) {
+            return Err(no_host());
+        }
+        let parse = |scheme| Url::parse(&format!("{scheme}://{host}/")).map_err(|_| no_host());
+        let url = parse("http")?;
+        // A scheme's own port is left out of an address: with the other scheme it is not.
+        let port = url.port().or(parse("https")?.port());
+        let name = plain(url.host_str().ok_or_else(no_host)?).to_owned();
+        self.hosts.push((name, port));
+        Ok(self)
+    }
+
+    /// Allows exactly this address and port, written out or as what a name resolves to.
+    pub fn allow_address(mut self, address: SocketAddr) -> Self {
+        self.addresses.push(address);
+        self
+    }
+
+    /// Checks an address as it is written. A name still has to be resolved, and each address
+    /// that is then connected to be [checked](Self::check_address).
+    ///
+    /// # Errors
+    ///
+    /// What is refused and why.
+    pub fn check_url(&self, url: &str) -> Result<(), Refused> {
+        self.parse(url).map(drop)
+    }
+
+    /// Checks an address that would be connected to.
+    ///
+    /// # Errors
+    ///
+    /// What is refused and why.
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), Refused> {
+        if self.addresses.contains(&address) {
+            return Ok(());
+        }
+        self.check_port(address.port())?;
+        match kind(address.ip()) {
+            Kind::Public => Ok(()),
+            Kind::Private(_) if self.private => Ok(()),
+            Kind::Private(what) | Kind::Special(what) => {
+                Err(Refused(format!("{} is {what}", address.ip())))
+            }
+        }
+    }
+
+    /// The address in its normal form, if nothing about it is refused.
+    pub(super) fn parse(&self, url: &str) -> Result<Url, Refused> {
+        let url = spelled(url)?;
+        self.check_host(&url)?;
+        Ok(url)
+    }
+
+    /// Whether the host is one that was added, whatever it resolves to.
+    pub(super) fn trusts(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str().map(plain) else {
+            return false;
+        };
+        let port = url.port_or_known_default();
+        self.hosts.iter().any(|(name, only)| {
+            let on_port = match only {
+                Some(only) => port == Some(*only),
+                None => port.is_some_and(|port| self.ports.contains(&port)),
+            };
+            name == host && on_port
+        })
+    }
+
+    fn check_host(&self, url: &Url) -> Result<(), Refused> {
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+            return Err(Refused("the address names no host".to_owned()));
+        };
+        if self.trusts(url) {
+            return Ok(());
+        }
+        if let Some(ip) = literal(host) {
+            return self.check_address(SocketAddr::new(ip, port));
+        }
+        // What the name resolves to may be an address that was added.
+        if !self.addresses.iter().any(|address| address.port() == port) {
+            self.check_port(port)?;
+        }
+        self.check_name(plain(host))
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Refused> {
+        if name.split('.').any(str::is_empty) {
+            return Err(Refused(format!("{name:?} is no host name")));
+        }
+        let within = |end: &str| {
+            let head = name.strip_suffix(end);
+            head.is_some_and(|head| head.is_empty() || head.ends_with('.'))
+        };
+        if METADATA.iter().any(|end| within(end)) || name.starts_with("metadata.google.") {
+            return Err(Refused(format!("{name} is a cloud's metadata service")));
+        }
+        let is_loopback = within("localhost") || within("localdomain");
+        let is_local = !name.contains('.') || LOCAL.iter().any(|end| within(end));
+        match is_loopback || is_local && !self.private {
+            true => Err(Refused(format!("{name} is a name of a local network"))),
+            false => Ok(()),
+        }
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Refused> {
+        if self.ports.contains(&port) {
+            return Ok(());
+        }
+        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+        let ports = ports.join(", ");
+        Err(Refused(format!(
+            "port {port} is not one of those allowed: {ports}"
+        )))
+    }
+}
+
+impl Default for AddressPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Why an address is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(pub(super) String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What the spelling alone tells. The result has no fragment.
+fn spelled(text: &str) -> Result<Url, Refused> {
+    let refused = |why: &str| {
+        let (shown, _) = text::head(text, 100);
+        Err(Refused(format!("{shown:?} {why}")))
+    };
+    let text = text.trim();
+    if text.len() > MAX_URL {
+        return refused("is too long for an address");
+    }
+    // A reader of rules and a browser disagree about what these mean.
+    if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
+        return refused("has characters that no address has");
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return refused("is no address; write https://example.com/");
+    };
+    if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
+        return refused("is not http or https");
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() {
+        return refused("names no host");
+    }
+    if authority.contains('@') {
+        return Err(Refused(
+            "an address with a user or password is not fetched".to_owned(),
+        ));
+    }
+    match Url::parse(text) {
+        Ok(mut url) => {
+            url.set_fragment(None);
+            Ok(url)
+        }
+        Err(error) => refused(&format!("is no address: {error}")),
+    }
+}
+
+/// The host that is an address, in the spelling of a parsed one.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    bare.unwrap_or(host).parse().ok()
+}
+
+/// A name without the dot at its end.
+fn plain(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}

@@ -1,0 +1,200 @@
+//! `internet_search`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
+use crate::util::text;
+
+/// How many sources are asked for unless the call says otherwise, and at most.
+const SOURCES: (usize, usize) = (5, 20);
+/// The longest query, in characters.
+const MAX_QUERY: usize = 1_000;
+/// The longest answer and the longest snippet that are shown, in characters.
+const MAX_ANSWER: usize = 10_000;
+const MAX_SNIPPET: usize = 2_000;
+
+/// Something that searches the internet.
+#[async_trait]
+pub trait SearchProvider: Send + Sync + 'static {
+    /// What is found for `query`, with about `limit` sources.
+    ///
+    /// # Errors
+    ///
+    /// Whatever kept it from searching; the model reads the text.
+    async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError>;
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SearchResults {
+    /// A short answer to the query, from providers that give one.
+    pub answer: Option<String>,
+    /// Where to read more, the best first.
+    pub sources: Vec<Source>,
+}
+
+impl SearchResults {
+    /// Sources without an answer.
+    pub fn new(sources: Vec<Source>) -> Self {
+        Self {
+            answer: None,
+            sources,
+        }
+    }
+
+    /// The same results with an answer.
+    #[must_use]
+    pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
+        self.answer = Some(answer.into());
+        self
+    }
+}
+
+/// One page a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Source {
+    /// Its title.
+    pub title: String,
+    /// Its address.
+    pub url: String,
+    /// What of it fits the query.
+    pub snippet: String,
+}
+
+impl Source {
+    /// A page.
+    pub fn new(
+        title: impl Into<String>,
+        url: impl Into<String>,
+        snippet: impl Into<String>,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            url: url.into(),
+            snippet: snippet.into(),
+        }
+    }
+}
+
+/// `internet_search`: what a provider finds for a `query`, an answer and sources.
+///
+/// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
+/// its snippet below; a provider that gives no answer leaves the first out. At most 20 sources
+/// are asked for, 5 unless the call says otherwise.
+///
+/// ```
+/// use agentcore::tools::web::{SearchProvider, SearchResults, Source, internet_search};
+/// use agentcore::{BoxError, Tool, ToolContext, async_trait};
+/// use serde_json::json;
+///
+/// struct Handbook;
+///
+/// #[async_trait]
+/// impl SearchProvider for Handbook {
+///     async fn search(&self, _query: &str, _limit: usize) -> Result<SearchResults, BoxError> {
+///         let page = Source::new("Leave", "https://wiki.corp/leave", "30 days a year.");
+///         Ok(SearchResults::new(vec![page]).with_answer("30 days"))
+///     }
+/// }
+///
+/// # async fn example() -> Result<(), BoxError> {
+/// let search = internet_search(Handbook);
+/// let args = json!({"query": "How much leave is there?"});
+/// let output = search.execute(ToolContext::detached(), args).await?;
+/// assert_eq!(
+///     output.content.text(),
+///     "Answer: 30 days\n\nSources:\n- [Leave](https://wiki.corp/leave)\n  30 days a year.\n\n"
+/// );
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
+    let description = "Searches the internet and returns a short answer and sources to read.";
+    let (usual, most) = SOURCES;
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for"},
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": most,
+                "description": format!("How many sources; {usual} unless given")
+            }
+        },
+        "required": ["query"]
+    });
+    let provider: Arc<dyn SearchProvider> = Arc::new(provider);
+    let body = move |_cx: ToolContext, args| call(provider.clone(), args);
+    FuncTool::new("internet_search", description, parameters, body)
+        .side_effect(SideEffect::Network)
+        .idempotent()
+}
+
+#[derive(Deserialize)]
+struct Input {
+    query: String,
+    #[serde(default, alias = "count")]
+    max_results: Option<usize>,
+}
+
+async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutput, BoxError> {
+    let input = Input::deserialize(args)?;
+    let query = input.query.trim();
+    if query.is_empty() {
+        return Err(ToolError::new("the query is empty").into());
+    }
+    if text::head(query, MAX_QUERY).1 > 0 {
+        let text = format!("the query has more than {MAX_QUERY} characters");
+        return Err(ToolError::new(text).into());
+    }
+    let (usual, most) = SOURCES;
+    let limit = input.max_results.unwrap_or(usual).clamp(1, most);
+    let mut found = provider.search(query, limit).await?;
+    found.sources.truncate(most);
+    let sources = found.sources.iter();
+    let sources: Vec<Value> = sources
+        .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))
+        .collect();
+    let details = json!({"answer": found.answer, "sources": sources});
+    Ok(ToolOutput::new(shown(&found)).with_details(details))
+}
+
+fn shown(found: &SearchResults) -> String {
+    let mut out = String::new();
+    let answer = found.answer.as_deref().map(str::trim).unwrap_or_default();
+    if !answer.is_empty() {
+        let answer = text::truncate(answer, MAX_ANSWER);
+        let _ = write!(out, "Answer: {answer}\n\n");
+    }
+    if found.sources.is_empty() {
+        out.push_str(if answer.is_empty() {
+            "Nothing was found."
+        } else {
+            "No sources."
+        });
+        return out;
+    }
+    out.push_str("Sources:\n");
+    for page in &found.sources {
+        let (title, url) = (line(&page.title), line(&page.url));
+        let title = if title.is_empty() { &url } else { &title };
+        let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&page.snippet));
+    }
+    out
+}
+
+/// In one line, so that a page cannot pass for several.
+fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()
+}

@@ -1,0 +1,146 @@
+//! Building a document that cannot grow without bounds.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use htmd::Node;
+use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::StrTendril;
+use html5ever::{Attribute, ExpandedName, QualName};
+use markup5ever_rcdom::RcDom;
+
+type Handle = Rc<Node>;
+
+/// The most elements and comments of a document. Parts of the work grow with their square.
+const MAX_ELEMENTS: usize = 50_000;
+/// How deep elements may lie in each other; browsers stop at 512.
+pub(super) const MAX_DEPTH: usize = 512;
+
+/// An [`RcDom`] that tells when it has had enough.
+#[derive(Default)]
+pub(super) struct Sink {
+    dom: RcDom,
+    elements: Cell<usize>,
+    full: Rc<Cell<bool>>,
+}
+
+impl Sink {
+    /// Set when the document has come to a limit: it should be given no more then.
+    pub(super) fn full(&self) -> Rc<Cell<bool>> {
+        self.full.clone()
+    }
+
+    fn count(&self) {
+        self.elements.set(self.elements.get() + 1);
+        if self.elements.get() > MAX_ELEMENTS {
+            self.full.set(true);
+        }
+    }
+
+    fn check_depth(&self, parent: &Handle) {
+        let mut depth = 0;
+        let mut node = Some(parent.clone());
+        while let Some(inner) = node {
+            depth += 1;
+            node = parent_of(&inner);
+        }
+        if depth > MAX_DEPTH {
+            self.full.set(true);
+        }
+    }
+}
+
+fn parent_of(node: &Handle) -> Option<Handle> {
+    let parent = node.parent.take();
+    let found = parent.as_ref().and_then(Weak::upgrade);
+    node.parent.set(parent);
+    found
+}
+
+impl TreeSink for Sink {
+    type Handle = Handle;
+    type Output = Handle;
+    type ElemName<'a> = ExpandedName<'a>;
+
+    fn finish(self) -> Handle {
+        self.dom.document
+    }
+
+    // Nobody reads them, and a hostile page has one a byte.
+    fn parse_error(&self, _message: Cow<'static, str>) {}
+
+    fn get_document(&self) -> Handle {
+        self.dom.get_document()
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
+        self.dom.elem_name(target)
+    }
+
+    fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
+        self.count();
+        self.dom.create_element(name, attrs, flags)
+    }
+
+    fn create_comment(&self, _text: StrTendril) -> Handle {
+        self.count();
+        self.dom.create_comment(StrTendril::new())
+    }
+
+    fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> Handle {
+        // The converter knows none.
+        self.dom.create_comment(StrTendril::new())
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        if matches!(child, NodeOrText::AppendNode(_)) {
+            self.check_depth(parent);
+        }
+        self.dom.append(parent, child);
+    }
+
+    fn append_based_on_parent_node(
+        &self,
+        element: &Handle,
+        previous: &Handle,
+        child: NodeOrText<Handle>,
+    ) {
+        self.dom
+            .append_based_on_parent_node(element, previous, child);
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        self.dom.get_template_contents(target)
+    }
+
+    fn same_node(&self, x: &Handle, y: &Handle) -> bool {
+        self.dom.same_node(x, y)
+    }
+
+    fn set_quirks_mode(&self, mode: QuirksMode) {
+        self.dom.set_quirks_mode(mode);
+    }
+
+    fn append_before_sibling(&self, sibling: &Handle, node: NodeOrText<Handle>) {
+        self.dom.append_before_sibling(sibling, node);
+    }
+
+    fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
+        self.dom.add_attrs_if_missing(target, attrs);
+    }
+
+    fn remove_from_parent(&self, target: &Handle) {
+        self.dom.remove_from_parent(target);
+    }
+
+    fn reparent_children(&self, node: &Handle, parent: &Handle) {
+        self.dom.reparent_children(node, parent);
+    }
+
+    fn is_mathml_annotation_xml_integration_point(&self, handle: &Handle) -> bool {
+        self.dom.is_mathml_annotation_xml_integration_point(handle)
+    }
+}

@@ -1,0 +1,236 @@
+//! Searching with Tavily.
+
+use std::env;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{BoxError, Error, ErrorKind, Result};
+use crate::tool::ToolError;
+use crate::util::{Secret, http_client, text};
+
+use super::search::{SearchProvider, SearchResults, Source};
+
+const VARIABLE: &str = "TAVILY_API_KEY";
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The most bytes of a reply.
+const MAX_REPLY: usize = 2 * 1024 * 1024;
+/// So much of an error is quoted, in characters.
+const MAX_QUOTE: usize = 300;
+
+/// The search service of Tavily.
+///
+/// A search has 30 seconds and a reply 2 MiB. Errors name the status and what to do about it, and
+/// never show the key.
+///
+/// ```no_run
+/// use agentcore::tools::web::{Tavily, internet_search};
+///
+/// let search = internet_search(Tavily::from_env()?);
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[must_use]
+pub struct Tavily {
+    key: Secret,
+    url: Url,
+    limit: Duration,
+    /// Made at the first search, for it belongs to the runtime it is used in.
+    client: OnceLock<Client>,
+}
+
+impl Tavily {
+    /// With a key.
+    pub fn new(key: impl Into<Secret>) -> Self {
+        Self {
+            key: key.into(),
+            url: Url::parse("https://api.tavily.com/search").expect("it is an address"),
+            limit: TIMEOUT,
+            client: OnceLock::new(),
+        }
+    }
+
+    /// With the key in `TAVILY_API_KEY`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Auth`] when it is not set.
+    pub fn from_env() -> Result<Self> {
+        let key = env::var(VARIABLE).unwrap_or_default();
+        match key.trim() {
+            "" => {
+                let text =
+                    format!("Tavily: there is no key; set the environment variable {VARIABLE}");
+                Err(Error::new(ErrorKind::Auth, text))
+            }
+            key => Ok(Self::new(key)),
+        }
+    }
+
+    /// At another address, such as that of a gateway; `/search` is added to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when it is not one of http or https.
+    pub fn base_url(mut self, url: &str) -> Result<Self> {
+        let refused = || {
+            Error::new(
+                ErrorKind::Config,
+                "Tavily: the address is not http or https",
+            )
+        };
+        let mut url = Url::parse(url).map_err(|_| refused())?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refused());
+        }
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push("search");
+        }
+        self.url = url;
+        self.client = OnceLock::new();
+        Ok(self)
+    }
+
+    /// With another limit on a search than 30 seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    async fn ask(&self, query: &str, limit: usize) -> Result<SearchResults, String> {
+        let body = json!({
+            "query": query,
+            "max_results": limit,
+            "include_answer": true,
+            "search_depth": "basic",
+        });
+        let request = self.client()?.post(self.url.clone());
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .bearer_auth(self.key.expose())
+            .body(body.to_string());
+        let response = request.send().await.map_err(http_client::describe)?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(refusal(response).await);
+        }
+        let (body, is_cut) = read(response, MAX_REPLY).await?;
+        if is_cut {
+            return Err(format!("the reply is longer than {MAX_REPLY} bytes"));
+        }
+        let unread = |error| format!("the reply cannot be read: {error}");
+        let reply: Reply = serde_json::from_slice(&body).map_err(unread)?;
+        let sources = reply.results.into_iter().map(|page| {
+            let title = page.title.unwrap_or_default();
+            Source::new(title, page.url, page.content.unwrap_or_default())
+        });
+        let mut found = SearchResults::new(sources.collect());
+        found.answer = reply.answer;
+        Ok(found)
+    }
+
+    fn client(&self) -> Result<&Client, String> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let builder = http_client::builder(self.url.scheme() == "https");
+        let client = builder.map_err(|error| error.to_string())?.build();
+        let client = client.map_err(http_client::describe)?;
+        Ok(self.client.get_or_init(|| client))
+    }
+}
+
+#[async_trait]
+impl SearchProvider for Tavily {
+    async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError> {
+        let asked = tokio::time::timeout(self.limit, self.ask(query, limit)).await;
+        let late = || Err(format!("no reply within {:?}", self.limit));
+        asked.unwrap_or_else(|_| late()).map_err(|why| {
+            let text = format!("Tavily: {}", self.key.scrub(&why));
+            ToolError::new(text).into()
+        })
+    }
+}
+
+impl fmt::Debug for Tavily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tavily")
+            .field("key", &self.key)
+            .field("host", &self.url.host_str())
+            .field("timeout", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    #[serde(default)]
+    answer: Option<String>,
+    results: Vec<Found>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    url: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    content: Option<String>,
+}
+
+/// What a status other than 2xx means.
+async fn refusal(response: Response) -> String {
+    let status = response.status();
+    let wait = response.headers().get(RETRY_AFTER);
+    let wait = wait.and_then(|value| value.to_str().ok()).map(str::trim);
+    let hint = match status.as_u16() {
+        401 | 403 => format!("the key is not accepted; check {VARIABLE}"),
+        429 => match wait.and_then(|wait| wait.parse::<u64>().ok()) {
+            Some(seconds) => format!("too many searches; try again in {seconds} seconds"),
+            None => "too many searches; try again later".to_owned(),
+        },
+        432 | 433 => "the plan's limit is reached".to_owned(),
+        500.. => "the service has a fault; try again later".to_owned(),
+        _ => "the search was refused".to_owned(),
+    };
+    // The reason is worth less than the status: without it there is still the hint.
+    let said = match read(response, 4 * MAX_QUOTE).await {
+        Ok((body, _)) => said(&body),
+        Err(_) => String::new(),
+    };
+    let code = status.as_u16();
+    match said.is_empty() {
+        true => format!("status {code}: {hint}"),
+        false => format!("status {code}: {hint} ({said})"),
+    }
+}
+
+fn said(body: &[u8]) -> String {
+    let parsed: Option<Value> = serde_json::from_slice(body).ok();
+    let text = parsed.as_ref().and_then(|reply| {
+        let detail = reply.get("detail").or(reply.get("error"))?;
+        detail.get("error").unwrap_or(detail).as_str()
+    });
+    let whole = String::from_utf8_lossy(body);
+    let words: Vec<&str> = text.unwrap_or(&whole).split_whitespace().collect();
+    text::truncate(&words.join(" "), MAX_QUOTE).into_owned()
+}
+
+/// The start of a body, and whether there was more.
+async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, bool), String> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(http_client::describe)? {
+        let room = most - body.len();
+        if chunk.len() > room {
+            body.extend_from_slice(&chunk[..room]);
+            return Ok((body, true));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, false))
+}

@@ -1,0 +1,298 @@
+//! `web_fetch`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
+use crate::tools::compute::beside;
+use crate::util::text;
+
+use super::fetch::{Fetched, Limits, Page, fetch};
+use super::guard::Guard;
+use super::kind::{self, Kind};
+use super::markdown;
+use super::policy::AddressPolicy;
+use super::resolver::{Resolver, SystemResolver};
+
+/// How long a call may take in all.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// What the loop's own limit is longer by, so that this tool's error is the one that is seen.
+const GRACE: Duration = Duration::from_secs(5);
+const MAX_BYTES: usize = 5 * 1024 * 1024;
+const MAX_REDIRECTS: usize = 5;
+const MAX_CHARS: usize = 50_000;
+/// So much of a page that tells of an error is quoted, in characters.
+const MAX_QUOTE: usize = 1_000;
+
+/// `web_fetch`: a page of the internet as text, HTML as Markdown.
+///
+/// Only what an [`AddressPolicy`] allows is fetched, each redirect included, and connections go
+/// to the addresses that were checked. Requests are GET, without cookies, and ignore the system's
+/// proxy, for what a proxy connects to cannot be checked.
+///
+/// HTML, text, JSON and XML are read; other types are an error that names them. At most 5 MiB are
+/// read, and a page of more than 50,000 elements, or with elements more than 512 deep in each
+/// other, is read to there: the output says so. A call gives back at most 50,000 characters from
+/// `offset`, and says where to go on. The output begins with the title, the final address and the
+/// status, which is 2xx; any other is an error with the start of what the server said.
+///
+/// Redirects are followed on the same host and port, and there from http to https. One to another
+/// host is returned to the model as text, so that permission rules such as
+/// `WebFetch(domain:example.com)` see every host; one from https to http is an error. Rules about
+/// paths do not see where a redirect within a host leads: with
+/// [`max_redirects(0)`](Self::max_redirects) none is followed.
+///
+/// ```
+/// use agentcore::tools::web::{AddressPolicy, WebFetch};
+/// use agentcore::{Tool, ToolContext};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let fetch = WebFetch::new().policy(AddressPolicy::new().allow_host("wiki.corp")?);
+/// let args = json!({"url": "http://169.254.169.254/latest/meta-data/"});
+/// let refused = fetch.execute(ToolContext::detached(), args).await.unwrap_err();
+/// assert!(refused.to_string().contains("a cloud's metadata service"));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[must_use]
+pub struct WebFetch {
+    guard: Guard,
+    parameters: Value,
+    limit: Duration,
+    limits: Limits,
+}
+
+impl WebFetch {
+    /// The tool for the public internet.
+    pub fn new() -> Self {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "url": {"type": "string", "description": "Such as https://example.com/page"},
+                "offset": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Where in the text to begin, in characters; 0 unless given"
+                },
+                "max_chars": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "How many characters to return; 50000 unless given, and at most"
+                },
+                "raw": {"type": "boolean", "description": "Return HTML as it is"}
+            },
+            "required": ["url"]
+        });
+        Self {
+            guard: Guard {
+                policy: AddressPolicy::new(),
+                resolver: Arc::new(SystemResolver),
+            },
+            parameters,
+            limit: TIMEOUT,
+            limits: Limits {
+                redirects: MAX_REDIRECTS,
+                bytes: MAX_BYTES,
+            },
+        }
+    }
+
+    /// The same tool with other addresses allowed.
+    pub fn policy(mut self, policy: AddressPolicy) -> Self {
+        self.guard.policy = policy;
+        self
+    }
+
+    /// The same tool with another resolver than the system's. Its answers are checked.
+    pub fn resolver(mut self, resolver: impl Resolver) -> Self {
+        self.guard.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// The same tool with another limit on a whole call than 30 seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same tool, which reads at most so many bytes of a page. It is 5 MiB at first.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.limits.bytes = bytes;
+        self
+    }
+
+    /// The same tool, which follows at most so many redirects within a host. It is 5 at first;
+    /// with 0 each is returned to the model.
+    pub fn max_redirects(mut self, redirects: usize) -> Self {
+        self.limits.redirects = redirects;
+        self
+    }
+
+    async fn call(&self, input: Input) -> Result<ToolOutput, String> {
+        let refused = |why| format!("{why}; that address is not fetched");
+        let url = self.guard.policy.parse(&input.url).map_err(refused)?;
+        match fetch(&self.guard, url, self.limits).await? {
+            Fetched::Page(page) => show(page, &input).await,
+            Fetched::Elsewhere { from, to } => {
+                let text = format!(
+                    "{from} redirects to {to}, which was not followed. To read it, call web_fetch \
+                     with that address."
+                );
+                let details = json!({"url": from.as_str(), "redirect": to.as_str()});
+                Ok(ToolOutput::new(text).with_details(details))
+            }
+        }
+    }
+}
+
+impl Default for WebFetch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Deserialize)]
+struct Input {
+    url: String,
+    #[serde(default, alias = "start_index")]
+    offset: Option<usize>,
+    #[serde(default, alias = "maxChars", alias = "max_length")]
+    max_chars: Option<usize>,
+    #[serde(default)]
+    raw: Option<bool>,
+}
+
+#[async_trait]
+impl Tool for WebFetch {
+    fn name(&self) -> &str {
+        "web_fetch"
+    }
+
+    fn description(&self) -> &str {
+        "Fetches a page from the internet and returns its text, HTML as Markdown. It reads HTML, \
+         text, JSON and XML. A redirect to another host is returned instead of followed."
+    }
+
+    fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Network
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.limit.saturating_add(GRACE))
+    }
+
+    fn is_idempotent(&self) -> bool {
+        true
+    }
+
+    /// The address in the form it is fetched in, for rules must not read it differently.
+    fn accesses(&self, args: &Value) -> Vec<Access> {
+        let Some(text) = args.get("url").and_then(Value::as_str) else {
+            return Vec::new();
+        };
+        let raw = || Access::Url(text.into());
+        match self.guard.policy.parse(text) {
+            // A rule may name the host as a reader writes it.
+            Ok(url) if !text.is_ascii() => vec![Access::Url(url.as_str().into()), raw()],
+            Ok(url) => vec![Access::Url(url.as_str().into())],
+            Err(_) => vec![raw()],
+        }
+    }
+
+    async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+        let input = Input::deserialize(args)?;
+        let called = tokio::time::timeout(self.limit, self.call(input)).await;
+        let late = || Err(format!("the page was not there within {:?}", self.limit));
+        let called = called.unwrap_or_else(|_| late());
+        called.map_err(|text| ToolError::new(format!("web_fetch: {text}")).into())
+    }
+}
+
+impl fmt::Debug for WebFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebFetch")
+            .field("policy", &self.guard.policy)
+            .field("timeout", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Shown {
+    text: String,
+    title: Option<String>,
+    is_cut: bool,
+}
+
+async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
+    let (url, status) = (page.url.clone(), page.status);
+    let (content_type, bytes) = (page.content_type.clone(), page.body.len());
+    let raw = input.raw == Some(true);
+    let shown = beside(move || shown(&page, raw)).await;
+    let shown = shown.map_err(|error| format!("{url}: {error}"))?;
+    let shown = shown.ok_or_else(|| format!("{url} cannot be converted"))?;
+    if !status.is_success() {
+        let quote = text::truncate(&shown.text, MAX_QUOTE);
+        return Err(format!("{url} returned {status}: {quote}"));
+    }
+    let offset = input.offset.unwrap_or(0);
+    let most = input.max_chars.unwrap_or(MAX_CHARS).clamp(1, MAX_CHARS);
+    let (before, _) = text::head(&shown.text, offset);
+    let (part, left) = text::head(&shown.text[before.len()..], most);
+    let mut out = String::new();
+    if let Some(title) = &shown.title {
+        out.push_str(&format!("Title: {title}\n"));
+    }
+    out.push_str(&format!("URL: {url}\nStatus: {status}\n\n{part}"));
+    if shown.text.is_empty() {
+        out.push_str("(the page has no text)");
+    } else if part.is_empty() {
+        let length = before.chars().count();
+        out.push_str(&format!("(the page has only {length} characters)"));
+    }
+    if left > 0 {
+        let next = offset + part.chars().count();
+        out.push_str(&format!(
+            "\n\n... ({left} more characters; go on with offset {next})"
+        ));
+    } else if shown.is_cut {
+        out.push_str("\n\n... (the page is larger than what is read; its rest is left out)");
+    }
+    let details = json!({
+        "url": url.as_str(),
+        "status": status.as_u16(),
+        "content_type": content_type,
+        "title": shown.title,
+        "bytes": bytes,
+        "truncated": left > 0 || shown.is_cut,
+    });
+    Ok(ToolOutput::new(out).with_details(details))
+}
+
+fn shown(page: &Page, raw: bool) -> Shown {
+    let text = kind::decoded(&page.body, page.charset, page.kind);
+    if page.kind != Kind::Html || raw {
+        return Shown {
+            text,
+            title: None,
+            is_cut: page.is_cut,
+        };
+    }
+    let converted = markdown::convert(&text, &page.url);
+    Shown {
+        text: converted.text,
+        title: converted.title,
+        is_cut: page.is_cut || converted.is_cut,
+    }
+}
