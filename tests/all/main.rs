@@ -76,6 +76,8 @@ mod sdk_wire;
 #[cfg(feature = "http")]
 mod secrets;
 mod sessions;
+#[cfg(feature = "web")]
+mod ssrf_cases;
 mod testing_kit;
 mod text;
 mod tokens;
@@ -96,5 +98,7 @@ mod tools_search;
 #[cfg(all(feature = "tools", unix))]
 mod tools_shell;
 mod two_validators;
+#[cfg(feature = "web")]
+mod web;
 #[cfg(all(feature = "tools", unix))]
 mod workspace;

@@ -145,10 +145,9 @@ impl AddressPolicy {
         if self.addresses.contains(&address) {
             return Ok(());
         }
-        self.check_port(address.port())?;
         match kind(address.ip()) {
-            Kind::Public => Ok(()),
-            Kind::Private(_) if self.private => Ok(()),
+            Kind::Public => self.check_port(address.port()),
+            Kind::Private(_) if self.private => self.check_port(address.port()),
             Kind::Private(what) | Kind::Special(what) => {
                 Err(Refused(format!("{} is {what}", address.ip())))
             }
@@ -195,7 +194,8 @@ impl AddressPolicy {
     }
 
     fn check_name(&self, name: &str) -> Result<(), Refused> {
-        if name.split('.').any(str::is_empty) {
+        let known = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if name.split('.').any(str::is_empty) || !name.bytes().all(known) {
             return Err(Refused(format!("{name:?} is no host name")));
         }
         let within = |end: &str| {

@@ -1,19 +1,21 @@
 //! Building a document that cannot grow without bounds.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use htmd::Node;
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, ExpandedName, QualName};
-use markup5ever_rcdom::RcDom;
+use markup5ever_rcdom::{NodeData, RcDom};
 
 type Handle = Rc<Node>;
 
 /// The most elements and comments of a document. Parts of the work grow with their square.
 const MAX_ELEMENTS: usize = 50_000;
+/// What a template counts as: what it holds has no parent, so its depth cannot be seen.
+const TEMPLATE: usize = 100;
 /// How deep elements may lie in each other; browsers stop at 512.
 pub(super) const MAX_DEPTH: usize = 512;
 
@@ -31,8 +33,8 @@ impl Sink {
         self.full.clone()
     }
 
-    fn count(&self) {
-        self.elements.set(self.elements.get() + 1);
+    fn count(&self, elements: usize) {
+        self.elements.set(self.elements.get() + elements);
         if self.elements.get() > MAX_ELEMENTS {
             self.full.set(true);
         }
@@ -58,6 +60,14 @@ fn parent_of(node: &Handle) -> Option<Handle> {
     found
 }
 
+/// A node's parent, and which of its children it is.
+fn place_of(node: &Handle) -> Option<(Handle, usize)> {
+    let parent = parent_of(node)?;
+    let same = |child: &Handle| Rc::ptr_eq(child, node);
+    let at = parent.children.borrow().iter().rposition(same)?;
+    Some((parent, at))
+}
+
 impl TreeSink for Sink {
     type Handle = Handle;
     type Output = Handle;
@@ -79,12 +89,12 @@ impl TreeSink for Sink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
-        self.count();
+        self.count(if flags.template { TEMPLATE } else { 1 });
         self.dom.create_element(name, attrs, flags)
     }
 
     fn create_comment(&self, _text: StrTendril) -> Handle {
-        self.count();
+        self.count(1);
         self.dom.create_comment(StrTendril::new())
     }
 
@@ -106,8 +116,10 @@ impl TreeSink for Sink {
         previous: &Handle,
         child: NodeOrText<Handle>,
     ) {
-        self.dom
-            .append_based_on_parent_node(element, previous, child);
+        match parent_of(element) {
+            Some(_) => self.append_before_sibling(element, child),
+            None => self.append(previous, child),
+        }
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
@@ -124,8 +136,33 @@ impl TreeSink for Sink {
         self.dom.set_quirks_mode(mode);
     }
 
+    // The document's own looks for the sibling from the first child on; it is among the last.
     fn append_before_sibling(&self, sibling: &Handle, node: NodeOrText<Handle>) {
-        self.dom.append_before_sibling(sibling, node);
+        let Some((parent, at)) = place_of(sibling) else {
+            return;
+        };
+        let child = match node {
+            NodeOrText::AppendNode(child) => {
+                self.check_depth(&parent);
+                self.remove_from_parent(&child);
+                child
+            }
+            NodeOrText::AppendText(text) => {
+                let children = parent.children.borrow();
+                if let Some(before) = at.checked_sub(1)
+                    && let NodeData::Text { contents } = &children[before].data
+                {
+                    contents.borrow_mut().push_tendril(&text);
+                    return;
+                }
+                let contents = RefCell::new(text);
+                Node::new(NodeData::Text { contents })
+            }
+        };
+        child.parent.set(Some(Rc::downgrade(&parent)));
+        // Removing the child may have moved the sibling.
+        let at = place_of(sibling).map_or(at, |(_, at)| at);
+        parent.children.borrow_mut().insert(at, child);
     }
 
     fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
@@ -133,7 +170,10 @@ impl TreeSink for Sink {
     }
 
     fn remove_from_parent(&self, target: &Handle) {
-        self.dom.remove_from_parent(target);
+        if let Some((parent, at)) = place_of(target) {
+            parent.children.borrow_mut().remove(at);
+            target.parent.set(None);
+        }
     }
 
     fn reparent_children(&self, node: &Handle, parent: &Handle) {

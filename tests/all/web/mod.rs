@@ -1,0 +1,7 @@
+//! `web_fetch` and `internet_search`, against servers on the loopback interface.
+
+mod fetch;
+mod html;
+mod search;
+mod site;
+mod unreachable;
