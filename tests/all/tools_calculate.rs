@@ -114,11 +114,7 @@ async fn what_is_no_arithmetic_is_refused_with_a_reason() {
 
 #[tokio::test]
 async fn hostile_expressions_end_with_an_error() {
-    let hostile = [
-        "9^9^9^9",
-        "100000!",
-        "1e999999999",
-    ];
+    let hostile = ["9^9^9^9", "100000!", "1e999999999"];
     for (expression, found) in hostile.iter().zip(join_all(hostile.map(value)).await) {
         let error = found.unwrap_err();
         assert!(
