@@ -4,6 +4,8 @@
 //! Some of it can recurse or loop without asking whether it may go on. So an expression is read
 //! here first, and only what is listed here reaches fend.
 
+use crate::util::text::head;
+
 pub(super) const FUNCTIONS: [&str; 21] = [
     "sqrt", "cbrt", "abs", "floor", "ceil", "round", "exp", "ln", "log", "log2", "log10", "sin",
     "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "mod",
@@ -88,7 +90,7 @@ fn word(text: &str) -> Result<usize, String> {
     if FUNCTIONS.contains(&name) || CONSTANTS.contains(&name) {
         return Ok(name.len());
     }
-    let (shown, _) = crate::util::text::head(name, 40);
+    let (shown, _) = head(name, 40);
     Err(format!(
         "{shown:?} is not known; there are {} and {}",
         FUNCTIONS.join(", "),

@@ -1,12 +1,15 @@
 //! HTML as Markdown.
 
+use std::rc::Rc;
+
 use htmd::options::{BulletListMarker, HrStyle, Options};
 use htmd::{HtmlToMarkdown, Node};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{ParseOpts, parse_document};
 use markup5ever_rcdom::NodeData;
 use reqwest::Url;
-use std::rc::Rc;
+
+use crate::util::text;
 
 use super::sink::{MAX_DEPTH, Sink};
 
@@ -34,7 +37,11 @@ pub(super) fn convert(html: &str, base: &Url) -> Markdown {
     let mut parser = parse_document(sink, ParseOpts::default());
     let mut rest = html;
     while !rest.is_empty() && !full.get() {
-        let (step, after) = rest.split_at(rest.floor_char_boundary(STEP.min(rest.len())));
+        let mut end = STEP.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (step, after) = rest.split_at(end);
         parser.process(StrTendril::from(step));
         rest = after;
     }
@@ -122,6 +129,6 @@ fn title(node: &Rc<Node>) -> Option<String> {
         }
     }
     let words: Vec<&str> = title.split_whitespace().collect();
-    let title = crate::util::text::truncate(&words.join(" "), MAX_TITLE).into_owned();
+    let title = text::truncate(&words.join(" "), MAX_TITLE).into_owned();
     Some(title).filter(|title| !title.is_empty())
 }
