@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::message::Message;
 use crate::state::{AgentState, StoredSession};
 
 use super::change::{About, Change, FileChanged, MessageAdded};
@@ -57,12 +58,19 @@ fn messages(old: &Folded, new: &AgentState, changes: &mut Vec<Change>) {
     if same < before.len() {
         changes.push(Change::Keep(same));
     }
+    let mut moved: Vec<_> = old.inputs_from(same).collect();
     for message in &after.as_slice()[same..] {
+        let is_it = |(_, known, _): &(_, &Arc<Message>, _)| Arc::ptr_eq(known, message);
+        let input = moved.iter().position(is_it);
         changes.push(Change::Message(MessageAdded {
             message: message.clone(),
-            input_id: old.input_of(same, message),
+            input_id: input.map(|at| moved.swap_remove(at).2.clone()),
         }));
     }
+    // Where others stand in its place, a message was rewritten (joined to the next, say), and
+    // its input is still known. Behind the history's end it was taken out.
+    let rewritten = moved.into_iter().filter(|(place, ..)| *place < after.len());
+    changes.extend(rewritten.map(|(_, _, id)| Change::Input(id.clone())));
 }
 
 fn files(

@@ -54,16 +54,16 @@ impl Folded {
         !self.started.is_empty()
     }
 
-    /// The input that came with a message from `place` on.
-    pub(super) fn input_of(&self, place: usize, message: &Arc<Message>) -> Option<Arc<str>> {
+    /// The inputs that came with messages from `place` on.
+    pub(super) fn inputs_from(
+        &self,
+        place: usize,
+    ) -> impl Iterator<Item = (usize, &Arc<Message>, &Arc<str>)> {
         let all = self.state.messages.as_slice();
-        let is_it = |at: &Option<usize>| {
-            at.filter(|at| *at >= place)
-                .and_then(|at| all.get(at))
-                .is_some_and(|known| Arc::ptr_eq(known, message))
-        };
-        let found = self.inputs.iter().find(|(at, _)| is_it(at));
-        found.map(|(_, id)| id.clone())
+        self.inputs.iter().filter_map(move |(at, id)| {
+            let at = at.filter(|at| *at >= place)?;
+            Some((at, all.get(at)?, id))
+        })
     }
 
     pub(super) fn session(&self) -> StoredSession {
