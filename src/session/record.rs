@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 use super::change::Change;
 
@@ -102,7 +102,30 @@ struct Out<'a> {
     info: Option<&'a Info>,
 }
 
+/// How many brackets a line may have before it is looked at whether it can be read again: JSON
+/// that is nested more than 127 deep is written but not read.
+const SHALLOW: usize = 100;
+
+fn check_depth(line: &[u8]) -> Result<()> {
+    let brackets = memchr::memchr2_iter(b'{', b'[', line).take(SHALLOW).count();
+    if brackets < SHALLOW {
+        return Ok(());
+    }
+    let unreadable = |why: String| {
+        let text = format!("a message cannot be stored, for it could not be read again: {why}");
+        Error::new(ErrorKind::InvalidMessages, text)
+    };
+    let read = serde_json::from_slice::<Line<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
+    let change = read.change().map_err(|e| unreadable(e.to_string()))?;
+    drop(change);
+    Ok(())
+}
+
 /// The lines of one write. The first record has the number `seq`.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidMessages`] for what is nested too deep.
 pub(super) fn write(
     changes: &[Change],
     seq: u64,
@@ -128,6 +151,7 @@ pub(super) fn write(
         // The object goes on where its own brace would open another.
         bytes[start + COMMA] = b',';
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
+        check_depth(&bytes[start..])?;
         let digits = start + MARK.len();
         bytes[digits..digits + DIGITS].copy_from_slice(format!("{crc:08x}").as_bytes());
         bytes.push(b'\n');

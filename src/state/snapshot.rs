@@ -56,9 +56,10 @@ pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
 
 pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
     if json.trim_ascii_start().starts_with(b"[") {
-        let mut state = AgentState::default();
-        state.messages = Messages::from_json(json)?;
-        return Ok(StoredSession::new(state));
+        return Ok(StoredSession::new(AgentState {
+            messages: Messages::from_json(json)?,
+            ..AgentState::default()
+        }));
     }
     let mut state: AgentState = serde_json::from_slice(json).map_err(refuse)?;
     let beside: Beside = serde_json::from_slice(json).map_err(refuse)?;

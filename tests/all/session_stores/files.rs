@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use agentcore::session::JsonlStore;
 use agentcore::state::Record;
-use agentcore::{AgentState, ErrorKind, Message, SessionStore};
-use serde_json::Value;
+use agentcore::{AgentState, ErrorKind, Message, Messages, SessionStore, ToolCall, ToolResult};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A store in a folder of its own.
@@ -129,6 +129,74 @@ async fn a_save_writes_what_changed() {
     let before = len();
     files.store.save(&lease, &rebuilt).await.unwrap();
     assert_eq!(len(), before, "equal messages are not written again");
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_again_is_refused() {
+    let files = Files::new();
+    let lease = files.store.lease("a").await.unwrap();
+    let mut refused = 0;
+    for depth in [1, 100, 110, 115, 120, 125, 130, 500] {
+        let nested = (0..depth).fold(json!(1), |inner, _| json!([inner]));
+        let call = ToolCall::new("call_1", "act", json!({}));
+        let mut result = ToolResult::failed(&call, "deep");
+        result.details = Some(nested);
+        let record = Record::Message {
+            message: Message::Tool(result).into(),
+            input_id: None,
+        };
+        let before = files.store.load("a").await.unwrap().unwrap_or_default();
+        match files.store.append(&lease, vec![record]).await {
+            Ok(()) => assert_eq!(refused, 0, "{depth}"),
+            Err(error) => {
+                refused += 1;
+                assert_eq!(error.kind(), ErrorKind::InvalidMessages);
+                assert!(error.text().contains("read again"), "{error}");
+            }
+        }
+        let other = JsonlStore::open(files.store.folder()).unwrap();
+        let after = other.load("a").await.unwrap().unwrap_or_default();
+        let added = usize::from(refused == 0);
+        assert_eq!(
+            after.state.messages.len(),
+            before.state.messages.len() + added
+        );
+        assert!(after.damage.is_empty());
+    }
+    assert!((1..8).contains(&refused), "{refused}");
+}
+
+#[tokio::test]
+async fn inputs_are_known_as_long_as_they_are_in_the_history() {
+    let files = Files::new();
+    let input = |id: &str| Record::Message {
+        message: Message::human(id).into(),
+        input_id: Some(id.into()),
+    };
+    let lease = files.store.lease("a").await.unwrap();
+    let records = ["1", "2", "3"].map(input).into();
+    files.store.append(&lease, records).await.unwrap();
+    let mut state = files.store.load("a").await.unwrap().unwrap().state;
+    let other = JsonlStore::open(files.store.folder()).unwrap();
+    let known = async || {
+        let mut ids = other.load("a").await.unwrap().unwrap().input_ids;
+        ids.sort_unstable();
+        ids.join(" ")
+    };
+    state.messages.insert(0, Message::ai("in front"));
+    files.store.save(&lease, &state).await.unwrap();
+    assert_eq!(known().await, "1 2 3");
+    let joined = Messages::from("in front")
+        .human("1 and 2")
+        .human("3")
+        .ai("Yes.");
+    state.messages = joined;
+    files.store.save(&lease, &state).await.unwrap();
+    assert_eq!(known().await, "1 2 3", "rewritten");
+    files.store.append(&lease, vec![input("4")]).await.unwrap();
+    assert_eq!(known().await, "1 2 3 4");
+    files.store.save(&lease, &state).await.unwrap();
+    assert_eq!(known().await, "1 2 3", "the last was taken out");
 }
 
 #[tokio::test]
