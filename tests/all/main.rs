@@ -28,6 +28,9 @@ mod hook_texts;
 mod hooks;
 mod hooks_context;
 mod hooks_long_runs;
+#[cfg(feature = "otel")]
+mod hooks_otel;
+mod hooks_summaries;
 mod hooks_summarization;
 mod hooks_tracing;
 mod house;
