@@ -47,10 +47,13 @@ mod hooks_filesystem;
 mod hooks_kit;
 mod hooks_long_runs;
 mod hooks_memory;
+#[cfg(feature = "otel")]
+mod hooks_otel;
 #[cfg(all(feature = "tools", feature = "yaml", feature = "http"))]
 mod hooks_prefix;
 #[cfg(feature = "yaml")]
 mod hooks_skills;
+mod hooks_summaries;
 mod hooks_summarization;
 mod hooks_todolist;
 mod hooks_tracing;

@@ -10,6 +10,8 @@
 //!
 //! Without its variable a test says so and passes.
 
+use std::time::Duration;
+
 use agentcore::hooks::SummarizationHook;
 use agentcore::model::ModelProfile;
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
@@ -61,20 +63,20 @@ async fn real_openai_through_compaction() {
     };
     // Short answers, the summaries' included: the server may be slow.
     let profile = ModelProfile::default()
-        .with_context_window(2_500)
+        .with_context_window(1_200)
         .with_max_output_tokens(80);
     let model = OpenAi::compatible(&address, model.as_str()).with_profile(profile);
     let agent = AgentBuilder::new(StrictModel::new(model))
         .system_prompt("Answer in one short sentence.")
         .max_tokens(20)
-        .hook(SummarizationHook::new())
+        .hook(SummarizationHook::new().with_timeout(Duration::from_secs(600)))
         .build()
         .unwrap();
     let mut summaries = Vec::new();
     for turn in 0..30 {
         let prompt = format!(
             "Tell me something about the number {turn}. {}",
-            "Please. ".repeat(80)
+            "Please. ".repeat(20)
         );
         let output = agent.session("long").run(prompt).await.unwrap();
         assert!(!output.text.trim().is_empty());

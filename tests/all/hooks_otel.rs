@@ -1,0 +1,76 @@
+//! The spans of a run as OpenTelemetry gets them.
+
+use std::sync::Arc;
+
+use agentcore::hooks::TracingHook;
+use agentcore::trace::{OtelRecorder, TraceRecorder};
+use opentelemetry::trace::{SpanKind, TracerProvider as _};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+
+use crate::hooks_tracing::family;
+
+#[tokio::test(start_paused = true)]
+async fn opentelemetry_gets_the_tree_in_its_own_terms() {
+    for content in [false, true] {
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder()
+            .with_simple_exporter(exporter.clone())
+            .build();
+        let recorder: Arc<dyn TraceRecorder> =
+            Arc::new(OtelRecorder::new(provider.tracer("test")).with_content(content));
+        let hook = TracingHook::new().with_run_span(true);
+        let agent = family(hook, false, |builder| {
+            builder.trace_recorder(recorder.clone())
+        });
+        agent.session("s").run("Rest!").await.unwrap();
+        let spans = exporter.get_finished_spans().unwrap();
+        let path = |span: &SpanData| {
+            let mut path = span.name.to_string();
+            let mut span = span;
+            while let Some(parent) = spans
+                .iter()
+                .find(|other| other.span_context.span_id() == span.parent_span_id)
+            {
+                path = format!("{} > {path}", parent.name);
+                span = parent;
+            }
+            path
+        };
+        let mut paths: Vec<_> = spans.iter().map(path).collect();
+        paths.sort();
+        let below = "invoke_agent parent > execute_tool delegate > invoke_agent child";
+        assert_eq!(
+            paths,
+            [
+                "invoke_agent parent".to_owned(),
+                "invoke_agent parent > chat parent".to_owned(),
+                "invoke_agent parent > chat parent".to_owned(),
+                "invoke_agent parent > execute_tool delegate".to_owned(),
+                below.to_owned(),
+                format!("{below} > chat child"),
+                format!("{below} > chat child"),
+                format!("{below} > execute_tool nap"),
+                "invoke_agent parent > execute_tool nap".to_owned(),
+                "invoke_agent parent > execute_tool nap".to_owned(),
+            ]
+        );
+        let first = spans
+            .iter()
+            .find(|span| span.name == "chat parent")
+            .unwrap();
+        assert_eq!(first.span_kind, SpanKind::Client);
+        let get = |key: &str| {
+            let found = first.attributes.iter().find(|one| one.key.as_str() == key);
+            found.map(|one| one.value.to_string())
+        };
+        assert_eq!(get("gen_ai.operation.name").as_deref(), Some("chat"));
+        assert_eq!(get("gen_ai.provider.name").as_deref(), Some("scripted"));
+        assert_eq!(get("gen_ai.request.model").as_deref(), Some("parent"));
+        assert_eq!(get("gen_ai.usage.input_tokens").as_deref(), Some("130"));
+        assert_eq!(get("gen_ai.conversation.id").as_deref(), Some("s"));
+        assert_eq!(get("agentcore.message_count").as_deref(), Some("1"));
+        let all = format!("{spans:?}");
+        assert_eq!(all.contains("Let us see"), content);
+        assert_eq!(all.contains("slept"), content);
+    }
+}
