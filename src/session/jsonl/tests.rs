@@ -25,6 +25,8 @@ enum Fault {
     Short,
     /// A write that takes half of the bytes and says so; nothing fails.
     Partly,
+    /// The call before takes half of the bytes if it is a write; then the disk is full, once.
+    Torn,
 }
 
 struct Failing {
@@ -52,6 +54,7 @@ impl Failing {
     fn check(&self, is_cut: bool) -> io::Result<()> {
         match (self.step(), self.fault) {
             (Some(1), Fault::Once(kind)) => Err(kind.into()),
+            (Some(1), Fault::Torn) => Err(io::ErrorKind::StorageFull.into()),
             (None | Some(1), Fault::From(kind)) => Err(kind.into()),
             (None | Some(1), Fault::Short) if !is_cut => Err(io::ErrorKind::StorageFull.into()),
             _ => Ok(()),
@@ -65,8 +68,12 @@ impl Failing {
 
 impl Disk for Failing {
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
-        let is_next = self.left.load(Ordering::Relaxed) == 1;
-        if is_next && matches!(self.fault, Fault::Short | Fault::Partly) {
+        let is_half = match self.left.load(Ordering::Relaxed) {
+            1 => matches!(self.fault, Fault::Short | Fault::Partly),
+            2 => matches!(self.fault, Fault::Torn),
+            _ => false,
+        };
+        if is_half {
             self.step();
             return System.write(file, &bytes[..bytes.len().div_ceil(2)]);
         }
@@ -234,6 +241,7 @@ async fn nothing_acknowledged_is_lost_whichever_call_fails() {
         Fault::From(io::ErrorKind::StorageFull),
         Fault::Short,
         Fault::Partly,
+        Fault::Torn,
     ] {
         let mut at = 1;
         while !check(fault, at).await {
@@ -257,6 +265,25 @@ async fn a_full_disk_is_told_and_the_next_write_may_fit() {
     assert!(error.text().contains("s.jsonl"), "{error}");
     assert_eq!(texts(&store, "s").await, ["1a", "1b"]);
     write(&store, 3, &lease).await.unwrap();
+    assert_eq!(texts(&store, "s").await, ["1a", "1b", "3a", "3b"]);
+}
+
+#[tokio::test]
+async fn half_a_write_is_taken_back() {
+    let held = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Failing::new(Fault::Torn, 6));
+    let store = JsonlStore::on(held.path(), disk).unwrap();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    let before = std::fs::read(held.path().join("s.jsonl")).unwrap();
+    write(&store, 2, &lease).await.unwrap_err();
+    let after = std::fs::read(held.path().join("s.jsonl")).unwrap();
+    assert_eq!(before, after);
+    write(&store, 3, &lease).await.unwrap();
+    drop(lease);
+    let _lease = store.lease("s").await.unwrap();
+    let found = store.load("s").await.unwrap().unwrap();
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
     assert_eq!(texts(&store, "s").await, ["1a", "1b", "3a", "3b"]);
 }
 
