@@ -60,12 +60,16 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn run(&self, input: impl Into<Messages>) -> Run {
-        self.session(Uuid::now_v7().to_string()).run(input)
+        self.session("").run(input)
     }
 
-    /// A session by its id: to go on with it, or to start it.
+    /// A session by its id: to go on with it, or to start it. An empty id is a new random one.
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
-        Session::new(self.clone(), id.into())
+        let mut id = id.into();
+        if id.is_empty() {
+            id = Uuid::now_v7().to_string().into();
+        }
+        Session::new(self.clone(), id)
     }
 
     /// The session that was written last of those that began in the agent's working directory;
