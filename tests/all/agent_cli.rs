@@ -137,7 +137,8 @@ pub fn results(messages: &[Value]) -> Vec<(bool, String)> {
         .collect()
 }
 
-pub fn call(name: &str, args: Value) -> Value {
+pub fn call(name: &str, args: impl Into<Value>) -> Value {
+    let args: Value = args.into();
     json!({"calls": [{"name": name, "args": args}]})
 }
 
