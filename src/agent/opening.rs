@@ -26,7 +26,7 @@ const NOT_APPROVED: &str =
 
 impl Driver {
     /// Leases and loads the session, runs `before_agent`, appends the input.
-    pub(super) async fn open(&mut self, start: Start) -> Result<()> {
+    pub(super) async fn open(&mut self, start: Box<Start>) -> Result<()> {
         let config_store = self.agent.store().clone();
         let id = start.shared.session_id().clone();
         let lease = config_store.lease(&id).await?;
