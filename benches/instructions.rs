@@ -33,7 +33,7 @@ struct Scenario {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// One run after the other.
-    Turns,
+    Turns { partial: bool },
     /// One run of this many turns with tools.
     Tools,
     /// Tool turns behind a long history.
@@ -67,7 +67,7 @@ const SCENARIOS: &[Scenario] = &[
         "turn",
         "one streamed turn",
         Dialect::OpenAi,
-        Kind::Turns,
+        Kind::Turns { partial: true },
         200,
         1.25,
     ),
@@ -75,7 +75,23 @@ const SCENARIOS: &[Scenario] = &[
         "turn-anthropic",
         "the same, Messages API",
         Dialect::Anthropic,
-        Kind::Turns,
+        Kind::Turns { partial: true },
+        200,
+        1.25,
+    ),
+    scenario(
+        "turn-quiet",
+        "the same, only whole messages shown",
+        Dialect::OpenAi,
+        Kind::Turns { partial: false },
+        200,
+        1.25,
+    ),
+    scenario(
+        "turn-anthropic-quiet",
+        "the same, Messages API",
+        Dialect::Anthropic,
+        Kind::Turns { partial: false },
         200,
         1.25,
     ),
@@ -210,7 +226,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
     let reply = match scenario.kind {
-        Kind::Turns => Reply::Turn,
+        Kind::Turns { .. } => Reply::Turn,
         Kind::Tools | Kind::History => Reply::Tools(units),
         Kind::Deltas { .. } => Reply::Deltas(units),
         Kind::AtOnce => Reply::Gate(units),
@@ -222,12 +238,15 @@ fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
     };
     let tools = matches!(scenario.kind, Kind::Tools | Kind::History);
     let (runs, at_once) = match scenario.kind {
-        Kind::Turns => (units, false),
+        Kind::Turns { .. } => (units, false),
         Kind::AtOnce => (units, true),
         _ => (1, false),
     };
     let turns = if ours {
-        let partial = matches!(scenario.kind, Kind::Deltas { partial: true } | Kind::Turns);
+        let partial = matches!(
+            scenario.kind,
+            Kind::Deltas { partial: true } | Kind::Turns { partial: true }
+        );
         let agent = ours::agent(scenario.dialect, &base, tools, partial);
         let input = ours::history(&history, INPUT);
         let run = |agent: agentcore::Agent, input: Messages| async move {

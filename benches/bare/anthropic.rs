@@ -23,6 +23,8 @@ struct Delta<'a> {
     text: Option<Str<'a>>,
     #[serde(borrow)]
     partial_json: Option<Str<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Str<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -99,6 +101,7 @@ pub(super) fn event(data: &[u8], answer: &mut Answer) {
                 answer.output_tokens = usage.output_tokens;
                 std::hint::black_box(usage.input_tokens);
             }
+            std::hint::black_box(event.delta.and_then(|delta| delta.stop_reason));
         }
         "message_stop" => answer.done = true,
         _ => {}

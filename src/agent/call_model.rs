@@ -61,64 +61,67 @@ impl Counted {
     }
 }
 
-async fn call_model(
+/// Not an `async fn`, which would have room for the request twice.
+fn call_model(
     agent: Agent,
     cx: RunContext,
     model: Arc<dyn Model>,
     counted: Arc<Mutex<Counted>>,
     mut request: ModelRequest,
-) -> Result<ModelResponse> {
-    let config = agent.config();
-    let card = model.card(&request);
-    if card.profile.prices.is_none() && cx.budget().needs_prices() {
-        let text = format!(
-            "the run has a money budget, but the price of {:?} is not known; give its profile \
-             prices, or accept that it counts as free with allow_unpriced()",
-            card.id
-        );
-        return Err(Error::new(ErrorKind::Config, text).attributed());
-    }
-    let reservation = if cx.budget().is_limited() {
-        let estimate = estimate(&*config.counter, &card, &counted, &request);
-        cx.budget().reserve(estimate).await?
-    } else {
-        cx.budget().unlimited()
-    };
-    if let Some(cap) = reservation.max_output_tokens {
-        request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
-    }
-    let mut retry = 0;
-    loop {
-        // Given back while the call waits for its next try.
-        let permit = cx.permits().acquire().await;
-        let started = Instant::now();
-        let show = config.request.partial_messages;
-        let attempt = attempt(&cx, &*model, &card, &request, show).await;
-        drop(permit);
-        lock(&cx.shared().stats).api_time += started.elapsed();
-        let error = match attempt {
-            Ok(response) => {
-                book_answer(&cx, &card, &response);
-                return Ok(response);
-            }
-            Err(error) => error,
+) -> impl Future<Output = Result<ModelResponse>> + Send {
+    async move {
+        let config = agent.config();
+        let card = model.card(&request);
+        if card.profile.prices.is_none() && cx.budget().needs_prices() {
+            let text = format!(
+                "the run has a money budget, but the price of {:?} is not known; give its profile \
+                 prices, or accept that it counts as free with allow_unpriced()",
+                card.id
+            );
+            return Err(Error::new(ErrorKind::Config, text).attributed());
+        }
+        let reservation = if cx.budget().is_limited() {
+            let estimate = estimate(&*config.counter, &card, &counted, &request);
+            cx.budget().reserve(estimate).await?
+        } else {
+            cx.budget().unlimited()
         };
-        // What the provider said before it failed is booked, and no answer to keep.
-        drop(cx.take_partial());
-        retry += 1;
-        let policy = &config.limits.retry;
-        let Some(wait) = policy.wait(&error, retry) else {
-            return Err(error.attributed());
-        };
-        tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
-        cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
-            retry,
-            policy.max_retries,
-            u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            error.status(),
-            wire_error(&error),
-        ))));
-        sleep(wait).await;
+        if let Some(cap) = reservation.max_output_tokens {
+            request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
+        }
+        let mut retry = 0;
+        loop {
+            // Given back while the call waits for its next try.
+            let permit = cx.permits().acquire().await;
+            let started = Instant::now();
+            let show = config.request.partial_messages;
+            let attempt = attempt(&cx, &*model, &card, &request, show).await;
+            drop(permit);
+            lock(&cx.shared().stats).api_time += started.elapsed();
+            let error = match attempt {
+                Ok(response) => {
+                    book_answer(&cx, &card, &response);
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            // What the provider said before it failed is booked, and no answer to keep.
+            drop(cx.take_partial());
+            retry += 1;
+            let policy = &config.limits.retry;
+            let Some(wait) = policy.wait(&error, retry) else {
+                return Err(error.attributed());
+            };
+            tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
+            cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
+                retry,
+                policy.max_retries,
+                u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                error.status(),
+                wire_error(&error),
+            ))));
+            sleep(wait).boxed().await;
+        }
     }
 }
 

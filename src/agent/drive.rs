@@ -96,7 +96,7 @@ pub(super) struct Driver {
 }
 
 /// Drives a run to its end. Exactly one result message is sent, whatever happens.
-pub(super) async fn drive(start: Start) -> Result<RunOutput> {
+pub(super) async fn drive(start: Box<Start>) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
@@ -168,7 +168,7 @@ impl Driver {
         }
     }
 
-    async fn body(&mut self, start: Start) -> Result<ExitReason> {
+    async fn body(&mut self, start: Box<Start>) -> Result<ExitReason> {
         self.check_depth()?;
         self.output = lock(&start.options).output.clone();
         if let Some(output) = &self.output {

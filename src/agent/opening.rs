@@ -38,7 +38,7 @@ struct Restored {
 impl Driver {
     /// Leases and loads the session, runs `before_agent`, appends the input. `Some` when that
     /// input was sent before and there is nothing left to do about it.
-    pub(super) async fn open(&mut self, start: Start) -> Result<Option<ExitReason>> {
+    pub(super) async fn open(&mut self, start: Box<Start>) -> Result<Option<ExitReason>> {
         let config_store = self.agent.store().clone();
         let id = start.shared.session_id().clone();
         let lease = config_store.lease(&id).await?;

@@ -1,6 +1,6 @@
 //! Noticing a model that runs in circles.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::message::{ToolCall, ToolResult};
@@ -14,12 +14,20 @@ const STOP: u32 = 5;
 /// in which any call or any result is new is progress, and the counts start over.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    seen: HashSet<Outcome>,
-    counts: HashMap<Outcome, u32>,
+    /// What was seen, by its hash.
+    seen: HashMap<u64, Seen>,
+    turn: u32,
+    /// The last turn that was progress.
+    progress: u32,
 }
 
-/// A call and its result, hashed.
-type Outcome = (u64, u64);
+/// A call with its result: the last turn in which it came, and how often it has come since there
+/// was progress.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    turn: u32,
+    count: u32,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
@@ -32,46 +40,54 @@ impl Repeats {
     /// Notes the calls of one turn; says of each whether it repeats. Equal calls of one turn count
     /// once, for the model saw no result between them.
     pub(super) fn note(&mut self, results: &[(ToolCall, ToolResult)]) -> Vec<Repeated> {
+        self.turn += 1;
         let outcomes: Vec<_> = results.iter().map(outcome).collect();
-        let mut progress = false;
-        for outcome in &outcomes {
-            progress |= self.seen.insert(*outcome);
+        if outcomes
+            .iter()
+            .any(|outcome| !self.seen.contains_key(outcome))
+        {
+            self.progress = self.turn;
         }
-        if progress {
-            self.counts.clear();
+        outcomes
+            .into_iter()
+            .map(|outcome| self.count(outcome))
+            .collect()
+    }
+
+    fn count(&mut self, outcome: u64) -> Repeated {
+        let seen = self.seen.entry(outcome).or_default();
+        if seen.turn < self.progress {
+            seen.count = 0;
         }
-        let distinct: HashSet<_> = outcomes.iter().copied().collect();
-        for outcome in distinct {
-            *self.counts.entry(outcome).or_default() += 1;
+        if seen.turn < self.turn {
+            seen.count += 1;
         }
-        let repeated = |outcome| match self.counts[outcome] {
+        seen.turn = self.turn;
+        match seen.count {
             STOP.. => Repeated::Stop,
             WARN => Repeated::Warn,
             _ => Repeated::No,
-        };
-        outcomes.iter().map(repeated).collect()
+        }
     }
 }
 
 /// The arguments count as the model wrote them, if it did: equal texts are the rule, and no text
 /// has to be made.
-fn outcome((call, result): &(ToolCall, ToolResult)) -> Outcome {
-    let call = match &call.raw_args {
-        Some(raw) => hash(&(&call.name, raw)),
-        None => hash(&(&call.name, call.args.to_string())),
-    };
-    (call, hash(&(result.is_error, result.content.text())))
+fn outcome((call, result): &(ToolCall, ToolResult)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    call.name.hash(&mut hasher);
+    match &call.raw_args {
+        Some(raw) => raw.hash(&mut hasher),
+        None => call.args.to_string().hash(&mut hasher),
+    }
+    result.is_error.hash(&mut hasher);
+    result.content.text().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What the model reads the third time.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or say what is missing.";
-
-fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
 
 #[cfg(test)]
 mod tests {

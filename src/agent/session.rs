@@ -189,7 +189,8 @@ impl Session {
         let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
         let options = Arc::<Mutex<Options>>::default();
         let tasks = TaskScope::default();
-        let start = Start {
+        // Boxed, for every future that is handed it on would have room for it.
+        let start = Box::new(Start {
             agent: self.agent,
             shared: shared.clone(),
             options: options.clone(),
@@ -201,7 +202,7 @@ impl Session {
             decisions,
             parent_call: call,
             parent: self.parent,
-        };
+        });
         Run::new(shared, tasks, options, drive(start).boxed())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::hook::{Core, Onion, Verdict, guard};
 use crate::message::{Part, ToolCall, ToolResult};
@@ -94,8 +94,7 @@ impl Calls<'_> {
         }
         started.store(true, Ordering::Release);
         let clock = CallClock::start();
-        let begin = progress(self.cx, &call, &clock)
-            .with_data(json!({"state": "started", "args": &*call.args}));
+        let begin = progress(self.cx, &call, &clock).with_data(beginning(&call));
         self.cx.shared().push(begin.into());
         let result = self.wrap(tool, call.clone(), &clock).await;
         let result = self.post(&call, result).await;
@@ -156,6 +155,15 @@ impl Calls<'_> {
         result.name = call.name.clone();
         result
     }
+}
+
+/// What the progress of a call that begins tells. Put together by hand: `json!` would serialise
+/// the arguments.
+fn beginning(call: &ToolCall) -> Value {
+    let mut data = Map::new();
+    data.insert("args".to_owned(), (*call.args).clone());
+    data.insert("state".to_owned(), "started".into());
+    Value::Object(data)
 }
 
 /// The centre of a tool onion. A call that a hook has changed since it was permitted is decided

@@ -117,6 +117,7 @@ pub(crate) fn decode<D: Decoder>(
             Framing::Sse => Frames::Unknown(Vec::new()),
             Framing::Lines => Frames::Lines(LineDecoder::default()),
         },
+        unread: false,
         decoder,
         events: Events {
             queue: VecDeque::new(),
@@ -135,6 +136,8 @@ struct Decoding<D> {
     /// Absent once everything has been read.
     body: Option<ByteStream>,
     frames: Frames,
+    /// Whether the chunk at hand may hold another whole frame.
+    unread: bool,
     decoder: D,
     events: Events,
     /// How an event stream began, until its first event has come.
@@ -178,12 +181,16 @@ impl<D: Decoder> Stream for Decoding<D> {
                 ready!(this.poll_drain(cx));
                 continue;
             }
-            let step = match ready!(body.as_mut().poll_next(cx)) {
-                Some(Ok(chunk)) => this.chunk(chunk),
-                Some(Err(error)) => Err(error),
-                None => {
-                    this.body = None;
-                    this.end()
+            let step = if this.unread {
+                this.pump()
+            } else {
+                match ready!(body.as_mut().poll_next(cx)) {
+                    Some(Ok(chunk)) => this.chunk(chunk),
+                    Some(Err(error)) => Err(error),
+                    None => {
+                        this.body = None;
+                        this.end()
+                    }
                 }
             };
             if let Err(error) = step {
@@ -231,16 +238,19 @@ impl<D: Decoder> Decoding<D> {
                 let mut sse = SseDecoder::new();
                 sse.feed(std::mem::take(held));
                 self.frames = Frames::Sse(sse);
+                // White space has no events.
                 self.pump()?;
                 self.chunk(chunk)
             }
             Frames::Sse(sse) => {
                 sse.feed(chunk);
-                self.pump()
+                self.unread = true;
+                Ok(())
             }
             Frames::Lines(lines) => {
                 lines.feed(chunk);
-                self.pump()
+                self.unread = true;
+                Ok(())
             }
             Frames::Document(document) => {
                 check_document(document.len() + chunk.len())?;
@@ -250,26 +260,32 @@ impl<D: Decoder> Decoding<D> {
         }
     }
 
-    /// Decodes every whole frame of the chunk at hand.
+    /// Decodes whole frames of the chunk at hand: all of them when their events may be joined, or
+    /// else until there is an event, so that events do not pile up.
     fn pump(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
-        match &mut self.frames {
-            Frames::Sse(sse) => {
-                while !decoder.is_done()
-                    && let Some(event) = sse.next_event()?
-                {
+        while !decoder.is_done() && (events.join || events.queue.is_empty()) {
+            match &mut self.frames {
+                Frames::Sse(sse) => {
+                    let Some(event) = sse.next_event()? else {
+                        self.unread = false;
+                        break;
+                    };
                     self.opening = Vec::new();
                     decoder.event(event.name, event.data, events)?;
                 }
-            }
-            Frames::Lines(lines) => {
-                while !decoder.is_done()
-                    && let Some(line) = lines.next_line()?
-                {
+                Frames::Lines(lines) => {
+                    let Some(line) = lines.next_line()? else {
+                        self.unread = false;
+                        break;
+                    };
                     decoder.event("", line, events)?;
                 }
+                Frames::Unknown(_) | Frames::Document(_) => {
+                    self.unread = false;
+                    break;
+                }
             }
-            Frames::Unknown(_) | Frames::Document(_) => {}
         }
         Ok(())
     }

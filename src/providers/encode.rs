@@ -22,11 +22,25 @@ pub(crate) trait Wire: Clone + PartialEq + Send + 'static {
     /// Whether system messages at the beginning of the history belong to the system prompt.
     const LIFTS_SYSTEM: bool;
 
+    /// What marks how far a prompt cache should reach.
+    const BREAKPOINT: &'static str = "";
+
     /// Whether both messages become parts of one wire message.
     fn joins(&self, before: &Message, after: &Message) -> bool;
 
-    /// Appends the wire messages, separated by commas, that messages which join become.
-    fn message(&self, group: &[Arc<Message>], place: Place, out: &mut Vec<u8>) -> Result<()>;
+    /// Appends the wire messages, separated by commas, that messages which join become. Returns
+    /// where in `out` a breakpoint goes, should one be set behind them.
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        place: Place,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>>;
+
+    /// Whether the group is written in another way when others follow it.
+    fn depends_on_place(&self, _group: &[Arc<Message>]) -> bool {
+        false
+    }
 
     /// Appends the system prompt; nothing when there is none.
     fn system(
@@ -55,13 +69,19 @@ pub(crate) struct Sections<'a> {
     /// What [`Wire::tools`] wrote; empty when there are none.
     pub(crate) tools: &'a [u8],
     messages: &'a [u8],
-    last: &'a [u8],
+    last: &'a Last,
+    breakpoint: &'static str,
 }
 
 impl Sections<'_> {
     /// How many bytes all sections have.
     pub(crate) fn len(&self) -> usize {
-        self.system.len() + self.tools.len() + self.messages.len() + self.last.len() + 1
+        self.system.len()
+            + self.tools.len()
+            + self.messages.len()
+            + self.last.bytes.len()
+            + self.breakpoint.len()
+            + 1
     }
 
     /// Appends the messages, separated by commas, without the array around them.
@@ -70,8 +90,22 @@ impl Sections<'_> {
         if !self.messages.is_empty() {
             out.push(b',');
         }
-        out.extend_from_slice(self.last);
+        let last = &self.last.bytes;
+        let at = self.last.breakpoint.unwrap_or(last.len());
+        out.extend_from_slice(&last[..at]);
+        if self.last.breakpoint.is_some() {
+            out.extend_from_slice(self.breakpoint.as_bytes());
+        }
+        out.extend_from_slice(&last[at..]);
     }
+}
+
+/// The last group of a request and what was written of it.
+#[derive(Default)]
+struct Last {
+    group: Vec<Arc<Message>>,
+    bytes: Vec<u8>,
+    breakpoint: Option<usize>,
 }
 
 /// The calls of the history that was encoded. Their ids are gathered meanwhile, so that telling
@@ -115,14 +149,13 @@ pub(crate) fn encode<W: Wire>(
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
     };
-    let mut last = Vec::new();
     let body = cache
-        .update(request, &mut last)
+        .update(request)
         .and_then(|sections| assemble(&sections))?;
     let history = History {
         len: request.messages.len(),
         ids: cache.ids.clone(),
-        last: request.messages.as_slice()[cache.lifted() + cache.messages.len()..].to_vec(),
+        last: cache.last.group.clone(),
     };
     request.memo().put(cache);
     Ok((body.into(), history))
@@ -141,6 +174,8 @@ struct Cache<W> {
     ends: Vec<End>,
     /// The ids of the calls in `messages`.
     ids: Arc<HashSet<Arc<str>>>,
+    /// The group behind them, which may change its form once others follow.
+    last: Last,
 }
 
 struct SystemBytes {
@@ -165,19 +200,11 @@ impl<W: Wire> Cache<W> {
             bytes: Vec::new(),
             ends: Vec::new(),
             ids: Arc::default(),
+            last: Last::default(),
         }
     }
 
-    /// How many messages went into the system prompt.
-    fn lifted(&self) -> usize {
-        self.system.as_ref().map_or(0, |kept| kept.lifted.len())
-    }
-
-    fn update<'a>(
-        &'a mut self,
-        request: &ModelRequest,
-        last: &'a mut Vec<u8>,
-    ) -> Result<Sections<'a>> {
+    fn update(&mut self, request: &ModelRequest) -> Result<Sections<'_>> {
         let all = request.messages.as_slice();
         let lifted = match W::LIFTS_SYSTEM {
             true => all
@@ -189,12 +216,13 @@ impl<W: Wire> Cache<W> {
         let (lifted, messages) = all.split_at(lifted);
         self.update_system(&request.system, lifted)?;
         self.update_tools(&request.tools)?;
-        self.update_messages(messages, last)?;
+        self.update_messages(messages)?;
         Ok(Sections {
             system: self.system.as_ref().map_or(&[], |kept| &kept.bytes),
             tools: self.tools.as_ref().map_or(&[], |(_, bytes)| bytes),
             messages: &self.bytes,
-            last,
+            last: &self.last,
+            breakpoint: W::BREAKPOINT,
         })
     }
 
@@ -230,7 +258,7 @@ impl<W: Wire> Cache<W> {
         Ok(())
     }
 
-    fn update_messages(&mut self, messages: &[Arc<Message>], last: &mut Vec<u8>) -> Result<()> {
+    fn update_messages(&mut self, messages: &[Arc<Message>]) -> Result<()> {
         self.keep_common(messages);
         let mut start = self.messages.len();
         loop {
@@ -246,14 +274,13 @@ impl<W: Wire> Cache<W> {
                 ));
             }
             if place.last {
-                return self.wire.message(&messages[group], place, last);
+                return self.write_last(&messages[group], place);
             }
             start = group.end;
             if !self.bytes.is_empty() {
                 self.bytes.push(b',');
             }
-            self.wire
-                .message(&messages[group.clone()], place, &mut self.bytes)?;
+            self.write_inner(&messages[group.clone()], place)?;
             let ids = Arc::make_mut(&mut self.ids);
             ids.extend(calls(&messages[group.clone()]).map(|call| call.id.clone()));
             self.messages.extend_from_slice(&messages[group]);
@@ -262,6 +289,27 @@ impl<W: Wire> Cache<W> {
                 byte: self.bytes.len(),
             });
         }
+    }
+
+    fn write_last(&mut self, group: &[Arc<Message>], place: Place) -> Result<()> {
+        self.last.bytes.clear();
+        self.last.breakpoint = self.wire.message(group, place, &mut self.last.bytes)?;
+        self.last.group = group.to_vec();
+        Ok(())
+    }
+
+    /// Writes a group that others follow. What was the last one is there already.
+    fn write_inner(&mut self, group: &[Arc<Message>], place: Place) -> Result<()> {
+        let last = &self.last;
+        let is_written = group.len() == last.group.len()
+            && common(group, &last.group) == group.len()
+            && !self.wire.depends_on_place(group);
+        if is_written {
+            self.bytes.extend_from_slice(&last.bytes);
+        } else {
+            self.wire.message(group, place, &mut self.bytes)?;
+        }
+        Ok(())
     }
 
     /// Drops the groups that `messages` does not begin with, and those that go on in it.

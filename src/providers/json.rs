@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use memchr::memchr;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::Result;
@@ -26,6 +27,21 @@ impl std::ops::Deref for Str<'_> {
 
     fn deref(&self) -> &str {
         &self.0
+    }
+}
+
+/// A string and the JSON text it was read from.
+#[derive(Debug)]
+pub(crate) struct Piece<'a> {
+    pub(crate) raw: &'a str,
+    pub(crate) text: Cow<'a, str>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        let text: Str<'_> = serde_json::from_str(raw).map_err(D::Error::custom)?;
+        Ok(Self { raw, text: text.0 })
     }
 }
 

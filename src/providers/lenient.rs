@@ -198,6 +198,11 @@ impl<T> Few<T> {
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
+
+    /// The item, if there is just one.
+    pub(super) fn only(&self) -> Option<&T> {
+        self.first.as_ref().filter(|_| self.rest.is_empty())
+    }
 }
 
 impl<T> Default for Few<T> {

@@ -272,12 +272,18 @@ impl Fields {
     }
 
     fn event<'a>(&self, bytes: &'a [u8], joined: &'a [u8]) -> Result<SseEvent<'a>> {
+        // Checked at once, which is cheaper; but only the fields have to be text.
+        let whole = std::str::from_utf8(bytes).ok();
+        let text = |range: &Range<usize>| match whole {
+            Some(whole) => Ok(&whole[range.clone()]),
+            None => utf8(&bytes[range.clone()]),
+        };
         let name = match &self.name {
-            Some(range) => utf8(&bytes[range.clone()])?,
+            Some(range) => text(range)?,
             None => "message",
         };
         let data = match &self.data {
-            Some(Data::Line(range)) => utf8(&bytes[range.clone()])?,
+            Some(Data::Line(range)) => text(range)?,
             Some(Data::Joined) => utf8(joined)?,
             None => "",
         };

@@ -76,12 +76,12 @@ impl RunHandle {
 
     /// Why the run ended; `None` while it goes on, and when it was dropped.
     pub fn exit_reason(&self) -> Option<ExitReason> {
-        lock(&self.0.end).as_ref().map(|(exit, _)| *exit)
+        lock(&self.0.end).as_ref().map(|end| end.0)
     }
 
     /// The state the run ended with; `None` while it goes on.
     pub fn state(&self) -> Option<AgentState> {
-        lock(&self.0.end).as_ref().map(|(_, state)| state.clone())
+        lock(&self.0.end).as_ref().map(|end| end.1.clone())
     }
 
     /// What the run has used so far.

@@ -68,7 +68,7 @@ pub struct Run {
     shared: Arc<Shared>,
     tasks: TaskScope,
     options: Arc<Mutex<Options>>,
-    output: Option<Result<RunOutput>>,
+    output: Option<Box<Result<RunOutput>>>,
 }
 
 impl Run {
@@ -136,14 +136,15 @@ impl Run {
     /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
         let panicked = self.future.is_none();
-        self.output.take().unwrap_or_else(|| {
-            let text = if panicked {
-                "the run panicked while it was polled and has no output"
-            } else {
-                "the run has not ended: poll it until it yields `None`, or await it"
-            };
-            Err(Error::new(ErrorKind::Cancelled, text))
-        })
+        if let Some(output) = self.output.take() {
+            return *output;
+        }
+        let text = if panicked {
+            "the run panicked while it was polled and has no output"
+        } else {
+            "the run has not ended: poll it until it yields `None`, or await it"
+        };
+        Err(Error::new(ErrorKind::Cancelled, text))
     }
 
     /// As `.await`; inherent, so that it wins over `StreamExt::into_future`.
@@ -197,7 +198,7 @@ impl Stream for Run {
             match future.as_mut().poll(cx) {
                 Poll::Ready(output) => {
                     self.tasks.close();
-                    self.output = Some(output);
+                    self.output = Some(Box::new(output));
                 }
                 Poll::Pending => self.future = Some(future),
             }

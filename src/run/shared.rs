@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) control: Mutex<Control>,
     pub(crate) desk: Mutex<Weak<Desk>>,
     pub(crate) stats: Mutex<RunStats>,
-    pub(crate) end: Mutex<Option<(ExitReason, AgentState)>>,
+    pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
     end_notify: Notify,
 }
@@ -171,28 +171,24 @@ impl Shared {
 
     /// Takes the next message out. Without one, `reader` is woken by the next.
     pub(crate) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
-        let (message, writers) = {
-            let mut queue = lock(&self.queue);
-            let message = if queue.held {
-                None
-            } else {
-                queue.messages.pop_front()
-            };
-            let writers = if queue.messages.is_empty() {
-                std::mem::take(&mut queue.writers)
-            } else {
-                Vec::new()
-            };
-            queue.reader = match message {
-                None => reader.cloned(),
-                Some(_) => None,
-            };
-            if queue.reader.is_some() && !queue.held {
-                // A run may wait for long, and many may wait at once.
-                queue.messages = VecDeque::new();
-            }
-            (message, writers)
+        let mut queue = lock(&self.queue);
+        let message = match queue.held {
+            true => None,
+            false => queue.messages.pop_front(),
         };
+        queue.reader = match message {
+            None => reader.cloned(),
+            Some(_) => None,
+        };
+        if queue.reader.is_some() && !queue.held {
+            // A run may wait for long, and many may wait at once.
+            queue.messages = VecDeque::new();
+        }
+        let writers = match queue.messages.is_empty() {
+            true => std::mem::take(&mut queue.writers),
+            false => Vec::new(),
+        };
+        drop(queue);
         writers.into_iter().for_each(Waker::wake);
         message
     }
@@ -283,7 +279,7 @@ impl Shared {
     }
 
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
-        *lock(&self.end) = Some((exit, state));
+        *lock(&self.end) = Some(Box::new((exit, state)));
         self.mark_ended();
     }
 

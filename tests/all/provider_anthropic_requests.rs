@@ -175,6 +175,10 @@ async fn settings_become_fields() {
         })
     );
 
+    request.extra.insert("temperature".into(), Value::Null);
+    let body = sent(request.clone()).await;
+    assert!(body.get("temperature").is_none(), "null removes a field");
+
     request.extra.clear();
     request.settings.thinking = Some(ThinkingMode::Budget(2000));
     request.max_tokens = Some(2001);

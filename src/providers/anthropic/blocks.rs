@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::message::{Part, ProviderBlock, ToolCall};
 
+use super::super::json::Piece;
 use super::PROVIDER;
 use super::events::{Block, Delta};
 
@@ -50,17 +51,14 @@ impl Kept {
         }
     }
 
-    /// Takes in a delta of a thinking block. False when it is of another kind.
-    pub(super) fn add_thinking(&mut self, delta: &Delta<'_>) -> bool {
-        match (&delta.thinking, &delta.signature) {
-            (Some(text), _) => self.thinking.push_str(text),
-            (None, Some(text)) => self
-                .signature
-                .get_or_insert_with(String::new)
-                .push_str(text),
-            (None, None) => return false,
-        }
-        true
+    pub(super) fn add_thinking(&mut self, text: &str) {
+        self.thinking.push_str(text);
+    }
+
+    pub(super) fn add_signature(&mut self, text: &str) {
+        self.signature
+            .get_or_insert_with(String::new)
+            .push_str(text);
     }
 
     pub(super) fn add_raw(&mut self, delta: &RawValue) {
@@ -126,6 +124,16 @@ fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
 }
 
 impl State {
+    /// What of a delta a block of this kind grows by.
+    pub(super) fn piece<'a>(&self, delta: &mut Delta<'a>) -> Option<Piece<'a>> {
+        match self {
+            Self::Text => delta.text.take(),
+            Self::Tool { .. } => delta.partial_json.take(),
+            Self::Thinking(_) => delta.thinking.take(),
+            Self::Other(_) => None,
+        }
+    }
+
     pub(super) fn new(
         raw: &RawValue,
         block: &Block<'_>,

@@ -6,64 +6,46 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::encode::{Sections, encode};
-use super::super::json::write;
+use super::super::encode::encode;
+use super::super::fields::Fields;
 use super::wire::MessagesWire;
 
 /// The least the API takes as a thinking budget.
 const LEAST_BUDGET: u32 = 1_024;
 
-/// The body for `request` to `model`.
+/// The body for `request` to `model`. Tools, system prompt and messages stand first and in the
+/// order the prompt cache sees them.
 pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Result<Bytes> {
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
     };
-    let fields = fields(request, model, profile);
     let (body, _) = encode(&wire, request, |sections| {
-        assemble(sections, &fields, request)
+        let mut fields = Fields::new(&request.extra, sections.len() + 160);
+        if !sections.tools.is_empty() {
+            fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;
+        }
+        if !sections.system.is_empty() {
+            fields.raw("system", |out| out.extend_from_slice(sections.system))?;
+        }
+        fields.raw("messages", |out| {
+            out.push(b'[');
+            sections.write_messages(out);
+            out.push(b']');
+        })?;
+        small_fields(&mut fields, request, model, profile)?;
+        fields.finish()
     })?;
     Ok(body)
 }
 
-/// Tools, system prompt and messages stand first and in the order the prompt cache sees them; what
-/// `extra` names replaces the field of that name.
-fn assemble(
-    sections: &Sections<'_>,
-    fields: &Map<String, Value>,
-    request: &ModelRequest,
-) -> Result<Vec<u8>> {
-    let wanted = |name: &str| !request.extra.contains_key(name);
-    let mut out = Vec::with_capacity(sections.len() + 1024);
-    out.push(b'{');
-    if !sections.tools.is_empty() && wanted("tools") {
-        out.extend_from_slice(br#""tools":"#);
-        out.extend_from_slice(sections.tools);
-        out.push(b',');
-    }
-    if !sections.system.is_empty() && wanted("system") {
-        out.extend_from_slice(br#""system":"#);
-        out.extend_from_slice(sections.system);
-        out.push(b',');
-    }
-    if wanted("messages") {
-        out.extend_from_slice(br#""messages":["#);
-        sections.write_messages(&mut out);
-        out.extend_from_slice(b"],");
-    }
-    let mut rest = Vec::new();
-    write(&mut rest, fields)?;
-    // The fields' own opening brace: the object is open already.
-    out.extend_from_slice(&rest[1..]);
-    Ok(out)
-}
-
 /// Every field but the three large ones.
-fn fields(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Map<String, Value> {
+fn small_fields(
+    fields: &mut Fields<'_>,
+    request: &ModelRequest,
+    model: &str,
+    profile: &ModelProfile,
+) -> Result<()> {
     let settings = &request.settings;
-    let mut fields = Map::new();
-    let mut set = |name: &str, value: Value| {
-        fields.insert(name.to_owned(), value);
-    };
     let max_tokens = request.max_tokens.unwrap_or(profile.max_output_tokens);
     let forced = matches!(
         request.tool_choice,
@@ -72,47 +54,33 @@ fn fields(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Map<St
     // The API refuses thinking together with a forced tool.
     let thinking = settings.thinking.as_ref().filter(|_| !forced);
     let mut thinks = false;
-    match thinking {
+    let thinking = match thinking {
         Some(ThinkingMode::Budget(budget)) => {
-            if let Some(budget) = thinking_budget(*budget, max_tokens) {
-                set(
-                    "thinking",
-                    json!({"type": "enabled", "budget_tokens": budget}),
-                );
-                thinks = true;
-            }
+            let budget = thinking_budget(*budget, max_tokens);
+            thinks = budget.is_some();
+            budget.map(|budget| json!({"type": "enabled", "budget_tokens": budget}))
         }
         Some(ThinkingMode::Adaptive) => {
-            set("thinking", json!({"type": "adaptive"}));
             thinks = true;
+            Some(json!({"type": "adaptive"}))
         }
-        Some(ThinkingMode::Disabled) => set("thinking", json!({"type": "disabled"})),
-        Some(ThinkingMode::Effort(_)) | None => {}
-    }
-    set("model", model.into());
-    set("max_tokens", max_tokens.into());
-    set("stream", true.into());
+        Some(ThinkingMode::Disabled) => Some(json!({"type": "disabled"})),
+        Some(ThinkingMode::Effort(_)) | None => None,
+    };
+    fields.put("model", model)?;
+    fields.put("max_tokens", &max_tokens)?;
+    fields.put("stream", &true)?;
+    fields.option("thinking", thinking)?;
     // While the model thinks the API takes neither, and `top_p` only near 1.
-    if let Some(temperature) = request.temperature.filter(|_| !thinks) {
-        set("temperature", temperature.into());
-    }
-    if let Some(top_k) = settings.top_k.filter(|_| !thinks) {
-        set("top_k", top_k.into());
-    }
-    if let Some(top_p) = settings.top_p.filter(|top_p| !thinks || *top_p >= 0.95) {
-        set("top_p", top_p.into());
-    }
+    fields.option("temperature", request.temperature.filter(|_| !thinks))?;
+    fields.option("top_k", settings.top_k.filter(|_| !thinks))?;
+    let top_p = settings.top_p.filter(|top_p| !thinks || *top_p >= 0.95);
+    fields.option("top_p", top_p)?;
     if !request.stop.is_empty() {
-        set("stop_sequences", json!(&*request.stop));
+        fields.put("stop_sequences", &*request.stop)?;
     }
-    if let Some(choice) = tool_choice(request) {
-        set("tool_choice", choice);
-    }
-    if let Some(config) = output_config(request) {
-        set("output_config", config);
-    }
-    fields.extend(request.extra.clone());
-    fields
+    fields.option("tool_choice", tool_choice(request))?;
+    fields.option("output_config", output_config(request))
 }
 
 /// What the model may spend on thinking, of the tokens that thinking and answer have together: what

@@ -1,5 +1,6 @@
 //! The Messages API's stream into model events.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -38,7 +39,7 @@ pub(super) struct MessagesDecoder {
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
     done: bool,
-    /// What stands around a delta of the block `repeated_index`.
+    /// What stands around the piece in a delta of the block `repeated_index`.
     repeated: Repeated,
     repeated_index: u32,
 }
@@ -57,7 +58,7 @@ impl MessagesDecoder {
             stop_reason: None,
             stop_sequence: None,
             done: false,
-            repeated: Repeated::new("\"delta\":"),
+            repeated: Repeated::default(),
             repeated_index: 0,
         }
     }
@@ -119,37 +120,47 @@ impl MessagesDecoder {
         Ok(())
     }
 
+    /// The open block that a delta is for.
+    fn open_block(&mut self, index: u32) -> Result<&mut State> {
+        let open = self.open.iter_mut().find(|open| open.index == index);
+        open.map(|open| &mut open.state)
+            .ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
+    }
+
     fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
-        let BlockDelta { index, delta } = event;
-        let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
-            return Err(out_of_order(format!(
-                "a delta for block {index}, which is not open"
-            )));
-        };
-        match &mut open.state {
-            State::Text => {
-                if let Some(text) = delta.text {
-                    out.text(text.0);
-                }
-            }
+        let BlockDelta { index, mut delta } = event;
+        let state = self.open_block(index)?;
+        if let Some(piece) = state.piece(&mut delta) {
+            self.repeated_index = index;
+            self.repeated.learn(data, piece.raw);
+            return self.piece(index, piece.text, out);
+        }
+        match (state, delta.signature) {
+            (State::Thinking(kept), Some(text)) => kept.add_signature(&text),
+            (State::Thinking(kept) | State::Other(kept), _) => kept.add_raw(raw_delta(data)?),
+            (State::Text | State::Tool { .. }, _) => {}
+        }
+        Ok(())
+    }
+
+    /// The piece that [`State::piece`] found, or one that stands in its place.
+    fn piece(&mut self, index: u32, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
+        let state = self.open_block(index)?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        match state {
+            State::Text => out.text(text),
             State::Tool { json, .. } => {
-                if let Some(piece) = delta.partial_json.filter(|piece| !piece.is_empty()) {
-                    json.push_str(&piece);
-                    out.push(ModelEvent::ToolCallDelta {
-                        index,
-                        json: piece.0.into_owned(),
-                    });
-                }
+                json.push_str(&text);
+                let json = text.into_owned();
+                out.push(ModelEvent::ToolCallDelta { index, json });
             }
             State::Thinking(kept) => {
-                if !kept.add_thinking(&delta) {
-                    kept.add_raw(raw_delta(data)?);
-                }
-                if let Some(text) = delta.thinking.filter(|text| !text.is_empty()) {
-                    out.push(ModelEvent::Thinking(text.0.into_owned()));
-                }
+                kept.add_thinking(&text);
+                out.push(ModelEvent::Thinking(text.into_owned()));
             }
-            State::Other(kept) => kept.add_raw(raw_delta(data)?),
+            State::Other(_) => {}
         }
         Ok(())
     }
@@ -245,15 +256,12 @@ impl MessagesDecoder {
 
 impl Decoder for MessagesDecoder {
     fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
-        if let Some(delta) = self.repeated.value(data) {
-            let index = self.repeated_index;
-            return self.delta(BlockDelta { index, delta }, data, out);
+        if let Some(text) = self.repeated.value::<Str<'_>>(data) {
+            return self.piece(self.repeated_index, text.0, out);
         }
         if name == BLOCK_DELTA
             && let Ok(event) = serde_json::from_str::<BlockDelta<'_>>(data)
         {
-            self.repeated_index = event.index;
-            self.repeated.learn(data, is_empty_delta);
             return self.delta(event, data, out);
         }
         let Some(event) = self.parse(data)? else {
@@ -359,20 +367,6 @@ fn is_unknown_event(data: &str) -> bool {
                 | "error"
         )
     })
-}
-
-/// Whether an event is a delta with an index and a place for the delta that is empty.
-fn is_empty_delta(event: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Empty<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Str<'a>,
-        #[serde(rename = "index")]
-        _index: u32,
-        #[serde(rename = "delta")]
-        _delta: (),
-    }
-    serde_json::from_str::<Empty<'_>>(event).is_ok_and(|event| event.kind.as_str() == BLOCK_DELTA)
 }
 
 fn raw_delta(data: &str) -> Result<&RawValue> {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::usage::Usage;
 
-use super::super::json::Str;
+use super::super::json::{Piece, Str};
 
 /// The SSE event and the JSON type of deltas.
 pub(super) const BLOCK_DELTA: &str = "content_block_delta";
@@ -23,11 +23,11 @@ pub(super) struct BlockDelta<'a> {
 #[derive(Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow)]
-    pub(super) text: Option<Str<'a>>,
+    pub(super) text: Option<Piece<'a>>,
     #[serde(borrow)]
-    pub(super) partial_json: Option<Str<'a>>,
+    pub(super) partial_json: Option<Piece<'a>>,
     #[serde(borrow)]
-    pub(super) thinking: Option<Str<'a>>,
+    pub(super) thinking: Option<Piece<'a>>,
     #[serde(borrow)]
     pub(super) signature: Option<Str<'a>>,
 }

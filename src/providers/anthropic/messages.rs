@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 
 use crate::error::Result;
@@ -20,6 +20,7 @@ use super::decode::MessagesDecoder;
 use super::profile::profile;
 
 const BASE_URL: &str = "https://api.anthropic.com";
+const PATH: &str = "/v1/messages";
 const VERSION: &str = "2023-06-01";
 
 /// A model behind the Messages API (`POST {base}/v1/messages`, version 2023-06-01), always
@@ -43,7 +44,7 @@ impl Anthropic {
     /// The model of this name, asked with this key.
     pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
         let model = model.into();
-        let endpoint = Endpoint::new(PROVIDER, BASE_URL)
+        let endpoint = Endpoint::new(PROVIDER, BASE_URL, PATH)
             .header("anthropic-version", VERSION)
             .secret_header("x-api-key", "", &key.into());
         Self {
@@ -131,7 +132,6 @@ impl Anthropic {
     }
 }
 
-#[async_trait]
 impl Model for Anthropic {
     fn id(&self) -> &str {
         &self.id
@@ -141,7 +141,11 @@ impl Model for Anthropic {
         &self.profile
     }
 
-    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+    // Written by hand, so that what waits for the answer does not keep the request.
+    fn stream<'a: 'b, 'b>(&'a self, request: ModelRequest) -> BoxFuture<'b, Result<ModelStream>>
+    where
+        Self: 'b,
+    {
         let other = request
             .model
             .as_deref()
@@ -149,17 +153,20 @@ impl Model for Anthropic {
         let body = match other {
             Some(name) => body(&request, name, &profile(name)),
             None => body(&request, &self.model, &self.profile),
-        }?;
-        let reply = self.endpoint.post_stream("/v1/messages", body).await?;
-        let secrets = self.endpoint.secrets().clone();
-        Ok(decode_frames(
-            PROVIDER,
-            reply.body,
-            Framing::Sse,
-            MessagesDecoder::new(reply.request_id, secrets.clone()),
-            !request.wants_events(),
-            secrets,
-        ))
+        };
+        let join = !request.wants_events();
+        Box::pin(async move {
+            let reply = self.endpoint.post_stream(body?).await?;
+            let secrets = self.endpoint.secrets().clone();
+            Ok(decode_frames(
+                PROVIDER,
+                reply.body,
+                Framing::Sse,
+                MessagesDecoder::new(reply.request_id, secrets.clone()),
+                join,
+                secrets,
+            ))
+        })
     }
 }
 

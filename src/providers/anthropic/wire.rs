@@ -44,7 +44,14 @@ impl Wire for MessagesWire {
         is_answer(before) == is_answer(after)
     }
 
-    fn message(&self, group: &[Arc<Message>], place: Place, out: &mut Vec<u8>) -> Result<()> {
+    const BREAKPOINT: &'static str = CACHE_CONTROL;
+
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        place: Place,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>> {
         let answer = group.first().is_some_and(|message| is_answer(message));
         if answer && place.first {
             out.extend_from_slice(br#"{"role":"user","content":"#);
@@ -67,12 +74,16 @@ impl Wire for MessagesWire {
         if blocks.is_empty() {
             blocks.text(NOTHING)?;
         }
-        if self.cache && place.last {
-            blocks.mark();
-        }
+        let breakpoint = blocks.markable.filter(|_| self.cache);
         blocks.close();
         out.push(b'}');
-        Ok(())
+        Ok(breakpoint)
+    }
+
+    /// An answer that is to be continued must not end in white space; one that begins a history
+    /// gets a message in front.
+    fn depends_on_place(&self, group: &[Arc<Message>]) -> bool {
+        group.first().is_some_and(|message| is_answer(message))
     }
 
     fn system(

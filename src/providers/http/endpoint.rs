@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::pin;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 
@@ -50,11 +50,13 @@ const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct Endpoint {
     provider: &'static str,
     base: Arc<str>,
+    path: &'static str,
     headers: HeaderMap,
     secrets: Secrets,
     connect_timeout: Duration,
     idle_timeout: Duration,
     mistake: Option<Arc<str>>,
+    url: Arc<OnceLock<Result<Url, String>>>,
 }
 
 /// Addresses that have answered since their last broken connection: only to those can there be a
@@ -70,16 +72,20 @@ pub(crate) struct Reply {
 }
 
 impl Endpoint {
-    /// `provider` stands in front of error texts.
-    pub(crate) fn new(provider: &'static str, base_url: &str) -> Self {
+    /// `provider` stands in front of error texts; `path` is what requests go to below the base
+    /// URL.
+    pub(crate) fn new(provider: &'static str, base_url: &str, path: &'static str) -> Self {
+        let json = HeaderValue::from_static("application/json");
         Self {
             provider,
             base: Arc::from(""),
-            headers: HeaderMap::new(),
+            path,
+            headers: HeaderMap::from_iter([(CONTENT_TYPE, json)]),
             secrets: Secrets::default(),
             connect_timeout: CONNECT_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
             mistake: None,
+            url: Arc::default(),
         }
         .base_url(base_url)
     }
@@ -87,6 +93,7 @@ impl Endpoint {
     /// The same endpoint at another address. A trailing slash does not matter.
     pub(crate) fn base_url(mut self, base_url: &str) -> Self {
         self.base = base_url.trim().trim_end_matches('/').into();
+        self.url = Arc::default();
         self
     }
 
@@ -153,65 +160,64 @@ impl Endpoint {
         &self.secrets
     }
 
-    /// Sends `body` as JSON to `path` below the base URL and returns the answer once its head is
-    /// there. Cancel safe: dropping the future closes the connection.
+    /// Sends `body`, which is JSON, and returns the answer once its head is there. Cancel safe: dropping the future closes the connection.
     ///
     /// # Errors
     ///
     /// Whatever kept the answer from coming, and every status but 2xx; see [`status`].
-    pub(crate) async fn post_stream(&self, path: &str, body: Bytes) -> Result<Reply> {
-        self.send(path, body)
+    pub(crate) async fn post_stream(&self, body: Bytes) -> Result<Reply> {
+        self.send(body)
             .await
             .map_err(|error| error.context(self.provider))
     }
 
-    async fn send(&self, path: &str, body: Bytes) -> Result<Reply> {
-        let url = self.url(path)?;
+    async fn send(&self, body: Bytes) -> Result<Reply> {
+        let url = self.url()?;
         let client = client::client(url.scheme() == "https", self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
-        let first = self.attempt(&client, url.clone(), body.clone()).await;
+        let first = self.attempt(&client, url, body.clone()).await;
         let response = match first {
             // A pooled connection the server had closed meanwhile: worth one fresh try at once.
             Err(error)
                 if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&self.base) =>
             {
-                self.attempt(&client, url, body).await?
+                self.attempt(&client, url, body).boxed().await?
             }
             first => first?,
         };
         if !lock(&ANSWERED).contains(&self.base) {
             lock(&ANSWERED).insert(self.base.clone());
         }
-        self.judge(response).await
+        match self.judge(response) {
+            Ok(reply) => Ok(reply),
+            Err(response) => Err(self.refusal(*response).boxed().await),
+        }
     }
 
-    /// The address of `path`, or what is wrong with the endpoint. The text does not repeat the
-    /// address: it may hold a password.
-    fn url(&self, path: &str) -> Result<Url> {
-        let mistake = |text: String| Err(Error::new(ErrorKind::Config, text));
-        if let Some(text) = &self.mistake {
-            return mistake(text.to_string());
-        }
-        match Url::parse(&format!("{}{path}", self.base)) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
-            Ok(url) => mistake(format!("the base URL has the scheme {:?}", url.scheme())),
-            Err(error) => mistake(format!("the base URL cannot be used: {error}")),
-        }
+    /// Where requests go, or what is wrong with the endpoint. The text does not repeat the address:
+    /// it may hold a password.
+    fn url(&self) -> Result<&Url> {
+        let url = match &self.mistake {
+            Some(text) => Err(&**text),
+            None => self
+                .url
+                .get_or_init(|| parse(&format!("{}{}", self.base, self.path)))
+                .as_ref()
+                .map_err(String::as_str),
+        };
+        url.map_err(|text| Error::new(ErrorKind::Config, text))
     }
 
     /// Whether a request could be built.
     pub(crate) fn check(&self) -> Result<()> {
-        self.url("/")
+        self.url()
             .map(drop)
             .map_err(|error| error.context(self.provider))
     }
 
-    async fn attempt(&self, client: &reqwest::Client, url: Url, body: Bytes) -> Result<Response> {
-        let mut headers = self.headers.clone();
-        headers
-            .entry(CONTENT_TYPE)
-            .or_insert(HeaderValue::from_static("application/json"));
-        let sending = client.post(url).headers(headers).body(body).send();
+    async fn attempt(&self, client: &reqwest::Client, url: &Url, body: Bytes) -> Result<Response> {
+        let request = client.post(url.clone()).headers(self.headers.clone());
+        let sending = request.body(body).send();
         match tokio::time::timeout(self.idle_timeout, sending).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(failure::sending(error, &self.secrets)),
@@ -219,44 +225,46 @@ impl Endpoint {
         }
     }
 
-    async fn judge(&self, response: Response) -> Result<Reply> {
+    fn judge(&self, response: Response) -> Result<Reply, Box<Response>> {
+        if !response.status().is_success() || is_html(&response) {
+            return Err(Box::new(response));
+        }
+        let request_id = request_id(response.headers());
+        let body = Body::new(
+            response.bytes_stream(),
+            self.idle_timeout,
+            self.secrets.clone(),
+        );
+        Ok(Reply {
+            request_id,
+            body: Box::pin(body),
+        })
+    }
+
+    /// What an answer says that is none.
+    async fn refusal(&self, response: Response) -> Error {
         let request_id = request_id(response.headers());
         let status = response.status();
-        let is_html = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-        if status.is_success() && !is_html {
-            let body = Body::new(
-                response.bytes_stream(),
-                self.idle_timeout,
-                self.secrets.clone(),
-            );
-            return Ok(Reply {
-                request_id,
-                body: Box::pin(body),
-            });
-        }
         let headers = response.headers().clone();
         let body = self.error_body(response).await;
-        if status.is_success() {
-            let excerpt = status::excerpt(&String::from_utf8_lossy(&body), &self.secrets);
-            let error = Error::new(
-                ErrorKind::Protocol,
-                format!("the answer is a web page, not a model's: {excerpt}"),
+        if !status.is_success() {
+            return status::from_response(
+                status.as_u16(),
+                &headers,
+                &body,
+                request_id.as_deref(),
+                &self.secrets,
             );
-            return Err(match request_id {
-                Some(id) => error.with_request_id(&*id),
-                None => error,
-            });
         }
-        Err(status::from_response(
-            status.as_u16(),
-            &headers,
-            &body,
-            request_id.as_deref(),
-            &self.secrets,
-        ))
+        let excerpt = status::excerpt(&String::from_utf8_lossy(&body), &self.secrets);
+        let error = Error::new(
+            ErrorKind::Protocol,
+            format!("the answer is a web page, not a model's: {excerpt}"),
+        );
+        match request_id {
+            Some(id) => error.with_request_id(&*id),
+            None => error,
+        }
     }
 
     /// As much of the body as is useful. A body that breaks or dawdles does not hide the status it
@@ -278,6 +286,19 @@ impl Endpoint {
             tracing::debug!("the body of a failed request did not end in time");
         }
         body
+    }
+}
+
+fn is_html(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
+fn parse(address: &str) -> Result<Url, String> {
+    match Url::parse(address) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Ok(url) => Err(format!("the base URL has the scheme {:?}", url.scheme())),
+        Err(error) => Err(format!("the base URL cannot be used: {error}")),
     }
 }
 

@@ -33,9 +33,14 @@ impl Wire for ChatWire {
         matches!((before.role(), after.role()), (Role::User, Role::User))
     }
 
-    fn message(&self, group: &[Arc<Message>], _: Place, out: &mut Vec<u8>) -> Result<()> {
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        _: Place,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>> {
         let Some(first) = group.first() else {
-            return Ok(());
+            return Ok(None);
         };
         out.extend_from_slice(b"{\"role\":");
         write(out, first.role().as_str())?;
@@ -69,7 +74,7 @@ impl Wire for ChatWire {
             _ => {}
         }
         out.push(b'}');
-        Ok(())
+        Ok(None)
     }
 
     fn system(

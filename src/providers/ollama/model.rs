@@ -21,6 +21,7 @@ use super::decode::ChatDecoder;
 
 /// Where Ollama listens unless `OLLAMA_HOST` says otherwise.
 const BASE_URL: &str = "http://127.0.0.1:11434";
+const PATH: &str = "/api/chat";
 
 /// Ollama's port, for a host that is given without one.
 const PORT: u16 = 11434;
@@ -74,7 +75,7 @@ impl Ollama {
                 .with_max_output_tokens(DEFAULT_CONTEXT as u32 / 2),
             limits_output: false,
             num_ctx: None,
-            endpoint: Endpoint::new(PROVIDER, &base),
+            endpoint: Endpoint::new(PROVIDER, &base, PATH),
         }
     }
 
@@ -184,7 +185,7 @@ impl Model for Ollama {
                 max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
             },
         )?;
-        let reply = self.endpoint.post_stream("/api/chat", body).await?;
+        let reply = self.endpoint.post_stream(body).await?;
         let secrets = self.endpoint.secrets().clone();
         let join = !request.wants_events();
         Ok(decode_frames(

@@ -23,7 +23,7 @@ pub(super) struct Options<'a> {
 
 pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Bytes, History)> {
     encode(options.wire, request, |sections| {
-        let mut fields = Fields::new(&request.extra, sections.len() + 512);
+        let mut fields = Fields::new(&request.extra, sections.len() + 160);
         fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
         fields.put("stream", &true)?;
         fields.put("stream_options", &json!({"include_usage": true}))?;

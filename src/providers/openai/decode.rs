@@ -14,12 +14,11 @@ use super::super::calls::{CallIds, Calls, Piece};
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
-use super::super::json::write;
-use super::super::lenient::Few;
+use super::super::json::{Str, write};
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::PROVIDER;
-use super::wire::{CallDelta, Choice, Chunk, Delta, Head};
+use super::wire::{CallDelta, Choices, Chunk, Delta, Head, plain_text};
 
 /// Decodes one answer.
 ///
@@ -38,7 +37,9 @@ pub(super) struct ChatDecoder {
     usage: Usage,
     done: bool,
     /// What stands around the choices.
-    repeated: Repeated,
+    around_choices: Repeated,
+    /// What stands around a piece of text.
+    around_text: Repeated,
 }
 
 /// Reasoning that is still coming, under the name its server gives it.
@@ -61,18 +62,25 @@ impl ChatDecoder {
             finish: None,
             usage: Usage::default(),
             done: false,
-            repeated: Repeated::new("\"choices\":"),
+            around_choices: Repeated::default(),
+            around_text: Repeated::default(),
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
+    fn chunk(
+        &mut self,
+        chunk: Chunk<'_>,
+        choices: Choices<'_>,
+        data: &str,
+        out: &mut Events,
+    ) -> Result<()> {
         let mut failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
-        if !self.started || chunk.choices.is_empty() {
+        if !self.started || choices.is_empty() {
             let head: Head<'_> =
                 serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
             failed |= head.object.0 == "error";
             // A first chunk may hold nothing but a filter's verdict.
-            let says_something = !head.id.is_empty() || !chunk.choices.is_empty();
+            let says_something = !head.id.is_empty() || !choices.is_empty();
             if !failed && !self.started && says_something {
                 self.start(&head.id.0, &head.model.0, out);
             }
@@ -86,14 +94,22 @@ impl ChatDecoder {
             if !usage.is_zero() {
                 self.usage = usage;
             }
-            if chunk.choices.is_empty() && self.finish.is_some() {
+            if choices.is_empty() && self.finish.is_some() {
                 return self.complete(out);
             }
+        } else if let Some(raw) = chunk.choices
+            && chunk.error.is_none()
+        {
+            self.around_choices.learn(data, raw.get());
         }
-        self.choices(chunk.choices, out)
+        self.choices(choices, data, out)
     }
 
-    fn choices(&mut self, choices: Few<Choice<'_>>, out: &mut Events) -> Result<()> {
+    /// `data` is the chunk, of which nothing but the choices matters.
+    fn choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
+        if let Some(text) = plain_text(&choices) {
+            self.around_text.learn(data, text);
+        }
         for choice in choices {
             if choice.index.get() != 0 {
                 continue;
@@ -134,14 +150,19 @@ impl ChatDecoder {
         }
         self.refused |= !delta.refusal.is_empty();
         for text in [delta.content.0, delta.refusal.0] {
-            if !text.is_empty() {
-                self.end_reasoning(out)?;
-                out.text(text);
-            }
+            self.text(text, out)?;
         }
         for call in delta.tool_calls.0 {
             self.end_reasoning(out)?;
             self.call(&call, out)?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
+        if !text.is_empty() {
+            self.end_reasoning(out)?;
+            out.text(text);
         }
         Ok(())
     }
@@ -152,7 +173,7 @@ impl ChatDecoder {
         let args: Cow<'_, str> = match raw.map(RawValue::get) {
             None | Some("null") => "".into(),
             Some(text) if text.starts_with('"') => {
-                let text = serde_json::from_str::<super::super::json::Str<'_>>(text)
+                let text = serde_json::from_str::<Str<'_>>(text)
                     .map_err(|error| self.unreadable(text, error))?;
                 text.0
             }
@@ -226,11 +247,14 @@ impl ChatDecoder {
     }
 }
 
-/// Whether a chunk has neither choices nor anything else to read.
-fn says_nothing(chunk: &str) -> bool {
-    serde_json::from_str::<Chunk<'_>>(chunk).is_ok_and(|chunk| {
-        chunk.choices.is_empty() && chunk.usage.is_none() && chunk.error.is_none()
-    })
+/// A chunk and its choices.
+fn read(data: &str) -> serde_json::Result<(Chunk<'_>, Choices<'_>)> {
+    let chunk: Chunk<'_> = serde_json::from_str(data)?;
+    let choices = match chunk.choices {
+        Some(raw) => serde_json::from_str(raw.get())?,
+        None => Choices::default(),
+    };
+    Ok((chunk, choices))
 }
 
 impl Decoder for ChatDecoder {
@@ -246,18 +270,16 @@ impl Decoder for ChatDecoder {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }
-        if self.started
-            && let Some(choices) = self.repeated.value(data)
-        {
-            return self.choices(choices, out);
-        }
-        match serde_json::from_str(data) {
-            Ok(chunk) => {
-                if self.started {
-                    self.repeated.learn(data, says_nothing);
-                }
-                self.chunk(chunk, data, out)
+        if self.started {
+            if let Some(text) = self.around_text.value::<Str<'_>>(data) {
+                return self.text(text.0, out);
             }
+            if let Some(choices) = self.around_choices.value(data) {
+                return self.choices(choices, data, out);
+            }
+        }
+        match read(data) {
+            Ok((chunk, choices)) => self.chunk(chunk, choices, data, out),
             // Behind the finish reason only usage is missing, and the report may be torn.
             Err(_) if self.finish.is_some() => self.complete(out),
             Err(error) => Err(self.unreadable(data, error)),

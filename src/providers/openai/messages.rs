@@ -45,7 +45,12 @@ impl Wire for ChatWire {
         )
     }
 
-    fn message(&self, group: &[Arc<Message>], _: Place, out: &mut Vec<u8>) -> Result<()> {
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        _: Place,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>> {
         let mut pieces = Vec::new();
         let mut first = true;
         for message in group {
@@ -80,7 +85,7 @@ impl Wire for ChatWire {
             }
             user(&pieces, out)?;
         }
-        Ok(())
+        Ok(None)
     }
 
     fn system(

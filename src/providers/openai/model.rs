@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 
 use crate::error::Result;
@@ -21,6 +21,7 @@ use super::decode::ChatDecoder;
 use super::messages::ChatWire;
 
 const BASE_URL: &str = "https://api.openai.com/v1";
+const PATH: &str = "/chat/completions";
 
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
 /// OpenAI's own, or one of the many servers that speak it.
@@ -89,7 +90,7 @@ impl OpenAi {
             profile: Catalog::builtin().lookup(&model).unwrap_or_default(),
             model,
             limits_output: official,
-            endpoint: Endpoint::new(PROVIDER, base_url),
+            endpoint: Endpoint::new(PROVIDER, base_url, PATH),
             max_tokens_field: None,
             official,
             resend_reasoning: true,
@@ -180,30 +181,14 @@ impl OpenAi {
     }
 }
 
-/// Whether the address is OpenAI's own server, by its host.
-fn is_official(url: &str) -> bool {
-    let rest = url.trim().split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest.split(['/', ':', '?', '#']).next();
-    host == Some("api.openai.com")
-}
-
-#[async_trait]
-impl Model for OpenAi {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn profile(&self) -> &ModelProfile {
-        &self.profile
-    }
-
-    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+impl OpenAi {
+    fn encode(&self, request: &ModelRequest) -> Result<(Bytes, History)> {
         let default_field = match self.official {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
-        let (body, history) = body(
-            &request,
+        body(
+            request,
             &Options {
                 model: &self.model,
                 max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(default_field),
@@ -213,18 +198,46 @@ impl Model for OpenAi {
                     reasoning: self.resend_reasoning,
                 },
             },
-        )?;
-        let reply = self.endpoint.post_stream("/chat/completions", body).await?;
-        let secrets = self.endpoint.secrets().clone();
+        )
+    }
+}
+
+/// Whether the address is OpenAI's own server, by its host.
+fn is_official(url: &str) -> bool {
+    let rest = url.trim().split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', ':', '?', '#']).next();
+    host == Some("api.openai.com")
+}
+
+impl Model for OpenAi {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    // Written by hand, so that what waits for the answer does not keep the request.
+    fn stream<'a: 'b, 'b>(&'a self, request: ModelRequest) -> BoxFuture<'b, Result<ModelStream>>
+    where
+        Self: 'b,
+    {
+        let encoded = self.encode(&request);
         let join = !request.wants_events();
-        Ok(decode_frames(
-            PROVIDER,
-            reply.body,
-            Framing::Sse,
-            ChatDecoder::new(reply.request_id, history, secrets.clone()),
-            join,
-            secrets,
-        ))
+        Box::pin(async move {
+            let (body, history) = encoded?;
+            let reply = self.endpoint.post_stream(body).await?;
+            let secrets = self.endpoint.secrets().clone();
+            Ok(decode_frames(
+                PROVIDER,
+                reply.body,
+                Framing::Sse,
+                ChatDecoder::new(reply.request_id, history, secrets.clone()),
+                join,
+                secrets,
+            ))
+        })
     }
 }
 

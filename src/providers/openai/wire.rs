@@ -3,6 +3,8 @@
 //! Format: the OpenAI API reference, "The chat completion chunk object", and what llama.cpp,
 //! vLLM, DeepSeek, OpenRouter and Mistral send in its place.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -15,12 +17,16 @@ pub(super) const PROVIDER: &str = "openai";
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk<'a> {
+    /// A list of choices, usually of one.
     #[serde(borrow)]
-    pub(super) choices: Few<Choice<'a>>,
+    pub(super) choices: Option<&'a RawValue>,
     pub(super) usage: Option<Usage>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
+
+/// The choices of a chunk.
+pub(super) type Choices<'a> = Few<Choice<'a>>;
 
 /// What every chunk repeats; read only where it matters.
 #[derive(Default, Deserialize)]
@@ -62,6 +68,30 @@ pub(super) struct Delta<'a> {
     pub(super) refusal: Text<'a>,
     #[serde(borrow)]
     pub(super) tool_calls: List<CallDelta<'a>>,
+}
+
+impl<'a> Delta<'a> {
+    /// The text, if the delta brings nothing else and the text has no escapes.
+    fn plain_text(&self) -> Option<&'a str> {
+        let others = [&self.reasoning_content, &self.reasoning, &self.refusal];
+        match self.content.0 {
+            Cow::Borrowed(text)
+                if self.tool_calls.0.is_empty() && others.iter().all(|text| text.is_empty()) =>
+            {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The text of the first choice, if that is all the choices say and it has no escapes.
+pub(super) fn plain_text<'a>(choices: &Choices<'a>) -> Option<&'a str> {
+    let choice = choices.only()?;
+    if choice.index.get() != 0 || choice.message.is_some() || !choice.finish_reason.is_empty() {
+        return None;
+    }
+    choice.delta.as_ref()?.plain_text()
 }
 
 #[derive(Default, Deserialize)]

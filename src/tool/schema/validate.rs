@@ -99,6 +99,12 @@ impl<'a> Validator<'a> {
         if !self.right_type(schema, value) {
             return;
         }
+        if is_plain(schema) {
+            if let Value::Object(members) = value {
+                self.object(schema, members);
+            }
+            return;
+        }
         self.fixed_values(schema, value);
         match value {
             Value::Object(members) => self.object(schema, members),
@@ -420,6 +426,24 @@ impl<'a> Validator<'a> {
         }
         pointer
     }
+}
+
+/// Whether a schema says nothing but a type and an object's members, as most do: then there is
+/// no need to ask for every other keyword.
+fn is_plain(schema: &Map<String, Value>) -> bool {
+    schema.keys().all(|keyword| {
+        matches!(
+            &**keyword,
+            "type"
+                | "properties"
+                | "required"
+                | "additionalProperties"
+                | "description"
+                | "title"
+                | "default"
+                | "$schema"
+        )
+    })
 }
 
 fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
