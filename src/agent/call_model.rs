@@ -61,7 +61,10 @@ impl Counted {
     }
 }
 
-/// Not an `async fn`, which would have room for the request twice.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an `async fn` has room for its arguments twice"
+)]
 fn call_model(
     agent: Agent,
     cx: RunContext,

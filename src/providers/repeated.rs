@@ -112,7 +112,7 @@ mod tests {
     fn what_is_not_part_of_the_frame_is_not_learned() {
         let frame = r#"{"d":"a"}"#;
         let mut repeated = Repeated::default();
-        repeated.learn(frame, &"a".to_owned());
+        repeated.learn(frame, "a");
         assert_eq!(repeated.value::<&str>(frame), None);
     }
 }
