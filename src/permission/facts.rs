@@ -5,7 +5,9 @@ use serde_json::Value;
 use crate::message::ToolCall;
 use crate::tool::{Access, Tool};
 
+use super::links::destination;
 use super::parse::{Family, family};
+use super::paths::Places;
 use super::shell::{Analysis, analyse};
 
 /// A call, and what it touches.
@@ -27,7 +29,7 @@ pub(super) enum Touch {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn of(call: &'a ToolCall, tool: &dyn Tool) -> Self {
+    pub(super) fn of(call: &'a ToolCall, tool: &dyn Tool, places: &Places) -> Self {
         let read_only = tool.side_effect().is_read_only();
         let mut touches = tool
             .accesses(&call.args)
@@ -36,6 +38,13 @@ impl<'a> Facts<'a> {
             .collect::<Vec<_>>();
         if touches.is_empty() {
             touches = named(&call.name, &call.args, read_only);
+        }
+        if places.follows_links {
+            let led: Vec<_> = touches
+                .iter()
+                .filter_map(|touch| touch.led(places))
+                .collect();
+            touches.extend(led);
         }
         Self {
             tool: &call.name,
@@ -63,6 +72,17 @@ impl<'a> Facts<'a> {
             Touch::Command(text, analysis) => Some((text.as_str(), &**analysis)),
             _ => None,
         })
+    }
+}
+
+impl Touch {
+    /// What is touched instead if links lead elsewhere.
+    fn led(&self, places: &Places) -> Option<Self> {
+        match self {
+            Self::Read(path) => destination(path, places).map(Self::Read),
+            Self::Write(path) => destination(path, places).map(Self::Write),
+            Self::Command(..) | Self::Url(_) => None,
+        }
     }
 }
 

@@ -15,6 +15,9 @@
 //! in it matches, an allow rule is enough only if *every* command matches one and nothing is left
 //! that is not understood.
 //!
+//! A path that a tool names is judged twice if symbolic links lead it elsewhere: as it is written,
+//! and as where it leads at that moment. Words of shell commands are judged as they are written.
+//!
 //! Rules are no sandbox. They judge what a call says it does; a script file, a build tool or a
 //! program's own configuration can do anything once it runs.
 //!
@@ -38,6 +41,7 @@ mod explanation;
 mod facts;
 mod glob;
 mod grants;
+mod links;
 mod matching;
 mod options;
 mod parse;

@@ -15,6 +15,8 @@ pub(crate) struct Places {
     pub(crate) home: Option<String>,
     /// Whether the file system takes names that differ in case only for the same.
     pub(crate) folds_case: bool,
+    /// Whether paths that tools name are looked up in the file system.
+    pub(crate) follows_links: bool,
 }
 
 /// A part of a path between slashes.

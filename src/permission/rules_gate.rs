@@ -59,6 +59,7 @@ impl Permissions {
                 workspace: None,
                 home,
                 folds_case: cfg!(any(target_vendor = "apple", windows)),
+                follows_links: true,
             },
             own: Vec::new(),
             mode: None,
@@ -137,6 +138,14 @@ impl Permissions {
         self
     }
 
+    /// Whether a path that a tool names is looked up on this machine, and also judged as where
+    /// symbolic links lead it; on unless set. Turn it off for a workspace that is on another
+    /// machine.
+    pub fn follow_links(mut self, follows: bool) -> Self {
+        self.places.follows_links = follows;
+        self
+    }
+
     /// The mode, instead of the one the agent was built with.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
@@ -157,7 +166,11 @@ impl Permissions {
 
     /// What would be decided about a call in the configured mode, and why. Grants of sessions are left out.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
-        self.decide(&Facts::of(call, tool), PermissionMode::Default, None)
+        self.decide(
+            &Facts::of(call, tool, &self.places),
+            PermissionMode::Default,
+            None,
+        )
     }
 
     /// What would be decided about a shell command, and why.
@@ -168,7 +181,7 @@ impl Permissions {
     /// Allow rules to offer for a call: none is broader than what the call shows, and there is
     /// none for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
-        suggest(&Facts::of(call, tool))
+        suggest(&Facts::of(call, tool, &self.places))
     }
 
     fn decide(
@@ -206,7 +219,7 @@ impl fmt::Debug for Permissions {
 #[async_trait]
 impl PermissionGate for Permissions {
     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
-        let facts = Facts::of(&request.call, &*request.tool);
+        let facts = Facts::of(&request.call, &*request.tool, &self.places);
         let found = self.decide(&facts, request.mode, Some(&request.session_id));
         Ok(match found.decision {
             Verdict::Allow => GateDecision::allow(),
@@ -219,19 +232,19 @@ impl PermissionGate for Permissions {
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
-        let facts = Facts::of(&request.call, &*request.tool);
+        let facts = Facts::of(&request.call, &*request.tool, &self.places);
         let found = self.decide(&facts, request.mode, Some(&request.session_id));
         (found.decision != Verdict::Allow).then(|| found.to_string())
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        let facts = Facts::of(&request.call, &*request.tool);
+        let facts = Facts::of(&request.call, &*request.tool, &self.places);
         Readable::of(&self.rules, &self.places, &facts)
             .map_or_else(PathFilter::all, Readable::into_filter)
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
-        let facts = Facts::of(&request.call, &*request.tool);
+        let facts = Facts::of(&request.call, &*request.tool, &self.places);
         lock(&self.grants).add(&request.session_id, &facts);
         Ok(())
     }

@@ -80,6 +80,8 @@ mod permission_corpus;
 mod permission_explain;
 mod permission_gate;
 mod permission_hook;
+#[cfg(all(feature = "tools", unix))]
+mod permission_links;
 mod permission_park;
 #[cfg(feature = "tools")]
 mod permission_protected;

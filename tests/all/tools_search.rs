@@ -210,7 +210,29 @@ async fn files_of_every_kind_are_survived() {
 }
 
 #[tokio::test]
-async fn deep_and_wide_trees_end() {
+async fn a_hundred_thousand_files_are_searched() {
+    let workspace = Workspace::new();
+    for folder in 0..100 {
+        let folder = workspace.root.join(format!("f{folder:02}"));
+        std::fs::create_dir(&folder).unwrap();
+        for file in 0..1000 {
+            std::fs::File::create(folder.join(format!("{file:03}"))).unwrap();
+        }
+    }
+    workspace.put("f99/999", "inside\n");
+    let grep = coding::grep(workspace.backend.clone());
+    let found = text(&grep, json!({"pattern": "inside"})).await;
+    assert_eq!(found, "a/in.txt\nf99/999");
+    let glob = coding::glob(workspace.backend.clone());
+    let all = text(&glob, json!({"pattern": "**"})).await;
+    let (first, note) = (all.lines().next(), all.lines().last().unwrap());
+    assert_eq!(first, Some("a/in.txt"));
+    assert!(note.starts_with("(truncated: only the first"), "{note}");
+    assert_eq!(all, text(&glob, json!({"pattern": "**"})).await, "the same");
+}
+
+#[tokio::test]
+async fn deep_trees_end() {
     let workspace = Workspace::new();
     let mut path = workspace.root.clone();
     for _ in 0..700 {

@@ -1,0 +1,139 @@
+//! Grep and Glob beside `rg` itself, on the same tree: a ratio of times.
+//!
+//! `rg` is a process, so what starting one costs is measured too and taken off. Without `rg` on
+//! the path there is nothing to compare with, and the bench says so.
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agentcore::backend::LocalBackend;
+use agentcore::tools::coding;
+use agentcore::{Tool, ToolContext};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// What is searched: folders of source files, some of them ignored.
+struct Size {
+    folders: usize,
+    files: usize,
+    rounds: usize,
+}
+
+const WHOLE: Size = Size {
+    folders: 200,
+    files: 100,
+    rounds: 15,
+};
+/// For a check that the bench works.
+const SMALL: Size = Size {
+    folders: 3,
+    files: 4,
+    rounds: 1,
+};
+
+fn plant(root: &Path, size: &Size) {
+    fs::write(root.join(".gitignore"), "*.log\n").unwrap();
+    for folder in 0..size.folders {
+        let folder = root.join(format!("m{}/p{folder}", folder % 10));
+        fs::create_dir_all(&folder).unwrap();
+        for file in 0..size.files {
+            let mut text = String::new();
+            for line in 0..60 {
+                writeln!(text, "let value_{line} = compute({file}, {line}); // plain").unwrap();
+            }
+            if file == 7 {
+                text.push_str("fn needle_here() {}\n");
+            }
+            let kind = if file % 10 == 9 { "log" } else { "rs" };
+            fs::write(folder.join(format!("f{file}.{kind}")), text).unwrap();
+        }
+    }
+}
+
+/// The shortest of several times: what the work takes when nothing gets in its way.
+fn shortest(rounds: usize, mut work: impl FnMut()) -> Duration {
+    let time = || {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    std::iter::repeat_with(time).take(rounds).min().unwrap()
+}
+
+fn rg(root: &Path, args: &[&str]) -> bool {
+    let status = Command::new("rg")
+        .args(["--no-config", "--no-require-git", "--sort=path"])
+        .args(args)
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn compare(
+    name: &str,
+    runtime: &Runtime,
+    (tool, args): (&dyn Tool, Value),
+    (root, rg_args): (&Path, &[&str]),
+    rounds: usize,
+) {
+    let ours = shortest(rounds, || {
+        let call = tool.execute(ToolContext::detached(), args.clone());
+        runtime.block_on(call).unwrap();
+    });
+    let start = shortest(rounds, || assert!(rg(root, &["--version"])));
+    let theirs = shortest(rounds, || assert!(rg(root, rg_args))).saturating_sub(start);
+    let ratio = ours.as_secs_f64() / theirs.as_secs_f64().max(f64::EPSILON);
+    println!("{name}: {ours:.1?}, rg {theirs:.1?} (and {start:.1?} to start): {ratio:.2}");
+}
+
+fn main() {
+    // As criterion does it: cargo says whether this is a measurement or a check.
+    let measures = std::env::args().any(|arg| arg == "--bench");
+    let size = if measures { WHOLE } else { SMALL };
+    let held = tempfile::tempdir().unwrap();
+    let root = held.path().canonicalize().unwrap();
+    plant(&root, &size);
+    if !rg(&root, &["--version"]) {
+        println!("skipped: there is no rg on the path to compare with");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let backend = LocalBackend::new(&root).unwrap();
+    let grep = coding::grep(backend.clone());
+    let glob = coding::glob(backend);
+    let rounds = size.rounds;
+    compare(
+        "Grep, a rare word",
+        &runtime,
+        (&grep, json!({"pattern": "needle_here"})),
+        (&root, &["-l", "needle_here"]),
+        rounds,
+    );
+    compare(
+        "Grep, a pattern in every file",
+        &runtime,
+        (
+            &grep,
+            json!({"pattern": r"value_5\d", "output_mode": "count", "head_limit": 0}),
+        ),
+        (&root, &["-c", r"value_5\d"]),
+        rounds,
+    );
+    compare(
+        "Glob, all files",
+        &runtime,
+        (&glob, json!({"pattern": "**/*.rs"})),
+        (&root, &["--files", "-g*.rs"]),
+        rounds,
+    );
+}
