@@ -1,7 +1,7 @@
 //! A headless agent: one prompt in, one answer out, for scripts and pipelines.
 //!
 //! ```sh
-//! cargo run --features tools --example agent -- --model scripted "Hello"
+//! cargo run --features tools,yaml --example agent -- --model scripted "Hello"
 //! alias agent="$CARGO_TARGET_DIR/debug/examples/agent"
 //! agent --model anthropic:claude-haiku-4-5 --output stream-json "2+2?"
 //! git diff | agent --system "Review this diff." --tools none
@@ -10,7 +10,8 @@
 //!
 //! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
 //! Reading needs no leave; for what no rule allows it asks at the terminal, and where there is
-//! none, the model is told that nobody was there to ask.
+//! none, the model is told that nobody was there to ask. What `AGENTS.md` and the skills of that
+//! directory say, the model is told; its task list is shown as it changes.
 //!
 //! Addresses come from `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL` and `OLLAMA_HOST`.
 //!

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use agentcore::SdkMessage;
 use agentcore::sdk::{Level, ResultMessage, SystemKind};
 use agentcore::trace::MemoryRecorder;
+use agentcore::{SdkMessage, Todo, TodoStatus};
 use clap::ValueEnum;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -83,6 +83,13 @@ impl Printer {
                     note(content);
                     Ok(())
                 }
+                SystemKind::StateChanged {
+                    todos: Some(todos), ..
+                } => {
+                    self.end_line()?;
+                    todos.iter().for_each(|todo| note(&task(todo)));
+                    Ok(())
+                }
                 _ => Ok(()),
             },
             SdkMessage::Result(result) => {
@@ -108,6 +115,16 @@ fn line(message: &SdkMessage) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&line)?;
     out.flush()
+}
+
+/// A task and how far it is.
+fn task(todo: &Todo) -> String {
+    let mark = match todo.status {
+        TodoStatus::Pending => ' ',
+        TodoStatus::InProgress => '>',
+        TodoStatus::Done => 'x',
+    };
+    format!("[{mark}] {}", todo.title)
 }
 
 /// Says why a run failed.

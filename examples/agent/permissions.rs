@@ -7,8 +7,6 @@ use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule};
 use agentcore::{Error, PermissionMode};
 
 use super::args::Args;
-#[cfg(not(feature = "yaml"))]
-use super::args::usage;
 
 /// The rules of the command line and of `--rules`, for work in `cwd`, and the mode.
 ///
@@ -51,18 +49,7 @@ fn read(file: &Path) -> Result<PermissionConfig, Error> {
         .extension()
         .is_some_and(|ending| ending == "yaml" || ending == "yml");
     match is_yaml {
-        true => from_yaml(&text),
+        true => PermissionConfig::from_yaml(&text),
         false => PermissionConfig::from_json(&text),
     }
-}
-
-#[cfg(feature = "yaml")]
-fn from_yaml(text: &str) -> Result<PermissionConfig, Error> {
-    PermissionConfig::from_yaml(text)
-}
-
-#[cfg(not(feature = "yaml"))]
-fn from_yaml(_text: &str) -> Result<PermissionConfig, Error> {
-    let text = "rules in YAML need the feature `yaml`; build with it, or write JSON";
-    Err(usage(text.to_owned()))
 }

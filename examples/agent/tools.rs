@@ -1,6 +1,7 @@
-//! What the model may call, and who answers its questions.
+//! What the model may call, what it is told of the directory, and who answers its questions.
 
 use agentcore::backend::LocalBackend;
+use agentcore::hooks::{MemoryHook, SkillsHook, TodoListHook};
 use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
 use agentcore::tools::preset;
 use agentcore::{AgentBuilder, Error};
@@ -18,8 +19,9 @@ pub(crate) enum Tools {
     None,
 }
 
-/// Adds the tools, on the files beneath `cwd`; with a terminal, also a way to ask the user, and
-/// the user as the one who answers permission questions.
+/// Adds the tools, on the files beneath `cwd`, with a task list, the skills and the `AGENTS.md`
+/// there; with a terminal, also a way to ask the user, and the user as the one who answers
+/// permission questions.
 ///
 /// # Errors
 ///
@@ -40,5 +42,10 @@ pub(crate) fn add(builder: AgentBuilder, tools: Tools, cwd: &str) -> Result<Agen
         Tools::None => return Ok(builder),
     };
     let backend = LocalBackend::new(cwd)?;
-    Ok(builder.registry(&preset(backend.clone())).backend(backend))
+    Ok(builder
+        .registry(&preset(backend.clone()))
+        .hook(TodoListHook::new())
+        .hook(SkillsHook::new(backend.clone()))
+        .hook(MemoryHook::new(backend.clone()))
+        .backend(backend))
 }

@@ -7,6 +7,8 @@ mod agent_cli;
 mod agent_job;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_terminal;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_workspace;
 mod auto_traits;
 #[cfg(all(feature = "tools", unix))]
 mod backend_local;

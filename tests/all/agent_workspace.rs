@@ -1,0 +1,80 @@
+//! What the headless agent makes of the directory it works in.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::agent_cli::{Workshop, agent, call, text};
+use crate::fake_server::{FakeServer, Script, events};
+
+const SKILL: &str = "---\nname: deploy\ndescription: Ship a release\n---\nPush the button.\n";
+
+/// A whole answer, as a Chat Completions server streams it.
+fn answer() -> Script {
+    let choice = json!({"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"});
+    let chunk = json!({"id": "c", "model": "m", "choices": [choice]});
+    events(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+}
+
+async fn run(mut command: Command) -> String {
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let output = output.await.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+#[tokio::test]
+async fn the_model_is_told_what_the_directory_says() {
+    let workshop = Workshop::new(&json!([]));
+    workshop.put("AGENTS.md", "Speak like a sailor.");
+    workshop.put("skills/deploy/SKILL.md", SKILL);
+    let server = FakeServer::start([answer()]).await;
+    let ask = |tools: &str| {
+        let mut command = agent(&["--model", "openai:m", "--tools", tools]);
+        command.arg("--cwd").arg(workshop.project()).arg("Hi");
+        command.env("OPENAI_BASE_URL", server.url());
+        command.env("OPENAI_API_KEY", "a-key-for-tests");
+        command
+    };
+    run(ask("coding")).await;
+    let request = server.last_request().json();
+    let system = request["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("Speak like a sailor."), "{system}");
+    assert!(system.contains("[deploy] Ship a release"), "{system}");
+    assert!(!system.contains("Push the button."), "{system}");
+    run(ask("none")).await;
+    let request = server.last_request().json();
+    assert_eq!(
+        request["messages"].as_array().unwrap().len(),
+        1,
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn tasks_are_shown_as_they_change() {
+    let tasks = |first: &str, second: &str| {
+        let todos = json!([
+            {"title": "Plan", "status": first},
+            {"title": "Build", "status": second},
+        ]);
+        call("write_todos", json!({"todos": todos}))
+    };
+    let workshop = Workshop::new(&json!([
+        tasks("in_progress", "pending"),
+        tasks("done", "in_progress"),
+        {"text": "Done."},
+    ]));
+    let shown = run(workshop.agent(&[])).await;
+    let tasks: Vec<&str> = shown.lines().filter(|line| line.contains('[')).collect();
+    assert_eq!(
+        tasks,
+        [
+            "agent: [>] Plan",
+            "agent: [ ] Build",
+            "agent: [x] Plan",
+            "agent: [>] Build",
+        ],
+        "{shown}"
+    );
+}
