@@ -79,19 +79,20 @@ fn call_model(
         }
         let mut retry = 0;
         loop {
-            // Given back while the call waits for its next try.
-            let permit = cx.permits().acquire().await;
-            let started = Instant::now();
-            let show = config.request.partial_messages;
-            let attempt = attempt(&cx, &*model, &request, show).await;
-            drop(permit);
-            lock(&cx.shared().stats).api_time += started.elapsed();
-            let error = match attempt {
-                Ok(response) => {
-                    book(&cx, &*model, response.usage);
-                    return Ok(response);
+            let error = {
+                // Given back while the call waits for its next try.
+                let _permit = cx.permits().acquire().await;
+                let started = Instant::now();
+                let show = config.request.partial_messages;
+                let attempt = attempt(&cx, &*model, &request, show).await;
+                lock(&cx.shared().stats).api_time += started.elapsed();
+                match attempt {
+                    Ok(response) => {
+                        book(&cx, &*model, response.usage);
+                        return Ok(response);
+                    }
+                    Err(error) => error,
                 }
-                Err(error) => error,
             };
             // What the provider said before it failed is paid for all the same.
             if let Some(partial) = cx.take_partial() {
