@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -21,7 +22,7 @@ use super::booking::book;
 pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
     let agent = agent.clone();
     let counted = Arc::<Mutex<Counted>>::default();
-    Arc::new(move |cx, request| call_model(agent.clone(), cx, counted.clone(), request).boxed())
+    Arc::new(move |cx, request| call_model(agent.clone(), cx, counted.clone(), request))
 }
 
 /// The tokens of a history that grows: what was counted before is known by its address.
@@ -56,8 +57,8 @@ fn call_model(
     cx: RunContext,
     counted: Arc<Mutex<Counted>>,
     mut request: ModelRequest,
-) -> impl Future<Output = Result<ModelResponse>> + Send {
-    async move {
+) -> BoxFuture<'static, Result<ModelResponse>> {
+    Box::pin(async move {
         let config = agent.config();
         let model = cx.model();
         if model.profile().prices.is_none() && cx.budget().needs_prices() {
@@ -113,7 +114,7 @@ fn call_model(
             ))));
             sleep(wait).boxed().await;
         }
-    }
+    })
 }
 
 fn estimate(
