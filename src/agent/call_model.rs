@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -23,7 +24,7 @@ pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
     let counted = Arc::<Mutex<Counted>>::default();
     Arc::new(move |cx, request| {
         let model = cx.model();
-        call_model(agent.clone(), cx, model, counted.clone(), request).boxed()
+        call_model(agent.clone(), cx, model, counted.clone(), request)
     })
 }
 
@@ -31,7 +32,7 @@ pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
 pub(super) fn caller(agent: &Agent) -> ModelCaller {
     let agent = agent.clone();
     Arc::new(move |cx, model, request| {
-        call_model(agent.clone(), cx, model, Arc::default(), request).boxed()
+        call_model(agent.clone(), cx, model, Arc::default(), request)
     })
 }
 
@@ -61,18 +62,15 @@ impl Counted {
     }
 }
 
-#[expect(
-    clippy::manual_async_fn,
-    reason = "an `async fn` has room for its arguments twice"
-)]
+/// Not an `async fn`, which would have room for the request twice.
 fn call_model(
     agent: Agent,
     cx: RunContext,
     model: Arc<dyn Model>,
     counted: Arc<Mutex<Counted>>,
     mut request: ModelRequest,
-) -> impl Future<Output = Result<ModelResponse>> + Send {
-    async move {
+) -> BoxFuture<'static, Result<ModelResponse>> {
+    Box::pin(async move {
         let config = agent.config();
         let card = model.card(&request);
         if card.profile.prices.is_none() && cx.budget().needs_prices() {
@@ -94,19 +92,20 @@ fn call_model(
         }
         let mut retry = 0;
         loop {
-            // Given back while the call waits for its next try.
-            let permit = cx.permits().acquire().await;
-            let started = Instant::now();
-            let show = config.request.partial_messages;
-            let attempt = attempt(&cx, &*model, &card, &request, show).await;
-            drop(permit);
-            lock(&cx.shared().stats).api_time += started.elapsed();
-            let error = match attempt {
-                Ok(response) => {
-                    book_answer(&cx, &card, &response);
-                    return Ok(response);
+            let error = {
+                // Given back while the call waits for its next try.
+                let _permit = cx.permits().acquire().await;
+                let started = Instant::now();
+                let show = config.request.partial_messages;
+                let attempt = attempt(&cx, &*model, &card, &request, show).await;
+                lock(&cx.shared().stats).api_time += started.elapsed();
+                match attempt {
+                    Ok(response) => {
+                        book_answer(&cx, &card, &response);
+                        return Ok(response);
+                    }
+                    Err(error) => error,
                 }
-                Err(error) => error,
             };
             // What the provider said before it failed is booked, and no answer to keep.
             drop(cx.take_partial());
@@ -125,7 +124,7 @@ fn call_model(
             ))));
             sleep(wait).boxed().await;
         }
-    }
+    })
 }
 
 fn estimate(

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
@@ -137,7 +139,8 @@ impl Requests {
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let timeout = config.limits.hook_timeout;
             let future = hook.modify_request(cx, messages);
-            messages = guard(hook.name(), "modify_request", timeout, None, future).await?;
+            let guarded = guard(hook.name(), "modify_request", timeout, None, future);
+            messages = guarded.boxed().await?;
             check.check(&messages).map_err(|problem| {
                 let text = format!(
                     "hook `{}` left messages in modify_request that no model takes: {problem}",

@@ -52,7 +52,7 @@ impl Driver {
             }
             let response = match self.ask(&mut tried).await {
                 Ok(Some(response)) => response,
-                Ok(None) => return Ok(self.interrupted_answer().await),
+                Ok(None) => return Ok(self.interrupted_answer().boxed().await),
                 Err(error) if self.can_compact(&error, &mut tried).await => {
                     self.drop_answer(&mut tried);
                     continue;
@@ -89,7 +89,10 @@ impl Driver {
         if let Some(mode) = mode {
             self.cx.set_mode(mode);
         }
-        self.say(steering).await
+        if !steering.is_empty() {
+            self.say(steering).boxed().await?;
+        }
+        Ok(())
     }
 
     /// Says something to the model as the user, and shows it.
@@ -218,7 +221,7 @@ impl Driver {
         }
         let reason = response.stop_reason.clone();
         if reason == Some(StopReason::Refusal) && calls.is_empty() {
-            return self.refused(response).await;
+            return self.refused(response).boxed().await;
         }
         let out_of_room = matches!(
             reason,
@@ -304,7 +307,7 @@ impl Driver {
         });
         let message = Arc::new(Message::Assistant(response.message()));
         if paused {
-            self.join(response).await?;
+            self.join(response).boxed().await?;
         } else {
             self.append(vec![message.clone()], None).await?;
         }

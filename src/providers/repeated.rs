@@ -111,8 +111,9 @@ mod tests {
     #[test]
     fn what_is_not_part_of_the_frame_is_not_learned() {
         let frame = r#"{"d":"a"}"#;
+        let other = String::from("a");
         let mut repeated = Repeated::default();
-        repeated.learn(frame, "a");
+        repeated.learn(frame, &other);
         assert_eq!(repeated.value::<&str>(frame), None);
     }
 }
