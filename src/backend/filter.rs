@@ -6,18 +6,13 @@ use std::sync::Arc;
 /// Which paths a search or a listing may show. Clones share the closure.
 ///
 /// ```
-/// use agentcore::backend::{Backend, GlobQuery, MemoryBackend, PathFilter};
+/// use agentcore::backend::PathFilter;
 ///
-/// # async fn example() -> agentcore::Result<()> {
-/// let backend = MemoryBackend::new();
-/// backend.write("a.txt", b"").await?;
-/// backend.write("secrets/b.txt", b"").await?;
-/// let filter = PathFilter::new(|path| !path.starts_with("secrets/"));
-/// let found = backend.glob(GlobQuery::new("**/*.txt").with_filter(filter)).await?;
-/// assert_eq!((found.files, found.withheld), (vec!["a.txt".to_owned()], true));
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// let outside = PathFilter::new(|path| !path.starts_with("secrets/"));
+/// let sources = PathFilter::new(|path| path.ends_with(".rs"));
+/// let both = outside.and(sources);
+/// assert!(both.shows("src/lib.rs"));
+/// assert!(!both.shows("secrets/key.rs") && !both.shows("a.txt"));
 /// ```
 #[derive(Clone, Default)]
 pub struct PathFilter(Option<Arc<Shows>>);
