@@ -7,7 +7,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::ExitReason;
-use crate::state::{AgentState, Known, PendingCall, Record, StoredSession};
+use crate::state::{AgentState, Known, PendingCall, Record, StoredSession, answers};
 
 use super::answer;
 use super::drive::{Driver, Keeper, Start};
@@ -185,6 +185,12 @@ impl Driver {
         let waiting = state.waiting();
         for call in unanswered(&state.messages) {
             if waiting.contains(&call.id) {
+                continue;
+            }
+            let ended = stored.ended.iter().find(|ended| answers(ended, &call.id));
+            if let Some(result) = ended.and_then(|ended| ended.as_tool_result()) {
+                insert_result(&mut state.messages, result.clone());
+                changed = true;
                 continue;
             }
             let started = stored.started.contains(&call.id);

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::ExitReason;
 use crate::sdk::{SdkMessage, UserEvent};
+use crate::state::Record;
 use crate::tool::Concurrency;
 use crate::util::panic;
 
@@ -88,6 +89,8 @@ impl Driver {
             halt: &halt,
         };
         let limit = self.agent.config().limits.parallel_tools;
+        let total = slots.len();
+        let mut done = 0;
         let mut rest = slots;
         while !rest.is_empty() {
             let together = rest
@@ -96,23 +99,59 @@ impl Driver {
                 .count();
             let (group, later) = rest.split_at_mut(together.max(1));
             rest = later;
-            stream::iter(group)
-                .for_each_concurrent(limit, |slot| async move {
-                    let Slot {
-                        call,
-                        started,
-                        outcome,
-                    } = slot;
-                    let running = AssertUnwindSafe(calls.run(call.clone(), started));
-                    *outcome = running.catch_unwind().await.unwrap_or_else(|payload| {
-                        let text = panic::message(&*payload);
-                        let text = format!("the call of tool {:?} panicked: {text}", call.name);
-                        Some(Outcome::Done(ToolResult::failed(call, text)))
-                    });
-                })
-                .await;
+            let running: Vec<_> = group.iter_mut().map(|slot| calls.run_slot(slot)).collect();
+            let running = stream::iter(running).buffer_unordered(limit);
+            let mut finished = running.ready_chunks(limit);
+            while let Some(slots) = finished.next().await {
+                done += slots.len();
+                if done < total {
+                    self.keep_ended(self.ended(&slots)).await;
+                }
+            }
         }
         Ok(())
+    }
+
+    /// The results that wait for other calls before they join the history.
+    fn ended(&self, slots: &[&mut Slot]) -> Vec<Record> {
+        let results = slots.iter().filter_map(|slot| match &slot.outcome {
+            Some(Outcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
+            _ => None,
+        });
+        results
+            .map(|mut result| {
+                tidy::result(&mut result);
+                let result = Arc::new(Message::Tool(result));
+                Record::ToolEnded { result }
+            })
+            .collect()
+    }
+
+    /// What these calls did is in the world, so it must be known when the turn breaks off.
+    async fn keep_ended(&self, records: Vec<Record>) {
+        if records.is_empty() {
+            return;
+        }
+        let stored = match self.keeper() {
+            Ok(keeper) => keeper.append(records).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = stored {
+            // Nobody has been shown these results. They are stored again with their turn's, and
+            // what fails then ends the run.
+            self.cx.warn(format!(
+                "results of finished calls were not stored: {error}"
+            ));
+        }
+    }
+
+    /// Whether the start of this slot's call was stored.
+    fn is_recorded(&self, slot: &Slot) -> bool {
+        slot.started.load(Ordering::Acquire)
+            && self
+                .cx
+                .tool(&slot.call.name)
+                .is_some_and(|tool| !tool.side_effect().is_read_only())
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
@@ -256,6 +295,20 @@ impl Driver {
         let running = calls.run_permitted(&tool, call.clone(), &started);
         let result = self.cx.shared().unless_stopped(running).await;
         Ok(result.unwrap_or_else(|| cancelled(call, started.load(Ordering::Acquire))))
+    }
+}
+
+impl Calls<'_> {
+    /// Runs the slot's call and puts in what it came to.
+    async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
+        let running = AssertUnwindSafe(self.run(slot.call.clone(), &slot.started));
+        let outcome = running.catch_unwind().await.unwrap_or_else(|payload| {
+            let text = panic::message(&*payload);
+            let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
+            Some(Outcome::Done(ToolResult::failed(&slot.call, text)))
+        });
+        slot.outcome = outcome;
+        slot
     }
 }
 

@@ -20,7 +20,9 @@ pub(super) enum Change {
     Keep(usize),
     /// A call began.
     Started(Arc<str>),
-    /// What had started is over.
+    /// A call ended while others of its turn went on; its message comes later.
+    Ended(Arc<Message>),
+    /// What had started or ended is over.
     Settled,
     /// An input is known whose place in the history is not.
     Input(Arc<str>),
@@ -82,6 +84,7 @@ impl Change {
                 Self::Message(MessageAdded { message, input_id })
             }
             Record::ToolStarted { call_id } => Self::Started(call_id),
+            Record::ToolEnded { result } => Self::Ended(result),
             Record::Began { user_id, cwd } => {
                 let known = About::of(before.state());
                 Self::About(About {
@@ -98,6 +101,7 @@ impl Change {
             Self::Message(_) => "message",
             Self::Keep(_) => "keep",
             Self::Started(_) => "started",
+            Self::Ended(_) => "ended",
             Self::Settled => "settled",
             Self::Input(_) => "input",
             Self::Inputs(_) => "inputs",
@@ -117,6 +121,7 @@ impl Change {
             "message" => Self::Message(serde_json::from_str(data)?),
             "keep" => Self::Keep(serde_json::from_str(data)?),
             "started" => Self::Started(serde_json::from_str(data)?),
+            "ended" => Self::Ended(serde_json::from_str(data)?),
             "settled" => Self::Settled,
             "input" => Self::Input(serde_json::from_str(data)?),
             "inputs" => Self::Inputs(serde_json::from_str(data)?),
@@ -138,6 +143,7 @@ impl Serialize for Change {
             Self::Message(added) => added.serialize(serializer),
             Self::Keep(len) => len.serialize(serializer),
             Self::Started(id) | Self::Input(id) => id.serialize(serializer),
+            Self::Ended(result) => result.serialize(serializer),
             Self::Settled | Self::Checked => serializer.serialize_unit(),
             Self::Inputs(changed) => changed.serialize(serializer),
             Self::About(about) => about.serialize(serializer),

@@ -8,7 +8,7 @@ use crate::state::{AgentState, StoredSession};
 use super::change::{About, Change, FileChanged, MessageAdded};
 use super::fold::Folded;
 
-/// What makes `old` equal to `new`, with nothing started any more. Messages that both share are
+/// What makes `old` equal to `new`, with no call open any more. Messages that both share are
 /// compared by their pointers.
 pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
     let before = old.state();
@@ -19,7 +19,7 @@ pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
         changes.push(Change::About(about));
     }
     messages(old, new, &mut changes);
-    if old.has_started() {
+    if old.has_open_calls() {
         changes.push(Change::Settled);
     }
     if !Arc::ptr_eq(&before.todos, &new.todos) && before.todos != new.todos {
@@ -44,6 +44,7 @@ pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
 pub(super) fn whole(session: &StoredSession) -> Vec<Change> {
     let mut changes = diff(&Folded::new(&session.state.thread_id), &session.state);
     changes.extend(session.started.iter().cloned().map(Change::Started));
+    changes.extend(session.ended.iter().cloned().map(Change::Ended));
     changes.extend(session.input_ids.iter().cloned().map(Change::Input));
     changes
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::message::Message;
-use crate::state::{AgentState, StoredSession, title_of};
+use crate::state::{AgentState, StoredSession, answers, title_of};
 
-use super::change::Change;
+use super::change::{Change, MessageAdded};
 use super::record::Info;
 
 /// What the records so far come to.
@@ -13,6 +13,7 @@ use super::record::Info;
 pub(super) struct Folded {
     state: AgentState,
     started: Vec<Arc<str>>,
+    ended: Vec<Arc<Message>>,
     /// The ids of inputs appended since the last save, with the place of the message that came
     /// with each.
     inputs: Vec<(Option<usize>, Arc<str>)>,
@@ -33,6 +34,7 @@ impl Folded {
         Self {
             state: AgentState::new(id),
             started: Vec::new(),
+            ended: Vec::new(),
             inputs: Vec::new(),
             said_first: None,
             created: 0,
@@ -51,8 +53,8 @@ impl Folded {
         &self.state
     }
 
-    pub(super) fn has_started(&self) -> bool {
-        !self.started.is_empty()
+    pub(super) fn has_open_calls(&self) -> bool {
+        !self.started.is_empty() || !self.ended.is_empty()
     }
 
     pub(super) fn has_inputs(&self) -> bool {
@@ -62,17 +64,22 @@ impl Folded {
     pub(super) fn session(&self) -> StoredSession {
         let mut session = StoredSession::new(self.state.clone());
         session.started = self.started.clone();
+        session.ended = self.ended.clone();
         session.input_ids = self.inputs.iter().map(|(_, id)| id.clone()).collect();
         session
     }
 
     pub(super) fn apply(&mut self, change: Change) {
+        if let Change::Message(MessageAdded { message, .. }) | Change::Ended(message) = &change
+            && let Some(result) = message.as_tool_result()
+        {
+            let id = &result.tool_call_id;
+            self.started.retain(|started| started != id);
+            self.ended.retain(|ended| !answers(ended, id));
+        }
         let state = &mut self.state;
         match change {
             Change::Message(added) => {
-                if let Some(result) = added.message.as_tool_result() {
-                    self.started.retain(|id| *id != result.tool_call_id);
-                }
                 if self.said_first.is_none() {
                     self.said_first = title(&added.message);
                 }
@@ -86,7 +93,11 @@ impl Folded {
                     .retain(|(place, _)| place.is_none_or(|place| place < len));
             }
             Change::Started(id) => self.started.push(id),
-            Change::Settled => self.started.clear(),
+            Change::Ended(result) => self.ended.push(result),
+            Change::Settled => {
+                self.started.clear();
+                self.ended.clear();
+            }
             Change::Input(id) => self.inputs.push((None, id)),
             Change::Inputs(changed) => {
                 state.inputs.apply(changed);

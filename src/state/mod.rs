@@ -18,6 +18,7 @@ pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
 #[cfg(all(feature = "jsonl", unix))]
 pub(crate) use snapshot::title_of;
+pub(crate) use store::answers;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
 #[cfg(all(feature = "jsonl", unix))]
 pub(crate) use store::{busy, exists, taken_over};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Messages};
+use crate::message::{Message, Messages, ToolResult};
 use crate::model::Compaction;
 use crate::util::text::truncate;
 
@@ -29,6 +29,8 @@ struct Snapshot<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     started: &'a [Arc<str>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ended: &'a [Arc<Message>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     input_ids: &'a [Arc<str>],
 }
 
@@ -38,6 +40,8 @@ struct Snapshot<'a> {
 struct Beside {
     #[serde(default)]
     started: Vec<Arc<str>>,
+    #[serde(default)]
+    ended: Vec<Arc<Message>>,
     #[serde(default)]
     input_ids: Vec<Arc<str>>,
     #[serde(default)]
@@ -49,6 +53,7 @@ pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
     let snapshot = Snapshot {
         state: &session.state,
         started: &session.started,
+        ended: &session.ended,
         input_ids: &session.input_ids,
     };
     Ok(serde_json::to_string(&snapshot)?)
@@ -74,6 +79,7 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
     }
     let mut session = StoredSession::new(state);
     session.started = beside.started;
+    session.ended = beside.ended;
     session.input_ids = beside.input_ids;
     Ok(session)
 }
@@ -111,6 +117,10 @@ pub(super) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
     };
     state.pending.retain(|pending| calls(&pending.call.id));
     session.started.retain(|id| calls(id));
+    let has_call = |result: &ToolResult| calls(&result.tool_call_id);
+    session
+        .ended
+        .retain(|ended| ended.as_tool_result().is_some_and(has_call));
     session.input_ids.clear();
     let messages: Messages = kept.iter().cloned().collect();
     state.messages = messages;

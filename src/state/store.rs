@@ -29,6 +29,12 @@ pub enum Record {
         /// Which call.
         call_id: Arc<str>,
     },
+    /// A call of several ended while others go on. Its message is added when all have ended, and
+    /// takes the place of this.
+    ToolEnded {
+        /// The result, a [`Message::Tool`].
+        result: Arc<Message>,
+    },
     /// Whose session it is and where it began. What is `None` stays as it is.
     Began {
         /// Whose session it is.
@@ -46,6 +52,8 @@ pub struct StoredSession {
     pub state: AgentState,
     /// Ids of calls that had started when the last run ended without a result for them.
     pub started: Vec<Arc<str>>,
+    /// Results of calls that had ended when the last run did, and are not in the history yet.
+    pub ended: Vec<Arc<Message>>,
     /// The caller's ids of the inputs that were appended since the state was last saved. Those
     /// before are in the state.
     pub input_ids: Vec<Arc<str>>,
@@ -61,6 +69,43 @@ impl StoredSession {
             ..Self::default()
         }
     }
+
+    /// Does what a record says.
+    pub fn apply(&mut self, record: Record) {
+        match record {
+            Record::Message { message, input_id } => {
+                if let Some(result) = message.as_tool_result() {
+                    self.forget_call(&result.tool_call_id);
+                }
+                self.state.messages.push(message);
+                self.input_ids.extend(input_id);
+            }
+            Record::ToolStarted { call_id } => self.started.push(call_id),
+            Record::ToolEnded { result } => {
+                if let Some(ended) = result.as_tool_result() {
+                    self.forget_call(&ended.tool_call_id);
+                    self.ended.push(result);
+                }
+            }
+            Record::Began { user_id, cwd } => {
+                let state = &mut self.state;
+                state.user_id = user_id.or(state.user_id.take());
+                state.cwd = cwd.or(state.cwd.take());
+            }
+        }
+    }
+
+    fn forget_call(&mut self, id: &str) {
+        self.started.retain(|started| **started != *id);
+        self.ended.retain(|ended| !answers(ended, id));
+    }
+}
+
+/// Whether the message is a result of this call.
+pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
+    message
+        .as_tool_result()
+        .is_some_and(|result| *result.tool_call_id == *call_id)
 }
 
 /// What a list of sessions says about one.
@@ -184,11 +229,11 @@ pub trait SessionStore: Send + Sync + 'static {
     /// is no error but in [`StoredSession::damage`], beside what can be read.
     async fn load(&self, id: &str) -> Result<Option<StoredSession>>;
 
-    /// Adds records at the end, all of them or none.
+    /// Adds records at the end, all of them or none. [`StoredSession::apply`] is what they do.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Makes the stored state equal to `state`, and forgets which calls had started and which
-    /// inputs were appended.
+    /// Makes the stored state equal to `state`, and forgets which calls had started or ended and
+    /// which inputs were appended.
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()>;
 
     /// All sessions, the one written last first.
@@ -225,8 +270,10 @@ pub trait SessionStore: Send + Sync + 'static {
         state.thread_id = id.into();
         self.save(&lease, &state).await?;
         let started = session.started.into_iter();
+        let ended = session.ended.into_iter();
         let records: Vec<_> = started
             .map(|call_id| Record::ToolStarted { call_id })
+            .chain(ended.map(|result| Record::ToolEnded { result }))
             .collect();
         if records.is_empty() {
             return Ok(());

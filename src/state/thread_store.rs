@@ -265,23 +265,7 @@ impl SessionStore for ThreadStore {
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
         self.write(lease, |session| {
-            for record in records {
-                match record {
-                    Record::Message { message, input_id } => {
-                        if let Some(result) = message.as_tool_result() {
-                            session.started.retain(|id| *id != result.tool_call_id);
-                        }
-                        session.state.messages.push(message);
-                        session.input_ids.extend(input_id);
-                    }
-                    Record::ToolStarted { call_id } => session.started.push(call_id),
-                    Record::Began { user_id, cwd } => {
-                        let state = &mut session.state;
-                        state.user_id = user_id.or(state.user_id.take());
-                        state.cwd = cwd.or(state.cwd.take());
-                    }
-                }
-            }
+            records.into_iter().for_each(|record| session.apply(record));
         })
     }
 

@@ -70,7 +70,7 @@ async fn idempotent_calls_run_again_and_others_do_not() {
     let output = output.unwrap();
     assert_eq!(log.take(), ["again{\"n\":1}"]);
     let told = texts(&output.messages);
-    assert!(told[0].contains("may have run"), "{told:?}");
+    assert_eq!(told[0], "act ran");
     assert_eq!(told[1], "again ran");
     assert!(told[2].contains("may have run"), "{told:?}");
     assert!(told[3].contains("did not run"), "{told:?}");
@@ -82,6 +82,36 @@ async fn idempotent_calls_run_again_and_others_do_not() {
     let kinds = kinds(&messages);
     assert_eq!(kinds[0], "system/init");
     assert!(kinds.contains(&"tool_progress".to_owned()), "{kinds:?}");
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn a_call_that_ended_beside_one_that_did_not_keeps_its_result() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .calls([
+            ("once", json!({"n": 0})),
+            ("act", json!({"n": 1})),
+            ("act", json!({"n": 2})),
+        ])
+        .say("done");
+    let agent = agent(StrictModel::new(model.clone()))
+        .tool(halting("once", &log))
+        .tool(logged("act", &log))
+        .build()
+        .unwrap();
+    dropped(&agent, &log, 3).await;
+    let left = agent.store().load("s").await.unwrap().unwrap();
+    assert_eq!(roles(&left.state.messages), "user assistant");
+    assert_eq!((left.started.len(), left.ended.len()), (1, 2));
+
+    let output = agent.session("s").run("And?").await.unwrap();
+    let told = texts(&output.messages);
+    assert!(told[0].contains("may have run"), "{told:?}");
+    assert_eq!(told[1..], ["act ran", "act ran"]);
+    assert_eq!(log.take().len(), 3);
+    let left = agent.store().load("s").await.unwrap().unwrap();
+    assert!(left.started.is_empty() && left.ended.is_empty());
     model.assert_finished();
 }
 

@@ -267,6 +267,7 @@ impl SessionStore for Failing {
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
         let what = match &records[0] {
             Record::ToolStarted { .. } => "append start",
+            Record::ToolEnded { .. } => "append end",
             Record::Message { message, .. } => match &**message {
                 Message::Tool(_) => "append results",
                 _ => "append message",
@@ -352,6 +353,10 @@ async fn a_write_that_fails_is_seen_before_anything_depends_on_it() {
         failures,
         [
             "append message",
+            "append start",
+            "append end",
+            "append start",
+            "append end",
             "append start",
             "append results",
             "append message",

@@ -46,6 +46,7 @@ fn name(record: &Record) -> String {
     match record {
         Record::Message { message, .. } => shown(message),
         Record::ToolStarted { call_id } => format!("started {call_id}"),
+        Record::ToolEnded { result } => format!("ended, {}", shown(result)),
         Record::Began { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
         _ => "?".into(),
     }
@@ -146,6 +147,7 @@ async fn everything_is_stored_before_it_is_acted_on() {
             "stored started 1",
             "act 1 acts",
             "act 1 is done",
+            "stored ended, result 1",
             "look 2 acts",
             "look 2 is done",
             "stored started 3",

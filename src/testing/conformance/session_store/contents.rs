@@ -142,6 +142,39 @@ pub(super) async fn started(store: &impl SessionStore) -> Result<()> {
     same("after a save", &found, &Vec::new())
 }
 
+pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
+    let calls = ["1", "2", "3"].map(|id| ToolCall::new(id, "act", json!({})));
+    let asked = Messages::from("Act").ai_calling("", calls.clone());
+    let start = |call: &ToolCall| Record::ToolStarted {
+        call_id: call.id.clone(),
+    };
+    let results = calls
+        .each_ref()
+        .map(|call| Message::Tool(ToolResult::ok(call, "done")));
+    let end = |at: usize| Record::ToolEnded {
+        result: Arc::new(results[at].clone()),
+    };
+    let lease = store.lease("a").await?;
+    store.append(&lease, records(&asked)).await?;
+    store
+        .append(&lease, calls.iter().map(start).collect())
+        .await?;
+    store.append(&lease, vec![end(2)]).await?;
+    store.append(&lease, vec![end(0)]).await?;
+    let found = load(store, "a").await?;
+    let given = |at: usize| Arc::new(results[at].clone());
+    same("ended", &found.ended, &vec![given(2), given(0)])?;
+    same("started", &found.started, &vec!["2".into()])?;
+    same("the history", &found.state.messages, &asked)?;
+    let first = Messages::from(results[0].clone());
+    store.append(&lease, records(&first)).await?;
+    let found = load(store, "a").await?;
+    same("in the history", &found.ended, &vec![given(2)])?;
+    store.save(&lease, &found.state).await?;
+    let found = load(store, "a").await?.ended;
+    same("after a save", &found, &Vec::new())
+}
+
 pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
     let began = |user: Option<&str>, cwd: Option<&str>| Record::Began {
         user_id: user.map(Into::into),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{ErrorKind, Result};
+use crate::message::{Message, ToolCall, ToolResult};
 use crate::state::{AgentState, Record, SessionStore};
 
 use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
@@ -138,6 +139,12 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
 }
 
 /// What a store must still have when it is opened anew.
+/// The result of a call that ended before others of its turn.
+pub(super) fn ended(call_id: &str) -> Arc<Message> {
+    let call = ToolCall::new(call_id, "act", serde_json::json!({}));
+    Arc::new(Message::Tool(ToolResult::ok(&call, "done")))
+}
+
 pub(super) struct Kept {
     state: AgentState,
     order: Vec<String>,
@@ -150,10 +157,15 @@ impl Kept {
         store.save(&lease, &state).await?;
         let call_id = "call_9".into();
         let input = Record::Message {
-            message: Arc::new(crate::message::Message::human("Named")),
+            message: Arc::new(Message::human("Named")),
             input_id: Some("in_1".into()),
         };
-        let records = vec![input, Record::ToolStarted { call_id }];
+        let result = ended("call_8");
+        let records = vec![
+            input,
+            Record::ToolStarted { call_id },
+            Record::ToolEnded { result },
+        ];
         store.append(&lease, records).await?;
         drop(lease);
         let mut kept = Self {
@@ -175,10 +187,12 @@ impl Kept {
         let found = load(store, "full").await?;
         same_state("the state", &found.state, &self.state)?;
         same("started", &found.started, &vec!["call_9".into()])?;
+        same("ended", &found.ended, &vec![ended("call_8")])?;
         same("ids of inputs", &found.input_ids, &vec!["in_1".into()])?;
         same("damage", &found.damage.len(), &0)?;
-        let fork = load(store, "fork").await?.state;
-        same("the fork", &fork.messages, &self.state.messages)?;
+        let fork = load(store, "fork").await?;
+        same("the fork", &fork.state.messages, &self.state.messages)?;
+        same("ended in the fork", &fork.ended, &vec![ended("call_8")])?;
         same(
             "what was removed",
             &store.load("gone").await?.is_none(),
@@ -189,7 +203,7 @@ impl Kept {
     pub(super) async fn go_on(&self, store: &impl SessionStore) -> Result<()> {
         let lease = store.lease("full").await?;
         let mut state = load(store, "full").await?.state;
-        state.messages.push(crate::message::Message::ai("Back."));
+        state.messages.push(Message::ai("Back."));
         state.files = Arc::default();
         store.save(&lease, &state).await?;
         store.append(&lease, vec![message("And on")]).await
@@ -202,6 +216,7 @@ impl Kept {
         let found = load(store, "full").await?;
         same_state("gone on", &found.state, &expected)?;
         same("started", &found.started.len(), &0)?;
+        same("ended", &found.ended.len(), &0)?;
         let first = ids(store).await?.into_iter().next();
         same("the last written", &first, &Some("full".into()))
     }

@@ -46,6 +46,7 @@ where
         "calls that had started",
         contents::started(&make().await).await,
     );
+    check("calls that had ended", contents::ended(&make().await).await);
     check(
         "what belongs to a run",
         contents::about(&make().await).await,
