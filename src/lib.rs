@@ -80,6 +80,7 @@
 //! * `calc`: the tool `calculate`.
 //! * `time`: the tool `current_datetime`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
+//! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //!
@@ -104,7 +105,8 @@ pub mod permission;
 pub mod providers;
 pub mod run;
 pub mod sdk;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(feature = "__log", unix))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "jsonl", feature = "sqlite"))))]
 pub mod session;
 pub mod state;
 pub mod testing;

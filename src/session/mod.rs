@@ -23,12 +23,20 @@
 
 mod change;
 mod diff;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod files;
 mod fold;
+#[cfg(feature = "jsonl")]
 mod jsonl;
 mod log;
 mod open;
 mod record;
 mod scan;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 
+#[cfg(feature = "jsonl")]
 pub use jsonl::JsonlStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;

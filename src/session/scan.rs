@@ -61,6 +61,13 @@ pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
     line.info.map(|info| (info, line.at))
 }
 
+/// The damaged bytes of a log.
+pub(super) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
+    let end = at(damage.offset.saturating_add(damage.len)).min(bytes.len());
+    &bytes[at(damage.offset).min(end)..end]
+}
+
 pub(super) fn too_new(id: &str, version: u32) -> Error {
     Error::new(
         ErrorKind::VersionTooNew,

@@ -275,8 +275,16 @@ impl<L: Log> Inner<L> {
     fn info(&self, id: &str) -> Result<Option<SessionInfo>> {
         let mut len = TAIL;
         loop {
-            let Some((tail, size)) = self.log.tail(id, len)? else {
-                return Ok(None);
+            let (tail, size) = match self.log.tail(id, len) {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(None),
+                // The others are listed all the same.
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    let mut info = SessionInfo::new(id, 0);
+                    info.problem = Some(error.to_string().into());
+                    return Ok(Some(info));
+                }
+                Err(error) => return Err(error),
             };
             let found = match last_info(&tail) {
                 Some(last) => Ok(Some(last)),

@@ -2,7 +2,8 @@
 //!
 //! [`AgentState`] is one conversation. A [`SessionStore`] keeps such states; [`ThreadStore`] does
 //! so in memory, for an hour after the last access unless told otherwise;
-//! `session::JsonlStore` (feature `jsonl`) keeps them in files.
+//! `session::JsonlStore` (feature `jsonl`) keeps them in files, `session::SqliteStore` (feature
+//! `sqlite`) in one database.
 
 mod agent_state;
 mod damage;
@@ -13,13 +14,13 @@ mod thread_store;
 
 pub use agent_state::{AgentState, PendingCall};
 pub use damage::{Damage, DamageKind};
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(feature = "__log", unix))]
 pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(feature = "__log", unix))]
 pub(crate) use snapshot::title_of;
 pub(crate) use store::answers;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(feature = "__log", unix))]
 pub(crate) use store::{busy, exists, taken_over};
 pub use thread_store::ThreadStore;

@@ -1,6 +1,6 @@
 //! Small things every layer needs.
 
-#[cfg(any(feature = "fs", feature = "jsonl"))]
+#[cfg(any(feature = "fs", feature = "__log"))]
 pub(crate) mod blocking;
 mod cancel;
 mod guarded;

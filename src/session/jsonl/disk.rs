@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::session::files::sync_folder;
+
 /// What a store does to a disk. Tests put faults here.
 pub(super) trait Disk: Send + Sync + 'static {
     /// Writes some of the bytes at the file's end and says how many.
@@ -23,7 +25,7 @@ pub(super) trait Disk: Send + Sync + 'static {
 
     /// Waits until the names in a folder are durable.
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        File::open(folder)?.sync_all()
+        sync_folder(folder)
     }
 }
 

@@ -1,19 +1,23 @@
 //! A folder of session files.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
+
 use crate::error::Result;
+use crate::session::files::{failed, file_name, make_folder};
 use crate::session::log::Log;
 use crate::session::scan::Scan;
 
 use super::disk::Disk;
-use super::file::{self, SessionFile, failed};
-use super::name::{file_name, id_of};
+use super::file::{self, SessionFile};
 use super::sidecar;
+
+/// What ends the name of a session's file.
+const EXTENSION: &str = ".jsonl";
 
 /// A log a session, each in a file of this folder.
 pub(super) struct Folder {
@@ -24,18 +28,8 @@ pub(super) struct Folder {
 impl Folder {
     /// The folder, made if need be, for its owner alone.
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        let made = made.and_then(|()| fs::canonicalize(path));
+        let made = make_folder(path, |parent| disk.sync_folder(parent));
         let path = made.map_err(|error| failed("make the folder of", path, error))?;
-        if let Some(parent) = path.parent() {
-            // Its own name must last, too. Who may not read the parent did not make it.
-            match disk.sync_folder(parent) {
-                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
-                    return Err(failed("make the folder of", &path, error));
-                }
-                _ => {}
-            }
-        }
         Ok(Self { path, disk })
     }
 
@@ -44,7 +38,7 @@ impl Folder {
     }
 
     fn file(&self, id: &str) -> Result<PathBuf> {
-        Ok(self.path.join(file_name(id)?))
+        Ok(self.path.join(file_name(id, EXTENSION)?))
     }
 }
 
@@ -72,7 +66,7 @@ impl Log for Folder {
     }
 
     fn open(&self, id: &str) -> Result<(SessionFile, Vec<u8>)> {
-        SessionFile::open(self.disk.clone(), self.file(id)?, id)
+        SessionFile::open(self.disk.clone(), &self.file(id)?, id)
     }
 
     fn heal(&self, writer: &mut SessionFile, bytes: &[u8], scan: &mut Scan) -> Result<()> {
@@ -110,4 +104,11 @@ impl Log for Folder {
         }
         Ok(removed)
     }
+}
+
+/// The id of a session's file; `None` for any other file.
+fn id_of(name: &str) -> Option<String> {
+    let encoded = name.strip_suffix(EXTENSION)?;
+    let id = percent_decode_str(encoded).decode_utf8().ok()?;
+    (file_name(&id, EXTENSION).ok()? == name).then(|| id.into_owned())
 }

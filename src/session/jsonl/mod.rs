@@ -3,7 +3,6 @@
 mod disk;
 mod file;
 mod folder;
-mod name;
 mod sidecar;
 mod store;
 #[cfg(test)]

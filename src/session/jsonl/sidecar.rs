@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::session::scan::part_of;
 use crate::state::Damage;
 
 use super::disk::Disk;
@@ -60,10 +61,4 @@ pub(super) fn keep<'a>(
         Some(folder) => disk.sync_folder(folder),
         None => Ok(()),
     }
-}
-
-fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
-    let end = at(damage.offset.saturating_add(damage.len)).min(bytes.len());
-    &bytes[at(damage.offset).min(end)..end]
 }

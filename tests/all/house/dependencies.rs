@@ -18,7 +18,10 @@ const USED: &[(&str, &str)] = &[
     ("base64", "images and documents on the wire"),
     ("bpe-openai", "exact token counts (feature `tokens`)"),
     ("bytes", "bodies that are shared, not copied"),
-    ("crc32fast", "damaged records of sessions (feature `jsonl`)"),
+    (
+        "crc32fast",
+        "damaged records of sessions (features `jsonl` and `sqlite`)",
+    ),
     ("encoding_rs", "pages that are not in UTF-8 (feature `web`)"),
     (
         "fastrand",
@@ -53,10 +56,11 @@ const USED: &[(&str, &str)] = &[
     ("opentelemetry", "exporting spans (feature `otel`)"),
     (
         "percent-encoding",
-        "session ids as file names (feature `jsonl`)",
+        "session ids as file names (features `jsonl` and `sqlite`)",
     ),
     ("pin-project-lite", "streams that hold streams"),
     ("reqwest", "the HTTP client (feature `http`)"),
+    ("rusqlite", "sessions in a database (feature `sqlite`)"),
     (
         "rustix",
         "paths that stay beneath a root, process groups (features `fs` and `process`)",

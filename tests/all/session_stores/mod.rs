@@ -1,14 +1,20 @@
-//! Session stores: their contract, their files, what damage and crashes do to them, and what a run
+//! Session stores: their contract, where they keep things, what damage and crashes do to them, and what a run
 //! stores when.
 
 mod broken;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod crash;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod damage;
+#[cfg(all(feature = "sqlite", unix))]
+mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
 mod order;
+#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
+mod places;
+#[cfg(all(feature = "sqlite", unix))]
+mod processes;
 
 use agentcore::ThreadStore;
 use agentcore::testing::conformance;
@@ -32,5 +38,20 @@ async fn files_keep_the_contract() {
         JsonlStore::open(held.path().join(number.to_string())).unwrap()
     };
     let reopen = |store: JsonlStore| async move { JsonlStore::open(store.folder()).unwrap() };
+    conformance::session_store(make, reopen).await.unwrap();
+}
+
+#[cfg(all(feature = "sqlite", unix))]
+#[tokio::test]
+async fn a_database_keeps_the_contract() {
+    use agentcore::session::SqliteStore;
+
+    let held = tempfile::tempdir().unwrap();
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let make = || async {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        SqliteStore::open(held.path().join(number.to_string())).unwrap()
+    };
+    let reopen = |store: SqliteStore| async move { SqliteStore::open(store.path()).unwrap() };
     conformance::session_store(make, reopen).await.unwrap();
 }

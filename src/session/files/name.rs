@@ -1,11 +1,9 @@
 //! Session ids as file names.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What ends the name of a session's file.
-const EXTENSION: &str = ".jsonl";
 /// The longest name, without what is added to it, in bytes: most file systems take 255.
 const MAX_LEN: usize = 240;
 
@@ -22,9 +20,9 @@ const fn capitals() -> AsciiSet {
     set
 }
 
-/// The name of the file of a session. No two ids share one, nor does one differ from another in
-/// case alone.
-pub(super) fn file_name(id: &str) -> Result<String> {
+/// The name of the file of a session, which ends in `extension`. No two ids share one, nor does
+/// one differ from another in case alone.
+pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String> {
     let name = utf8_percent_encode(id, ESCAPED).to_string();
     let why = match name.len() {
         0 => "it is empty".to_owned(),
@@ -32,18 +30,11 @@ pub(super) fn file_name(id: &str) -> Result<String> {
             "its file name would have {len} bytes, {MAX_LEN} at most; letters other than a to z \
              take three"
         ),
-        _ => return Ok(name + EXTENSION),
+        _ => return Ok(name + extension),
     };
     let shown = crate::util::text::truncate(id, 60);
     Err(Error::new(
         ErrorKind::InvalidRequest,
         format!("session id {shown:?} cannot be kept: {why}"),
     ))
-}
-
-/// The id of a session's file; `None` for any other file.
-pub(super) fn id_of(name: &str) -> Option<String> {
-    let encoded = name.strip_suffix(EXTENSION)?;
-    let id = percent_decode_str(encoded).decode_utf8().ok()?;
-    (file_name(&id).ok()? == name).then(|| id.into_owned())
 }

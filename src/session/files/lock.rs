@@ -1,0 +1,109 @@
+//! A file that one process at a time has.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::busy;
+
+/// How often a file is opened again that somebody removed between opening and locking it.
+const ATTEMPTS: usize = 16;
+
+/// A session's file, locked. Dropping it lets go of it, and removes it when it is empty; the end
+/// of the process does so, too.
+pub(in crate::session) struct LockFile {
+    pub(in crate::session) file: File,
+    pub(in crate::session) path: PathBuf,
+}
+
+impl LockFile {
+    /// Opens, or makes, and locks the file.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionBusy`] while somebody else has it.
+    pub(in crate::session) fn take(path: &Path, id: &str) -> Result<Self> {
+        Self::lock(path, id, true)?.ok_or_else(|| busy(id))
+    }
+
+    /// Locks the file; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionBusy`] while somebody else has it.
+    #[cfg(feature = "jsonl")]
+    pub(in crate::session) fn find(path: &Path, id: &str) -> Result<Option<Self>> {
+        Self::lock(path, id, false)
+    }
+
+    fn lock(path: &Path, id: &str, create: bool) -> Result<Option<Self>> {
+        for _ in 0..ATTEMPTS {
+            check_kind(path)?;
+            let opened = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(create)
+                .mode(0o600)
+                .open(path);
+            let file = match opened {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !create => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(failed("open", path, error)),
+            };
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(busy(id)),
+                Err(TryLockError::Error(error)) => return Err(failed("lock", path, error)),
+            }
+            if is_at(&file, path).map_err(|error| failed("look at", path, error))? {
+                let path = path.to_owned();
+                return Ok(Some(Self { file, path }));
+            }
+        }
+        Err(busy(id))
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let is_empty = self.file.metadata().is_ok_and(|found| found.len() == 0);
+        if is_empty && is_at(&self.file, &self.path).unwrap_or(false) {
+            // Only litter stays if this fails: an empty file is no session.
+            let _ = fs::remove_file(&self.path);
+        }
+        // Closing would do, but for a child process that has just been forked.
+        let _ = self.file.unlock();
+    }
+}
+
+/// A pipe or a device in the place of a file would be waited for forever.
+pub(in crate::session) fn check_kind(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(failed(
+            "open",
+            path,
+            io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the file is (still) the one with this name.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(named) => Ok((own.dev(), own.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(in crate::session) fn failed(what: &str, path: &Path, error: io::Error) -> Error {
+    let path = path.display();
+    let text = format!("could not {what} session file {path}: {error}");
+    Error::new(ErrorKind::Io, text).with_source(error)
+}

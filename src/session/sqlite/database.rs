@@ -1,0 +1,141 @@
+//! A database of sessions that this process has open.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::{failed as file_failed, make_folder, sync_folder};
+use crate::util::sync::lock;
+
+use super::failure::{Unwritten, failed, is_undone};
+use super::form;
+
+/// How long to wait for others who write.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A database file, open twice: who reads a long session holds up no writer.
+pub(super) struct Database {
+    path: PathBuf,
+    /// The folder of the files that are locked while a session is leased.
+    locks: PathBuf,
+    /// Which file it was when it was opened.
+    identity: (u64, u64),
+    reader: Mutex<Connection>,
+    writer: Mutex<Connection>,
+}
+
+impl Database {
+    /// The database, made if need be, for its owner alone.
+    pub(super) fn open(path: &Path, patience: Duration) -> Result<Self> {
+        let path = form::place(path)?;
+        let is_there = form::exists(&path)?;
+        if is_there {
+            // Before anything is made beside it.
+            form::check(&path)?;
+        }
+        let locks = form::beside(&path, "-locks");
+        let locks = make_folder(&locks, sync_folder)
+            .map_err(|error| file_failed("make the folder of", &locks, error))?;
+        if !is_there {
+            form::create(&path, &locks)?;
+            form::check(&path)?;
+        }
+        let identity = identity(&path)?;
+        let connect = || connect(&path, patience).map_err(|error| failed("open", &path, error));
+        let (reader, writer) = (connect()?, connect()?);
+        if writer.is_readonly(MAIN_DB).unwrap_or(false) {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "session database {} is read-only; give this user the right to write it",
+                    path.display()
+                ),
+            ));
+        }
+        Ok(Self {
+            locks,
+            identity,
+            reader: Mutex::new(reader),
+            writer: Mutex::new(writer),
+            path,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn locks(&self) -> &Path {
+        &self.locks
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        work(&lock(&self.reader)).map_err(|error| failed(what, &self.path, error))
+    }
+
+    /// One transaction: all of `work` is durable, or nothing of it is there.
+    pub(super) fn write<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Unwritten> {
+        // SQLite itself would go on in a file that nobody finds any more.
+        if identity(&self.path).map_err(Unwritten::undone)? != self.identity {
+            return Err(Unwritten::undone(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "session database {} was replaced while it was open; nothing was written, \
+                     open the store again",
+                    self.path.display()
+                ),
+            )));
+        }
+        let mut connection = lock(&self.writer);
+        let failed = |error| failed(what, &self.path, error);
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = begun.map_err(|error| Unwritten::undone(failed(error)))?;
+        let done = work(&transaction).map_err(|error| Unwritten::undone(failed(error)))?;
+        match transaction.commit() {
+            Ok(()) => Ok(done),
+            Err(error) => Err(Unwritten {
+                is_undone: is_undone(&error),
+                error: failed(error),
+            }),
+        }
+    }
+
+    /// For tests: what a fault is put into.
+    #[cfg(test)]
+    pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Connection> {
+        lock(&self.writer)
+    }
+}
+
+fn identity(path: &Path) -> Result<(u64, u64)> {
+    let found = fs::metadata(path).map_err(|error| file_failed("look at", path, error))?;
+    Ok((found.dev(), found.ino()))
+}
+
+fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(patience)?;
+    // Nothing but these tables: a file may come from anywhere.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    // Said in the file, but for one that another tool was at.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // A commit is on the disk when it returns; on Apple's systems that takes a call of its own.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    Ok(connection)
+}

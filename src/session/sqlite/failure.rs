@@ -1,0 +1,69 @@
+//! What SQLite says, and what to do about it.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::error::{Error, ErrorKind};
+
+/// Why nothing was written.
+pub(super) struct Unwritten {
+    pub(super) error: Error,
+    /// Whether it is certain that none of it will be found after a crash.
+    pub(super) is_undone: bool,
+}
+
+impl Unwritten {
+    pub(super) fn undone(error: Error) -> Self {
+        Self {
+            error,
+            is_undone: true,
+        }
+    }
+}
+
+impl From<Unwritten> for Error {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.error
+    }
+}
+
+/// Whether a commit that failed in this way wrote no end of it, so that none of it counts. What
+/// any other disk has kept, nobody knows before it is read again.
+pub(super) fn is_undone(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::ConstraintViolation)
+    )
+}
+
+pub(super) fn failed(what: &str, path: &Path, error: rusqlite::Error) -> Error {
+    let (kind, advice) = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => (
+            ErrorKind::Io,
+            "; make room on its disk and run the session again",
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            ErrorKind::Io,
+            " for too long by somebody who is writing to it; end that and run the session again",
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
+            ErrorKind::Io,
+            "; give this user the right to write it and to make files in its folder",
+        ),
+        // Without a code: a value that cannot be one of a session.
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => (
+            ErrorKind::Corrupt,
+            "; restore it from a backup, or save what can be read with `sqlite3 FILE .recover`",
+        ),
+        Some(ErrorCode::SystemIoFailure) => (
+            ErrorKind::Io,
+            "; look after its disk and run the session again",
+        ),
+        _ => (ErrorKind::Io, ""),
+    };
+    let path = path.display();
+    let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+    let text = format!("could not {what} session database {path}: {error} ({code}){advice}");
+    Error::new(kind, text).with_source(error)
+}

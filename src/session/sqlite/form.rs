@@ -1,0 +1,185 @@
+//! What a database of sessions looks like from outside: its file, its marks, its tables.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::{check_kind, failed as file_failed, make_folder, sync_folder};
+
+use super::failure::failed;
+
+/// Marks the databases of this crate.
+const APPLICATION: i32 = i32::from_be_bytes(*b"agcs");
+/// The version of the tables that is written, and the highest that is read.
+const VERSION: i32 = 1;
+
+/// A log is its rows put together in the order of `at`, which is where each begins.
+const TABLES: &str = "
+    CREATE TABLE log (
+        session TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        bytes BLOB NOT NULL,
+        UNIQUE (session, at)
+    ) STRICT;
+    CREATE TABLE damaged (
+        session TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        what TEXT NOT NULL,
+        bytes BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX damaged_of ON damaged (session);
+";
+
+/// The file's path without links, its folder made if need be.
+pub(super) fn place(path: &Path) -> Result<PathBuf> {
+    let refused = |why: &str| {
+        let text = format!("a session database cannot be {:?}: {why}", path.display());
+        Error::new(ErrorKind::Config, text)
+    };
+    if path == ":memory:" || path.as_os_str().as_bytes().starts_with(b"file:") {
+        return Err(refused(
+            "it takes the path of a file; `ThreadStore` keeps sessions in memory",
+        ));
+    }
+    let name = path
+        .file_name()
+        .ok_or_else(|| refused("it takes the path of a file"))?;
+    check_kind(path)?;
+    if let Ok(path) = fs::canonicalize(path) {
+        return Ok(path);
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = make_folder(folder, sync_folder)
+        .map_err(|error| file_failed("make the folder of", path, error))?;
+    Ok(folder.join(name))
+}
+
+/// What stands beside a file, with the same name and more.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes the database, all at once, unless somebody else does.
+pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
+    let failed_to = |what: &'static str| move |error| file_failed(what, path, error);
+    // One at a time: the draft has one place, so that what a crash leaves of it is no litter.
+    let turn = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(locks.join("create"));
+    let turn = turn.and_then(|turn| turn.lock().map(|()| turn));
+    let _turn = turn.map_err(failed_to("lock"))?;
+    if exists(path)? {
+        return Ok(());
+    }
+    for suffix in ["-wal", "-journal"] {
+        let rest = beside(path, suffix);
+        if exists(&rest)? {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "session database {} is gone, but the last writes to it are there, in {}; put \
+                     it back, or remove that file to begin anew",
+                    path.display(),
+                    rest.display()
+                ),
+            ));
+        }
+    }
+    let folder = locks.join("draft");
+    let draft = prepare(&folder).map_err(failed_to("make"))?;
+    fill(&draft).map_err(|error| failed("make", path, error))?;
+    let made = fs::rename(&draft, path).and_then(|()| match path.parent() {
+        Some(parent) => sync_folder(parent),
+        None => Ok(()),
+    });
+    made.map_err(failed_to("make"))?;
+    // Only litter stays if this fails, until the next time.
+    let _ = fs::remove_dir_all(&folder);
+    Ok(())
+}
+
+/// An empty file for the owner alone, in a folder of its own.
+fn prepare(folder: &Path) -> io::Result<PathBuf> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::create_dir(folder)?;
+    let draft = folder.join("database");
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let _: File = options.open(&draft)?;
+    Ok(draft)
+}
+
+fn fill(draft: &Path) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(draft, flags)?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    // From now on in the file itself, so that those who open it need not agree on it.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+pub(super) fn exists(path: &Path) -> Result<bool> {
+    fs::exists(path).map_err(|error| file_failed("look at", path, error))
+}
+
+/// Refuses what is no database of sessions, or a newer one, without touching it.
+///
+/// Read by SQLite, for closing a file that this process has open elsewhere would let go of the
+/// locks on it; but neither locked nor repaired.
+pub(super) fn check(path: &Path) -> Result<()> {
+    let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let marks = || {
+        let connection = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
+        // Also what is cut, or being written this moment: only its first bytes are wanted.
+        connection.pragma_update(None, "writable_schema", true)?;
+        let mark = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        rusqlite::Result::Ok((mark("application_id")?, mark("user_version")?))
+    };
+    let shown = path.display();
+    let (kind, text) = match marks() {
+        Ok((APPLICATION, version)) if version <= VERSION => return Ok(()),
+        Ok((APPLICATION, version)) => (
+            ErrorKind::VersionTooNew,
+            format!(
+                "session database {shown} was made in version {version} of its tables, this \
+                 program reads up to {VERSION}; it was left untouched, use a newer program"
+            ),
+        ),
+        Err(error) if !is_foreign(&error) => return Err(failed("open", path, error)),
+        _ => (
+            ErrorKind::Config,
+            format!(
+                "{shown} is no session database but some other file, or empty; it was left \
+                 untouched, choose another path"
+            ),
+        ),
+    };
+    Err(Error::new(kind, text))
+}
+
+fn is_foreign(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
+}

@@ -1,0 +1,265 @@
+//! The log of a session, in rows.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::{LockFile, file_name};
+use crate::session::log::Log;
+use crate::session::scan::{Scan, part_of};
+use crate::state::{Damage, taken_over};
+
+use super::database::Database;
+use super::failure::Unwritten;
+
+/// The most bytes of a row: the end of a log is read without what stands before it.
+const ROW: usize = 64 * 1024;
+
+/// A session that nobody else may write.
+pub(super) struct Writer {
+    /// Locked for as long as this lives.
+    _lock: LockFile,
+    id: String,
+    /// Where the log ends.
+    end: i64,
+    /// Whether the last line has no end.
+    open_line: bool,
+    /// Whether what is in the log is no longer known.
+    broken: bool,
+}
+
+impl Database {
+    fn lock(&self, id: &str) -> Result<LockFile> {
+        LockFile::take(&self.locks().join(file_name(id, ".lock")?), id)
+    }
+
+    /// Changes a log that ends where its writer left it.
+    fn change<T>(
+        &self,
+        writer: &mut Writer,
+        what: &str,
+        work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        if writer.broken {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "session {:?} was not written: what became of an earlier write is not known; \
+                     run the session again to read it anew",
+                    writer.id
+                ),
+            ));
+        }
+        let done = self.write(what, |connection| {
+            if end(connection, &writer.id)? != writer.end {
+                return Ok(None);
+            }
+            work(connection, writer).map(Some)
+        });
+        match done {
+            Ok(Some(done)) => Ok(done),
+            Ok(None) => {
+                // A lock does not hold everywhere (network file systems) nor against everybody.
+                writer.broken = true;
+                Err(taken_over(&writer.id))
+            }
+            Err(Unwritten { error, is_undone }) => {
+                writer.broken = !is_undone;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Log for Database {
+    type Writer = Writer;
+
+    fn ids(&self) -> Result<Vec<Arc<str>>> {
+        self.read("list", |connection| {
+            // From one id to the next by the index, past the rows of each.
+            let mut ids = connection.prepare(
+                "WITH RECURSIVE ids (id) AS (
+                     SELECT min(session) FROM log
+                     UNION ALL
+                     SELECT (SELECT min(session) FROM log WHERE session > id)
+                     FROM ids WHERE id IS NOT NULL
+                 )
+                 SELECT id FROM ids WHERE id IS NOT NULL",
+            )?;
+            ids.query_map((), |row| row.get(0))?.collect()
+        })
+    }
+
+    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        let (bytes, _) = self.read("read", |connection| whole(connection, id))?;
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+        let (bytes, size) = self.read("read", |connection| tail(connection, id, len))?;
+        Ok(Some((bytes, size)).filter(|(bytes, _)| !bytes.is_empty()))
+    }
+
+    fn open(&self, id: &str) -> Result<(Writer, Vec<u8>)> {
+        let lock = self.lock(id)?;
+        let (bytes, end) = self.read("read", |connection| whole(connection, id))?;
+        let writer = Writer {
+            _lock: lock,
+            id: id.to_owned(),
+            end,
+            open_line: is_open(&bytes),
+            broken: false,
+        };
+        Ok((writer, bytes))
+    }
+
+    fn heal(&self, writer: &mut Writer, bytes: &[u8], scan: &mut Scan) -> Result<()> {
+        let kept = usize::try_from(scan.end).unwrap_or(bytes.len());
+        let is_torn = scan.tail.is_some();
+        writer.end = self.change(writer, "repair", |connection, writer| {
+            for damage in scan.damage.iter().chain(&scan.tail) {
+                put_aside(connection, &writer.id, bytes, damage)?;
+            }
+            match is_torn {
+                true => cut(connection, &writer.id, scan.end),
+                false => Ok(writer.end),
+            }
+        })?;
+        if is_torn {
+            writer.open_line = is_open(&bytes[..kept]);
+        }
+        let place = format!("the table `damaged` of {}", self.path().display());
+        for damage in scan.damage.iter_mut().chain(&mut scan.tail) {
+            damage.kept_in = Some(place.clone());
+        }
+        Ok(())
+    }
+
+    fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<()> {
+        writer.end = self.change(writer, "write", |connection, writer| {
+            let mut end = writer.end;
+            let ended;
+            let bytes = match writer.open_line {
+                true => {
+                    ended = [b"\n", bytes].concat();
+                    &ended
+                }
+                false => bytes,
+            };
+            let mut insert =
+                connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;
+            for row in bytes.chunks(ROW) {
+                insert.execute((&writer.id, end, row))?;
+                end = end.saturating_add(len(row));
+            }
+            Ok(end)
+        })?;
+        writer.open_line = false;
+        Ok(())
+    }
+
+    fn remove(&self, id: &str) -> Result<bool> {
+        let _lock = self.lock(id)?;
+        let removed = self.write("remove a session of", |connection| {
+            let rows = connection.execute("DELETE FROM log WHERE session = ?1", [id])?;
+            connection.execute("DELETE FROM damaged WHERE session = ?1", [id])?;
+            Ok(rows > 0)
+        });
+        Ok(removed?)
+    }
+}
+
+fn is_open(bytes: &[u8]) -> bool {
+    bytes.last().is_some_and(|last| *last != b'\n')
+}
+
+/// SQLite counts with signs; it keeps no bytes this could be too small for.
+fn len(bytes: &[u8]) -> i64 {
+    i64::try_from(bytes.len()).unwrap_or(i64::MAX)
+}
+
+/// Where a log ends.
+fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
+    let sql = "SELECT at + length(bytes) FROM log WHERE session = ?1
+               ORDER BY at DESC LIMIT 1";
+    let end = connection.query_row(sql, [id], |row| row.get(0));
+    Ok(end.optional()?.unwrap_or(0))
+}
+
+/// A whole log, and where it ends.
+fn whole(connection: &Connection, id: &str) -> rusqlite::Result<(Vec<u8>, i64)> {
+    let mut rows =
+        connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at")?;
+    let mut rows = rows.query([id])?;
+    let (mut bytes, mut end) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let part = row.get_ref(1)?.as_blob()?;
+        end = row.get::<_, i64>(0)?.saturating_add(len(part));
+        bytes.extend_from_slice(part);
+    }
+    Ok((bytes, end))
+}
+
+/// The last rows of a log that have so many bytes together, and how many the log has.
+fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec<u8>, u64)> {
+    let mut rows =
+        connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at DESC")?;
+    let mut rows = rows.query([id])?;
+    let (mut parts, mut end, mut found) = (Vec::new(), 0, 0);
+    let is_all = loop {
+        if found >= wanted {
+            break false;
+        }
+        let Some(row) = rows.next()? else {
+            break true;
+        };
+        let part = row.get_ref(1)?.as_blob()?;
+        if parts.is_empty() {
+            end = row.get::<_, i64>(0)?.saturating_add(len(part));
+        }
+        found += part.len() as u64;
+        parts.push(part.to_vec());
+    };
+    parts.reverse();
+    // Rows that are missing are not waited for.
+    let size = if is_all { found } else { end.unsigned_abs() };
+    Ok((parts.concat(), size))
+}
+
+/// Keeps damaged bytes for somebody to look at.
+fn put_aside(
+    connection: &Connection,
+    id: &str,
+    bytes: &[u8],
+    damage: &Damage,
+) -> rusqlite::Result<usize> {
+    let sql = "INSERT INTO damaged (session, at, what, bytes) VALUES (?1, ?2, ?3, ?4)";
+    let at = i64::try_from(damage.offset).unwrap_or(i64::MAX);
+    connection.execute(sql, (id, at, damage.to_string(), part_of(bytes, damage)))
+}
+
+/// Leaves the first `kept` bytes of a log, and returns where it ends then. Counted are the bytes
+/// that are there: rows may be missing.
+fn cut(connection: &Connection, id: &str, kept: u64) -> rusqlite::Result<i64> {
+    let mut rows = connection
+        .prepare("SELECT rowid, at, length(bytes) FROM log WHERE session = ?1 ORDER BY at")?;
+    let rows: Vec<(i64, i64, i64)> = rows
+        .query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut left = i64::try_from(kept).unwrap_or(i64::MAX);
+    let mut end = 0;
+    for (row, at, len) in rows {
+        if left == 0 {
+            connection.execute("DELETE FROM log WHERE rowid = ?1", [row])?;
+            continue;
+        }
+        let keep = len.min(left);
+        if keep < len {
+            let sql = "UPDATE log SET bytes = substr(bytes, 1, ?2) WHERE rowid = ?1";
+            connection.execute(sql, [row, keep])?;
+        }
+        (left, end) = (left - keep, at.saturating_add(keep));
+    }
+    Ok(end)
+}

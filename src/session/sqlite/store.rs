@@ -1,0 +1,98 @@
+//! The public store.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::session::store::{LogStore, session_store_of_log};
+use crate::state::{AgentState, Lease, Record, SessionInfo, StoredSession};
+
+use super::database::{Database, PATIENCE};
+
+/// Sessions in one SQLite database, to which any number of processes may write.
+///
+/// What is acknowledged is on the disk (write-ahead log, flushed with every write). A write is
+/// one transaction: a crash or a full disk leaves all of it or nothing. What is damaged inside a
+/// session is left out, put into the table `damaged` and reported, and everything behind it is
+/// read. Another program's database, or one of a newer version, is not touched.
+///
+/// A lease is a lock on a file of its own in the folder `PATH-locks`, so it also holds against
+/// other processes and other stores over the database, and ends with the process that holds it.
+/// SQLite needs a local disk: on a network file system neither its locks nor these may hold.
+///
+/// The database is made with mode 0600, its folder and that of the locks with 0700. `PATH-wal`
+/// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while
+/// nobody uses it. The space of a deleted session is used again; the file does not shrink. An id
+/// that takes more than 240 bytes with everything but `a` to `z`, digits, `-` and `_` as `%XX`
+/// is refused.
+///
+/// Who writes while another process writes waits for it, for 10 seconds at most. Inside a tokio
+/// runtime the store's blocking work runs on the runtime's threads for that; a write that has
+/// begun is finished also when its future is dropped. Clones share one store.
+///
+/// ```
+/// use agentcore::session::SqliteStore;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, SessionStore};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("sessions.db");
+/// # let run = async {
+/// let model = ScriptedModel::new().say("Hello!");
+/// let agent = AgentBuilder::new(model).store(SqliteStore::open(&path)?).build()?;
+/// agent.session("th_1").run("Hi").await?;
+///
+/// // Later, in another process.
+/// let model = ScriptedModel::new().say("Still here.");
+/// let agent = AgentBuilder::new(model).store(SqliteStore::open(&path)?).build()?;
+/// let output = agent.session("th_1").run("Are you there?").await?;
+/// assert_eq!(output.messages.len(), 4);
+/// let list = agent.store().list().await?;
+/// assert_eq!((list[0].title.as_deref(), list[0].messages), (Some("Hi"), 4));
+/// # Ok::<(), agentcore::Error>(()) };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore(LogStore<Database>);
+
+impl SqliteStore {
+    /// The store in this database, which is made if need be, with its folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Config`](crate::ErrorKind::Config) when the file is something else, or the path is
+    /// `:memory:`, for which there is [`ThreadStore`](crate::ThreadStore);
+    /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) when a newer version of this crate made
+    /// it; [`Corrupt`](crate::ErrorKind::Corrupt) when it is damaged;
+    /// [`Io`](crate::ErrorKind::Io) when it cannot be made or may not be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::waiting(path.as_ref(), PATIENCE)
+    }
+
+    pub(super) fn waiting(path: &Path, patience: Duration) -> Result<Self> {
+        Ok(Self(LogStore::new(Database::open(path, patience)?)))
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        self.0.log().path()
+    }
+
+    /// For tests: what a fault is put into.
+    #[cfg(test)]
+    pub(super) fn database(&self) -> &Database {
+        self.0.log()
+    }
+}
+
+session_store_of_log!(SqliteStore);
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.path())
+            .finish()
+    }
+}

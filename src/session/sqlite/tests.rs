@@ -1,0 +1,241 @@
+//! A database that fails at the n-th step, for every n.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::error::{ErrorKind, Result};
+use crate::message::Message;
+use crate::state::{Lease, Record, SessionStore};
+
+use super::store::SqliteStore;
+
+fn open() -> (TempDir, SqliteStore) {
+    let held = tempfile::tempdir().unwrap();
+    let path = held.path().join("sessions.db");
+    let store = SqliteStore::waiting(&path, Duration::ZERO).unwrap();
+    (held, store)
+}
+
+fn said(text: String) -> Record {
+    Record::Message {
+        message: Arc::new(Message::human(text)),
+        input_id: None,
+    }
+}
+
+/// A write of two messages that takes three rows.
+async fn write(store: &SqliteStore, number: usize, lease: &Lease) -> Result<()> {
+    let long = "x".repeat(70_000);
+    let records = ["a", "b"].map(|half| said(format!("{number}{half} {long}")));
+    store.append(lease, records.into()).await
+}
+
+async fn names(store: &SqliteStore) -> Vec<String> {
+    let found = store.load("s").await.unwrap().unwrap_or_default();
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    let messages = found.state.messages.iter();
+    messages
+        .map(|message| message.text().split(' ').next().unwrap().to_owned())
+        .collect()
+}
+
+fn pairs(numbers: &[usize]) -> Vec<String> {
+    let pairs = numbers
+        .iter()
+        .flat_map(|n| [format!("{n}a"), format!("{n}b")]);
+    pairs.collect()
+}
+
+/// Lets nobody but SQLite itself say what is wrong.
+fn run(store: &SqliteStore, sql: &str) {
+    store.database().writer().execute_batch(sql).unwrap();
+}
+
+/// What is acknowledged is there and nothing else, now and for who comes later.
+async fn check(store: &SqliteStore, acknowledged: &[usize], when: &str) {
+    assert_eq!(names(store).await, pairs(acknowledged), "{when}");
+    let later = SqliteStore::open(store.path()).unwrap();
+    assert_eq!(names(&later).await, pairs(acknowledged), "{when}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_full_at_any_page_keeps_whole_writes() {
+    let mut failed = 0;
+    for pages in 0..60 {
+        let (_held, store) = open();
+        let lease = store.lease("s").await.unwrap();
+        let used = {
+            let writer = store.database().writer();
+            writer.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))
+        };
+        let limit = used.unwrap() + pages;
+        run(&store, &format!("PRAGMA max_page_count = {limit}"));
+        let mut acknowledged = Vec::new();
+        let error = loop {
+            match write(&store, acknowledged.len(), &lease).await {
+                Ok(()) => acknowledged.push(acknowledged.len()),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let text = error.text();
+        assert!(
+            text.contains("sessions.db") && text.contains("make room"),
+            "{text}"
+        );
+        check(&store, &acknowledged, &format!("{pages} pages")).await;
+        // Nothing of the write is there, so the next one may fit.
+        run(&store, "PRAGMA max_page_count = 100000");
+        write(&store, 100, &lease).await.unwrap();
+        acknowledged.push(100);
+        check(&store, &acknowledged, &format!("{pages} pages and room")).await;
+        failed += usize::from(acknowledged.len() == 1);
+    }
+    assert!((5..60).contains(&failed), "{failed}");
+}
+
+#[tokio::test]
+async fn a_write_that_fails_at_any_row_leaves_none() {
+    for how in ["ABORT", "FAIL", "ROLLBACK"] {
+        for rows in 0..9 {
+            let (_held, store) = open();
+            run(
+                &store,
+                &format!(
+                    "CREATE TEMP TRIGGER fault BEFORE INSERT ON log
+                     WHEN (SELECT count(*) FROM log) = {rows}
+                     BEGIN SELECT RAISE({how}, 'no such luck'); END"
+                ),
+            );
+            let lease = store.lease("s").await.unwrap();
+            let mut acknowledged = Vec::new();
+            for number in 0..4 {
+                match write(&store, number, &lease).await {
+                    Ok(()) => acknowledged.push(number),
+                    Err(error) => assert!(error.text().contains("no such luck"), "{error}"),
+                }
+                check(&store, &acknowledged, &format!("{how} at {rows}")).await;
+            }
+            assert_eq!(acknowledged.len(), rows / 3, "{how} at {rows}");
+            run(&store, "DROP TRIGGER fault");
+            write(&store, 4, &lease).await.unwrap();
+            acknowledged.push(4);
+            check(&store, &acknowledged, &format!("{how} at {rows}, then not")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_is_refused_leaves_nothing() {
+    let (_held, store) = open();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    run(
+        &store,
+        "PRAGMA foreign_keys = ON;
+         CREATE TABLE parent (id INTEGER PRIMARY KEY);
+         CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+         CREATE TRIGGER fault AFTER INSERT ON log BEGIN INSERT INTO child VALUES (1); END",
+    );
+    let error = write(&store, 2, &lease).await.unwrap_err();
+    assert!(error.text().contains("FOREIGN KEY"), "{error}");
+    check(&store, &[1], "refused").await;
+    run(&store, "DROP TRIGGER fault");
+    write(&store, 3, &lease).await.unwrap();
+    check(&store, &[1, 3], "no longer refused").await;
+}
+
+#[tokio::test]
+async fn a_database_that_somebody_else_writes_is_waited_for_and_told() {
+    let (_held, store) = open();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    let other = Connection::open(store.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for error in [
+        write(&store, 2, &lease).await.unwrap_err(),
+        store.delete("other").await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.text().contains("locked (5) for too long"), "{error}");
+    }
+    assert_eq!(names(&store).await, pairs(&[1]), "reading goes on");
+    let waiting = SqliteStore::waiting(store.path(), Duration::from_secs(60)).unwrap();
+    let patient = waiting.lease("patient").await.unwrap();
+    let wait = waiting.append(&patient, vec![said("at last".into())]);
+    let ends = async {
+        tokio::task::yield_now().await;
+        other.execute_batch("COMMIT").unwrap();
+    };
+    futures::future::join(wait, ends).await.0.unwrap();
+    write(&store, 3, &lease).await.unwrap();
+    check(&store, &[1, 3], "unlocked").await;
+}
+
+#[tokio::test]
+async fn a_database_that_may_not_be_written_is_told() {
+    let (_held, store) = open();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    run(&store, "PRAGMA query_only = ON");
+    let error = write(&store, 2, &lease).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.text().contains("give this user the right"), "{error}");
+    check(&store, &[1], "read-only").await;
+    run(&store, "PRAGMA query_only = OFF");
+    write(&store, 3, &lease).await.unwrap();
+    check(&store, &[1, 3], "written again").await;
+}
+
+#[tokio::test]
+async fn every_write_is_flushed() {
+    let (_held, store) = open();
+    let writer = store.database().writer();
+    let synchronous = writer.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
+    assert_eq!(synchronous.unwrap(), 2);
+    let journal = writer.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    assert_eq!(journal.unwrap(), "wal");
+}
+
+#[tokio::test]
+async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
+    let (_held, store) = open();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    drop(lease);
+    let torn = "INSERT INTO log SELECT session, max(at + length(bytes)), CAST('torn' AS BLOB)
+                FROM log";
+    run(&store, torn);
+    let rows = |store: &SqliteStore| {
+        let writer = store.database().writer();
+        writer.query_row("SELECT count(*) FROM log", (), |row| row.get::<_, i64>(0))
+    };
+    let before = rows(&store).unwrap();
+    for fault in ["INSERT ON damaged", "DELETE ON log"] {
+        run(
+            &store,
+            &format!(
+                "CREATE TEMP TRIGGER fault BEFORE {fault}
+                 BEGIN SELECT RAISE(FAIL, 'no such luck'); END"
+            ),
+        );
+        store.lease("s").await.unwrap_err();
+        assert_eq!(rows(&store).unwrap(), before, "{fault}");
+        run(&store, "DROP TRIGGER fault");
+    }
+    let lease = store.lease("s").await.unwrap();
+    let found = store.load("s").await.unwrap().unwrap();
+    assert_eq!(found.damage.len(), 1);
+    let kept = found.damage[0].kept_in.as_deref().unwrap();
+    assert!(
+        kept.contains("`damaged`") && kept.contains("sessions.db"),
+        "{kept}"
+    );
+    assert_eq!(rows(&store).unwrap(), before - 1);
+    write(&store, 2, &lease).await.unwrap();
+    drop(lease);
+    check(&store, &[1, 2], "healed").await;
+}

@@ -1,0 +1,190 @@
+//! Processes that share a database, and one whose disk fails. The children are these very tests.
+
+use std::io::Read;
+use std::path::Path;
+
+use agentcore::session::SqliteStore;
+use agentcore::state::Lease;
+use agentcore::{ErrorKind, SessionStore};
+
+use super::crash::{FOLDER, child, name, runtime, say};
+use super::places::{Place, said};
+
+const WRITERS: usize = 4;
+const WRITES: usize = 15;
+
+/// The lease, however often it takes.
+async fn lease(store: &SqliteStore, id: &str) -> Lease {
+    loop {
+        match store.lease(id).await {
+            Ok(lease) => return lease,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+async fn texts(store: &SqliteStore, id: &str) -> Vec<String> {
+    let found = store.load(id).await.unwrap().unwrap_or_default();
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    let messages = found.state.messages.iter();
+    messages
+        .map(|message| message.text().into_owned())
+        .collect()
+}
+
+/// Each to a session of its own, and in turns to one that all share.
+async fn write_side_by_side(folder: &Path) {
+    let store = <SqliteStore as Place>::open(folder);
+    let name = std::process::id().to_string();
+    let own = store.lease(&name).await.unwrap();
+    for number in 0..WRITES {
+        let text = format!("{name} {number}");
+        store.append(&own, vec![said(&text)]).await.unwrap();
+        let shared = lease(&store, "shared").await;
+        store.append(&shared, vec![said(&text)]).await.unwrap();
+    }
+}
+
+#[test]
+fn they_write_side_by_side_and_in_turns() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        runtime().block_on(write_side_by_side(Path::new(&folder)));
+        return;
+    }
+    let held = tempfile::tempdir().unwrap();
+    // Not made yet: they also make it side by side.
+    let children = [(); WRITERS].map(|()| {
+        child(
+            name!("they_write_side_by_side_and_in_turns"),
+            &held.path().join("new"),
+        )
+    });
+    let mut ids = Vec::new();
+    for child in children {
+        ids.push(child.id().to_string());
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+    }
+    runtime().block_on(async {
+        let store = <SqliteStore as Place>::open(&held.path().join("new"));
+        assert_eq!(store.list().await.unwrap().len(), WRITERS + 1);
+        let shared = texts(&store, "shared").await;
+        assert_eq!(shared.len(), WRITERS * WRITES);
+        for id in ids {
+            let own = texts(&store, &id).await;
+            assert_eq!(own.len(), WRITES);
+            let prefix = format!("{id} ");
+            let among = shared.iter().filter(|text| text.starts_with(&prefix));
+            assert!(among.eq(&own), "in its own order");
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_holds_up_nobody() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        runtime().block_on(async {
+            let store = <SqliteStore as Place>::open(Path::new(&folder));
+            let lease = store.lease("killed").await.unwrap();
+            loop {
+                store.append(&lease, vec![said("again")]).await.unwrap();
+                say("wrote");
+            }
+        });
+    }
+    let held = tempfile::tempdir().unwrap();
+    let store = <SqliteStore as Place>::open(held.path());
+    for round in 1..=10 {
+        let mut child = child(name!("a_killed_process_holds_up_nobody"), held.path());
+        let mut seen = [0; 512];
+        let mut out = child.stdout.take().unwrap();
+        while !String::from_utf8_lossy(&seen).contains("@wrote") {
+            assert!(out.read(&mut seen).unwrap() > 0);
+        }
+        // In the middle of a write as likely as not, and of what SQLite keeps for all of them.
+        child.kill().unwrap();
+        runtime().block_on(async {
+            let lease = store.lease("alive").await.unwrap();
+            store.append(&lease, vec![said("next")]).await.unwrap();
+            assert_eq!(texts(&store, "alive").await.len(), round);
+        });
+        child.wait().unwrap();
+        drop(runtime().block_on(store.lease("killed")).unwrap());
+    }
+}
+
+/// Files may not grow beyond this many bytes, as on a disk that fails there.
+#[cfg(feature = "process")]
+fn limit_files(bytes: Option<u64>) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let current = bytes;
+    setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
+}
+
+#[cfg(feature = "process")]
+async fn fail_at_any_byte(folder: &Path) {
+    use rustix::process::Signal;
+    use tokio::signal::unix::{SignalKind, signal};
+
+    // Caught, so that the write fails instead.
+    let _caught = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).unwrap();
+    let store = <SqliteStore as Place>::open(folder);
+    let log = folder.join("sessions.db-wal");
+    let mut lease = store.lease("s").await.unwrap();
+    store.append(&lease, vec![said("first")]).await.unwrap();
+    let mut acknowledged = vec!["first".to_owned()];
+    let (mut failed, mut refused) = (0, 0);
+    let long = "x".repeat(9_000);
+    for number in 0..80 {
+        let texts_now = [format!("{number} a {long}"), format!("{number} b")];
+        let records = texts_now.iter().map(|text| said(text)).collect();
+        let len = std::fs::metadata(&log).unwrap().len();
+        limit_files(Some(len + number * 400));
+        let written = store.append(&lease, records).await;
+        limit_files(None);
+        match written {
+            Ok(()) => acknowledged.extend(texts_now),
+            Err(error) => {
+                failed += 1;
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                assert!(error.text().contains("sessions.db"), "{error}");
+                // Nobody knows what such a disk has kept, so it is read anew first.
+                if let Err(error) = store.append(&lease, vec![said("more")]).await {
+                    refused += 1;
+                    assert!(error.text().contains("read it anew"), "{error}");
+                    drop(lease);
+                    lease = store.lease("s").await.unwrap();
+                } else {
+                    acknowledged.push("more".into());
+                }
+            }
+        }
+        assert_eq!(texts(&store, "s").await, acknowledged, "{number}");
+    }
+    assert!((10..80).contains(&failed), "{failed}");
+    assert!(refused > 0, "{failed}");
+    say("done");
+}
+
+#[cfg(feature = "process")]
+#[test]
+fn a_disk_that_fails_at_any_byte_loses_nothing_acknowledged() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        runtime().block_on(fail_at_any_byte(Path::new(&folder)));
+        return;
+    }
+    let test = name!("a_disk_that_fails_at_any_byte_loses_nothing_acknowledged");
+    let held = tempfile::tempdir().unwrap();
+    let output = child(test, held.path()).wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("@done"), "{said}");
+    // What the process left is what it acknowledged: 80 writes, and none of it damaged.
+    let store = <SqliteStore as Place>::open(held.path());
+    let texts = runtime().block_on(texts(&store, "s"));
+    assert_eq!(texts[0], "first");
+}
