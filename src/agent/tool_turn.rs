@@ -81,12 +81,7 @@ impl Driver {
     /// Runs the slots in order: neighbours that may run side by side do.
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
         let halt = AtomicBool::new(false);
-        let calls = Calls {
-            agent: &self.agent,
-            cx: &self.cx,
-            keeper: self.keeper()?,
-            halt: &halt,
-        };
+        let calls = self.calls(&halt)?;
         let limit = self.agent.config().limits.parallel_tools;
         let mut rest = slots;
         while !rest.is_empty() {
@@ -113,6 +108,16 @@ impl Driver {
                 .await;
         }
         Ok(())
+    }
+
+    /// What every call needs; `halt` is shared by those of one turn.
+    pub(super) fn calls<'a>(&'a self, halt: &'a AtomicBool) -> Result<Calls<'a>> {
+        Ok(Calls {
+            agent: &self.agent,
+            cx: &self.cx,
+            keeper: self.keeper()?,
+            halt,
+        })
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
@@ -246,12 +251,7 @@ impl Driver {
             return Ok(refused);
         }
         let halt = AtomicBool::new(false);
-        let calls = Calls {
-            agent: &self.agent,
-            cx: &self.cx,
-            keeper: self.keeper()?,
-            halt: &halt,
-        };
+        let calls = self.calls(&halt)?;
         let started = AtomicBool::new(false);
         let running = calls.run_permitted(&tool, call.clone(), &started);
         let result = self.cx.shared().unless_stopped(running).await;
