@@ -9,7 +9,9 @@ use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::{EstimateCounter, TokenCounter};
-use crate::model::{self, Compactor, Model, ModelSettings, Prompter, StaticPrompt, SystemPrompt};
+use crate::model::{
+    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, StaticPrompt, SystemPrompt,
+};
 use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{
     AllowAll, Confirmer, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
@@ -407,14 +409,16 @@ impl AgentBuilder {
                 "max_budget_usd is {usd}; it must be a number of dollars from 0"
             )));
         }
-        if !self.limits.budget.allow_unpriced && self.model.profile().prices.is_none() {
-            return Err(config(format!(
+        let cards = self.model.cards(&ModelRequest::default());
+        let unpriced = cards.iter().find(|card| card.profile.prices.is_none());
+        match unpriced {
+            Some(card) if !self.limits.budget.allow_unpriced => Err(config(format!(
                 "max_budget_usd is set but the price of {:?} is not known; give its profile \
                  prices, or accept that it counts as free with allow_unpriced()",
-                self.model.id()
-            )));
+                card.id
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::message::{Message, Messages, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
-use crate::run::{Estimate, ModelCaller, RunContext};
+use crate::run::{DearestPrice, Estimate, ModelCaller, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
@@ -73,17 +73,14 @@ fn call_model(
     Box::pin(async move {
         let config = agent.config();
         let card = model.card(&request);
-        if card.profile.prices.is_none() && cx.budget().needs_prices() {
-            let text = format!(
-                "the run has a money budget, but the price of {:?} is not known; give its profile \
-                 prices, or accept that it counts as free with allow_unpriced()",
-                card.id
-            );
-            return Err(Error::new(ErrorKind::Config, text).attributed());
-        }
         let reservation = if cx.budget().is_limited() {
-            let estimate = estimate(&*config.counter, &card, &counted, &request);
-            cx.budget().reserve(estimate).await?
+            let cards = model.cards(&request);
+            if cx.budget().needs_prices() {
+                check_prices(&cards)?;
+            }
+            let estimate = estimate(&*config.counter, &cards, &counted, &request);
+            drop(cards);
+            cx.budget().reserve(estimate).boxed().await?
         } else {
             cx.budget().unlimited()
         };
@@ -127,18 +124,32 @@ fn call_model(
     })
 }
 
+/// What is paid with money must have a price.
+fn check_prices(cards: &[ModelCard]) -> Result<()> {
+    let Some(card) = cards.iter().find(|card| card.profile.prices.is_none()) else {
+        return Ok(());
+    };
+    let text = format!(
+        "the run has a money budget, but the price of {:?} is not known; give its profile prices, \
+         or accept that it counts as free with allow_unpriced()",
+        card.id
+    );
+    Err(Error::new(ErrorKind::Config, text).attributed())
+}
+
+/// The worst case of a call that any of the models may come to answer.
 fn estimate(
     counter: &dyn TokenCounter,
-    card: &ModelCard,
+    cards: &[ModelCard],
     counted: &Mutex<Counted>,
     request: &ModelRequest,
 ) -> Estimate {
-    let profile = &card.profile;
     let messages = lock(counted).count(counter, &request.messages);
+    let longest = cards.iter().map(|card| card.profile.max_output_tokens);
     Estimate {
         input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
-        max_output_tokens: request.max_tokens.unwrap_or(profile.max_output_tokens),
-        prices: profile.prices,
+        max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
+        price: DearestPrice::of(cards),
     }
 }
 

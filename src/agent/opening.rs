@@ -31,8 +31,23 @@ struct Restored {
     state: AgentState,
     /// Whether anything had to be done to what was stored.
     changed: bool,
-    /// Calls that had started when their run was dropped.
-    interrupted: Vec<ToolCall>,
+    /// Calls that had no result when their run was dropped.
+    open: Vec<OpenCall>,
+}
+
+/// A call without a result.
+pub(super) struct OpenCall {
+    pub(super) call: ToolCall,
+    /// Whether its start was stored.
+    pub(super) started: bool,
+}
+
+impl OpenCall {
+    /// What it is answered with for now.
+    pub(super) fn answer(&self) -> ToolResult {
+        let text = if self.started { MAY_HAVE_RUN } else { NOT_RUN };
+        ToolResult::failed(&self.call, text)
+    }
 }
 
 impl Driver {
@@ -59,7 +74,7 @@ impl Driver {
         let Restored {
             mut state,
             changed,
-            interrupted,
+            open,
         } = self.restore(stored, &id, resuming || sent_again);
         state.thread_id = id;
         state.user_id = start.user_id.or(state.user_id);
@@ -79,7 +94,7 @@ impl Driver {
         self.cx.set_system(prompt.clone());
         state.system_prompt = prompt;
         self.before_agent(state).await?;
-        self.rerun(interrupted).await?;
+        self.rerun(open).await?;
 
         let (system, rest) = split_system(&start.input);
         self.set_input_system(&system);
@@ -165,7 +180,7 @@ impl Driver {
         let mut state = stored.state;
         let loaded = state.messages.clone();
         let mut changed = false;
-        let mut interrupted = Vec::new();
+        let mut open = Vec::new();
         for id in stored.input_ids {
             // Appended by a run that was dropped, so it is the last one said.
             state.inputs.begin(id, last_said(&state.messages));
@@ -179,7 +194,8 @@ impl Driver {
             .partition(is_kept);
         state.pending = kept;
         for pending in closed {
-            close(&mut state.messages, &pending.call, NOT_APPROVED);
+            let result = ToolResult::failed(&pending.call, NOT_APPROVED);
+            insert_result(&mut state.messages, result);
             changed = true;
         }
         let waiting = state.waiting();
@@ -194,12 +210,10 @@ impl Driver {
                 continue;
             }
             let started = stored.started.contains(&call.id);
-            let text = if started { MAY_HAVE_RUN } else { NOT_RUN };
-            close(&mut state.messages, &call, text);
+            let call = OpenCall { call, started };
+            insert_result(&mut state.messages, call.answer());
+            open.push(call);
             changed = true;
-            if started {
-                interrupted.push(call);
-            }
         }
         let repairs = state.messages.repair_keeping(&waiting);
         if !repairs.is_empty() {
@@ -211,7 +225,7 @@ impl Driver {
         Restored {
             state,
             changed,
-            interrupted,
+            open,
         }
     }
 
@@ -359,11 +373,6 @@ fn last_said(messages: &Messages) -> usize {
         .rposition(|message| said(&message))
         .map_or(0, |at| at + 1);
     end - all[..end].iter().rev().take_while(said).count()
-}
-
-/// Answers a call that never came to its result.
-fn close(messages: &mut Messages, call: &ToolCall, text: &str) {
-    insert_result(messages, ToolResult::failed(call, text));
 }
 
 /// Puts a result where its call's results stand: behind the call, in the order of the calls.

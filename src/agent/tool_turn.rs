@@ -82,12 +82,7 @@ impl Driver {
     /// Runs the slots in order: neighbours that may run side by side do.
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
         let halt = AtomicBool::new(false);
-        let calls = Calls {
-            agent: &self.agent,
-            cx: &self.cx,
-            keeper: self.keeper()?,
-            halt: &halt,
-        };
+        let calls = self.calls(&halt)?;
         let limit = self.agent.config().limits.parallel_tools;
         let total = slots.len();
         let mut done = 0;
@@ -152,6 +147,16 @@ impl Driver {
                 .cx
                 .tool(&slot.call.name)
                 .is_some_and(|tool| !tool.side_effect().is_read_only())
+    }
+
+    /// What every call needs; `halt` is shared by those of one turn.
+    pub(super) fn calls<'a>(&'a self, halt: &'a AtomicBool) -> Result<Calls<'a>> {
+        Ok(Calls {
+            agent: &self.agent,
+            cx: &self.cx,
+            keeper: self.keeper()?,
+            halt,
+        })
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
@@ -285,12 +290,7 @@ impl Driver {
             return Ok(refused);
         }
         let halt = AtomicBool::new(false);
-        let calls = Calls {
-            agent: &self.agent,
-            cx: &self.cx,
-            keeper: self.keeper()?,
-            halt: &halt,
-        };
+        let calls = self.calls(&halt)?;
         let started = AtomicBool::new(false);
         let running = calls.run_permitted(&tool, call.clone(), &started);
         let result = self.cx.shared().unless_stopped(running).await;

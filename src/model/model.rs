@@ -40,10 +40,16 @@ pub trait Model: Send + Sync + 'static {
     /// [`ModelRequest::model`] names another of its provider, which is looked up in
     /// [`Catalog::builtin`](super::Catalog::builtin).
     ///
-    /// A model that lets another one answer says so in
-    /// [`ResponseHead::answered_by`](super::ResponseHead::answered_by).
+    /// A model that lets another one answer names it in [`cards`](Self::cards), and in
+    /// [`ResponseHead::answered_by`](super::ResponseHead::answered_by) when it has.
     fn card(&self, request: &ModelRequest) -> ModelCard {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())
+    }
+
+    /// Every model that may come to answer `request`: a budget sets aside what the dearest of
+    /// them could cost.
+    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+        vec![self.card(request)]
     }
 
     /// Sends `request` and returns the answer's events as they come.
@@ -80,6 +86,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).card(request)
     }
 
+    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+        (**self).cards(request)
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         (**self).stream(request).await
     }
@@ -101,6 +111,10 @@ impl<M: Model + ?Sized> Model for Box<M> {
 
     fn card(&self, request: &ModelRequest) -> ModelCard {
         (**self).card(request)
+    }
+
+    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+        (**self).cards(request)
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {

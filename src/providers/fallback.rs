@@ -27,7 +27,7 @@ use crate::model::{
 /// returned, or the first one if only that is worth a retry. Id and profile are the first model's;
 /// [`ModelRequest::model`] is meant for that one and the others do not see it. What another model
 /// answers is booked as that model's, at its price; what a budget sets aside beforehand is the
-/// first model's worst case.
+/// worst case of the dearest, so under a money budget the price of each must be known.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};
@@ -93,6 +93,19 @@ impl Model for FallbackModel {
             Some(model) => model.card(request),
             None => ModelCard::new(self.id(), self.profile),
         }
+    }
+
+    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+        let Some((first, others)) = self.models.split_first() else {
+            return vec![self.card(request)];
+        };
+        let mut cards = first.cards(request);
+        if !others.is_empty() {
+            let mut request = request.clone();
+            request.model = None;
+            cards.extend(others.iter().flat_map(|model| model.cards(&request)));
+        }
+        cards
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::Prices;
+use crate::model::{ModelCard, Prices};
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
@@ -55,28 +55,46 @@ struct Amounts {
 pub(crate) struct Estimate {
     pub(crate) input_tokens: u64,
     pub(crate) max_output_tokens: u32,
-    pub(crate) prices: Option<Prices>,
+    /// `None` when it counts as free.
+    pub(crate) price: Option<DearestPrice>,
+}
+
+/// What a million tokens cost at most: fresh or written to the cache, in prompts of any length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DearestPrice {
+    input: f64,
+    output: f64,
+}
+
+impl DearestPrice {
+    /// Whichever of the models answers; `None` when no price is known.
+    pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
+        let prices = cards.iter().filter_map(|card| card.profile.prices);
+        prices.map(Self::from).reduce(|a, b| Self {
+            input: a.input.max(b.input),
+            output: a.output.max(b.output),
+        })
+    }
+}
+
+impl From<Prices> for DearestPrice {
+    fn from(prices: Prices) -> Self {
+        let (input, output) = (prices.input.max(prices.cache_write), prices.output);
+        match prices.long {
+            Some(long) => Self {
+                input: input.max(long.input).max(long.cache_write),
+                output: output.max(long.output),
+            },
+            None => Self { input, output },
+        }
+    }
 }
 
 impl Estimate {
     fn usd(&self, output: u64) -> f64 {
-        // Input is counted at the dearer of fresh and cache-written tokens.
-        self.prices.map_or(0.0, |prices| {
-            let (input, output_price) = self.dearest(&prices);
-            (self.input_tokens as f64 * input + output as f64 * output_price) / 1e6
+        self.price.map_or(0.0, |price| {
+            (self.input_tokens as f64 * price.input + output as f64 * price.output) / 1e6
         })
-    }
-
-    /// What a token of input and of output costs at most, long prompts included.
-    fn dearest(&self, prices: &Prices) -> (f64, f64) {
-        let (input, output) = (prices.input.max(prices.cache_write), prices.output);
-        match &prices.long {
-            Some(long) => (
-                input.max(long.input).max(long.cache_write),
-                output.max(long.output),
-            ),
-            None => (input, output),
-        }
     }
 
     fn tokens(&self, output: u64) -> u64 {
@@ -249,14 +267,13 @@ impl Amounts {
             let left = limit.saturating_sub(self.tokens + self.reserved_tokens);
             output = output.min(left.saturating_sub(estimate.input_tokens));
         }
-        if let (Some(limit), Some(prices)) = (limits.usd, estimate.prices) {
+        if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
             let left = limit - self.usd - self.reserved_usd - estimate.usd(0);
             if left <= 0.0 {
                 return 0;
             }
-            let (_, price) = estimate.dearest(&prices);
-            if price > 0.0 {
-                output = output.min((left / price * 1e6) as u64);
+            if price.output > 0.0 {
+                output = output.min((left / price.output * 1e6) as u64);
             }
         }
         output

@@ -22,8 +22,8 @@ mod stats;
 mod system;
 mod typed;
 
-pub(crate) use budget::Estimate;
 pub use budget::{Budget, BudgetLimits};
+pub(crate) use budget::{DearestPrice, Estimate};
 pub(crate) use context::ContextParts;
 pub use context::RunContext;
 pub use exit::ExitReason;

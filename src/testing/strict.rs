@@ -114,6 +114,10 @@ impl<M: Model> Model for StrictModel<M> {
         self.inner.card(request)
     }
 
+    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+        self.inner.cards(request)
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         {
             let mut seen = lock(&self.seen);

@@ -54,7 +54,8 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Whether running the same call twice does no harm: only then may a hook repeat it, and a
-    /// call that was going on when its run was dropped runs again when the session goes on.
+    /// call that was going on when its run was dropped runs again when the session goes on. So
+    /// does a call of a read-only tool that had not begun: the difference is not stored.
     fn is_idempotent(&self) -> bool {
         false
     }

@@ -173,6 +173,41 @@ async fn a_budget_reserves_the_price_of_the_model_that_is_asked() {
     assert_eq!(model.requests()[0].max_tokens, Some(350));
 }
 
+#[tokio::test]
+async fn a_budget_reserves_the_price_of_the_dearest_model_that_may_answer() {
+    // A second answer of the first model's would be paid many times over; of the second's, what is
+    // left pays for less than two hundred tokens.
+    let busy = || Error::new(ErrorKind::Auth, "no key");
+    let cheap = priced("a:cheap", 1.0).fail(busy());
+    let dear = priced("b:dear", 100.0)
+        .say("Hello.")
+        .with_usage(Usage::new(1, 190));
+    let inner = FallbackModel::new([priced("c:middle", 10.0).fail(busy()), dear.clone()]);
+    let model = FallbackModel::new([cheap.clone()]).then(inner);
+    let agent = agent(model).max_budget_usd(0.02).max_tokens(5000);
+    let (cost, models) = bill(agent.build().unwrap()).await;
+    assert_eq!(models[0].0, "b:dear");
+    assert!(cost.unwrap() <= 20_000, "{cost:?}");
+    for asked in [&cheap, &dear] {
+        let cap = asked.requests()[0].max_tokens.unwrap();
+        assert!((150..200).contains(&cap), "{cap}");
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_without_a_price_is_refused_under_a_money_budget() {
+    let nameless = || ScriptedModel::new().with_id("b:nameless");
+    let unpriced = FallbackModel::new([priced("a:known", 1.0), nameless()]);
+    let error = agent(unpriced).max_budget_usd(1.0).build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("b:nameless"), "{error}");
+    let known = priced("a:known", 1.0).fail(Error::new(ErrorKind::Auth, "no key"));
+    let model = FallbackModel::new([known, nameless().say("Hello.")]);
+    let lenient = agent(model).max_budget_usd(1.0).allow_unpriced();
+    let output = lenient.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!((&*output.text, output.cost), ("Hello.", None));
+}
+
 /// Is due at once, asks a model and gives this.
 struct Costly(Option<Compaction>, Option<Arc<dyn Model>>);
 

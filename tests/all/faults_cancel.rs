@@ -1,6 +1,6 @@
 //! Runs that are dropped or interrupted while they talk to a server, and what is sent after.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::testing::FaultServer;
@@ -23,13 +23,27 @@ async fn first_words(run: &mut Run) {
     }
 }
 
+/// A server that is silent after the first words, and an agent that shows them.
+async fn hanging(api: Api) -> (FaultServer, Agent) {
+    let server = FaultServer::start().await.unwrap();
+    server.reply(api.hangs());
+    let builder = api.agent(&server).include_partial_messages(true);
+    (server, builder.build().unwrap())
+}
+
 /// A tool that never returns and says when it runs.
 fn waits(name: &'static str, started: &Arc<Notify>) -> FuncTool {
-    let started = started.clone();
+    waits_with(name, started, ())
+}
+
+/// The same, whose one call holds `kept` until it is dropped.
+fn waits_with<T: Send + 'static>(name: &'static str, started: &Arc<Notify>, kept: T) -> FuncTool {
+    let (started, kept) = (started.clone(), Mutex::new(Some(kept)));
     FuncTool::new(name, "Waits", any_object(), move |_, _| {
-        let started = started.clone();
+        started.notify_one();
+        let kept = kept.lock().unwrap().take();
         async move {
-            started.notify_one();
+            let _kept = kept;
             std::future::pending::<String>().await
         }
     })
@@ -59,10 +73,7 @@ async fn again(api: Api, server: &FaultServer, agent: &Agent) {
 #[tokio::test]
 async fn c1_a_run_dropped_in_the_stream_closes_its_connection() {
     for api in BOTH {
-        let server = FaultServer::start().await.unwrap();
-        server.reply(api.hangs());
-        let builder = api.agent(&server).include_partial_messages(true);
-        let agent = builder.build().unwrap();
+        let (server, agent) = hanging(api).await;
         let mut run = agent.session("s").run("Go");
         first_words(&mut run).await;
         drop(run);
@@ -78,19 +89,9 @@ async fn c2_a_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
         let calls = [("a", "echo", r#"{"text":"x"}"#), ("b", "waits", "{}")];
         server.reply(api.calls(&calls));
         let (alive, gone) = oneshot::channel::<()>();
-        let alive = std::sync::Mutex::new(Some(alive));
-        let started = Arc::new(Notify::new());
-        let tell = started.clone();
-        let tool = FuncTool::new("waits", "Waits", any_object(), move |_, _| {
-            let alive = alive.lock().unwrap().take();
-            tell.notify_one();
-            async move {
-                let _alive = alive;
-                std::future::pending::<String>().await
-            }
-        });
-        let builder = api.agent(&server).tools([echo(), tool]);
-        let agent = builder.build().unwrap();
+        let started = Arc::default();
+        let tools = [echo(), waits_with("waits", &started, alive)];
+        let agent = api.agent(&server).tools(tools).build().unwrap();
         let mut run = agent.session("s").run("Go");
         until(&mut run, &started).await;
         drop(run);
@@ -165,10 +166,7 @@ async fn c4_an_interrupt_while_somebody_is_asked_denies() {
 #[tokio::test]
 async fn c5_stopping_twice_or_after_the_end_changes_nothing() {
     for api in BOTH {
-        let server = FaultServer::start().await.unwrap();
-        server.reply(api.hangs());
-        let builder = api.agent(&server).include_partial_messages(true);
-        let agent = builder.build().unwrap();
+        let (server, agent) = hanging(api).await;
         let mut run = agent.session("s").run("Go");
         let handle = run.handle();
         first_words(&mut run).await;
@@ -207,10 +205,8 @@ async fn c6_a_run_outlives_its_agent_and_nothing_outlives_the_run() {
 #[tokio::test(start_paused = true)]
 async fn c7_an_interrupt_waits_for_nothing() {
     for api in BOTH {
-        let server = FaultServer::start().await.unwrap();
-        server.reply(api.hangs());
-        let builder = api.agent(&server).include_partial_messages(true);
-        let mut run = builder.build().unwrap().run("Go");
+        let (_server, agent) = hanging(api).await;
+        let mut run = agent.run("Go");
         first_words(&mut run).await;
         let start = tokio::time::Instant::now();
         run.handle().interrupt();

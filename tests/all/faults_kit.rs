@@ -129,7 +129,7 @@ fn ids<'a>(blocks: &'a [Value], kind: &str, field: &str) -> Vec<&'a str> {
 }
 
 /// Fails for a body that the API would not accept.
-fn assert_accepted(api: Api, body: &Value) {
+pub fn assert_accepted(api: Api, body: &Value) {
     let messages = list(&body["messages"]);
     let mut all = Vec::new();
     for (at, message) in messages.iter().enumerate() {

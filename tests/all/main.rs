@@ -29,6 +29,8 @@ mod fake_server;
 mod fault_server;
 #[cfg(feature = "http")]
 mod faults_cancel;
+#[cfg(all(feature = "http", target_os = "linux", target_env = "gnu"))]
+mod faults_clock;
 #[cfg(feature = "http")]
 mod faults_kit;
 #[cfg(feature = "http")]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::tool::{GateDecision, GateRequest};
+use agentcore::tool::{GateDecision, GateRequest, SideEffect};
 use agentcore::{Agent, FuncTool, Messages, Run, ThreadStore, hook};
 use futures::StreamExt;
 use serde_json::json;
@@ -112,6 +112,53 @@ async fn a_call_that_ended_beside_one_that_did_not_keeps_its_result() {
     assert_eq!(log.take().len(), 3);
     let left = agent.store().load("s").await.unwrap().unwrap();
     assert!(left.started.is_empty() && left.ended.is_empty());
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn calls_that_change_nothing_run_again_although_their_start_is_not_stored() {
+    for effect in [SideEffect::None, SideEffect::ReadOnly] {
+        let log = Log::default();
+        let model = scripted();
+        let agent = agent(StrictModel::new(model.clone()))
+            .tool(halting("again", &log).side_effect(effect).idempotent())
+            .tool(halting("once", &log).side_effect(effect))
+            .tool(logged("act", &log).side_effect(effect).exclusive())
+            .build()
+            .unwrap();
+        dropped(&agent, &log, 3).await;
+        log.take();
+        let output = agent.session("s").run("And?").await.unwrap();
+        assert_eq!(log.take(), ["again{\"n\":1}"], "{effect:?}");
+        let told = texts(&output.messages);
+        assert_eq!(told[1], "again ran");
+        for other in [0, 2, 3] {
+            assert!(told[other].contains("may have run"), "{told:?}");
+        }
+        assert_eq!(stored(&agent, "s").await, output.messages);
+        model.assert_finished();
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_call_that_had_not_begun_runs_too() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .calls([("act", json!({})), ("look", json!({}))])
+        .say("done");
+    let act = halting("act", &log).exclusive();
+    let look = logged("look", &log).side_effect(SideEffect::ReadOnly);
+    let agent = agent(StrictModel::new(model.clone()))
+        .tools([act, look.idempotent()])
+        .build()
+        .unwrap();
+    dropped(&agent, &log, 1).await;
+    assert_eq!(log.take(), ["act{}"]);
+    let output = agent.session("s").run("And?").await.unwrap();
+    assert_eq!(log.take(), ["look{}"]);
+    let told = texts(&output.messages);
+    assert!(told[0].contains("may have run"), "{told:?}");
+    assert_eq!(told[1], "look ran");
     model.assert_finished();
 }
 

@@ -173,7 +173,8 @@ impl OpenAi {
     }
 
     /// Whether the model's reasoning is sent back as it came (`reasoning_content`, `reasoning`).
-    /// On by default: models that think between tool calls need it. A few servers refuse it.
+    /// On by default: models that think between tool calls need it. A few servers refuse it; to
+    /// OpenAI's own, which does and gives none, it is never sent.
     #[must_use]
     pub fn resend_reasoning(mut self, resend: bool) -> Self {
         self.resend_reasoning = resend;
@@ -195,7 +196,8 @@ impl OpenAi {
                 max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
                 official: self.official,
                 wire: &ChatWire {
-                    reasoning: self.resend_reasoning,
+                    // OpenAI's own server gives none, and refuses what another one gave.
+                    reasoning: self.resend_reasoning && !self.official,
                 },
             },
         )
@@ -270,4 +272,32 @@ pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Model
         false,
         secrets,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::message::{Message, Messages, Part, ProviderBlock};
+
+    #[test]
+    fn openais_own_server_is_not_sent_what_another_reasoned() {
+        let fields = r#"{"reasoning_content":"let me see"}"#.to_owned();
+        let raw = RawValue::from_string(fields).unwrap();
+        let thought = Part::Thinking(ProviderBlock::new(PROVIDER, raw));
+        let mut answer = Message::ai("Hello.");
+        answer.content_mut().parts_mut().insert(0, thought);
+        let mut history = Messages::from("Hi");
+        history.push(answer);
+        let history = history.human("And you?");
+        let sent = |model: OpenAi| {
+            let (body, _) = model.encode(&ModelRequest::new(history.clone())).unwrap();
+            String::from_utf8_lossy(&body).into_owned()
+        };
+        let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
+        assert!(compatible.contains("let me see"), "{compatible}");
+        let official = sent(OpenAi::new("m", "key"));
+        assert!(!official.contains("reasoning"), "{official}");
+    }
 }

@@ -126,6 +126,13 @@ impl Model for Cassette {
         }
     }
 
+    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+        match &self.side {
+            Side::Record(recorder) => recorder.model().cards(request),
+            Side::Replay(_) => vec![self.card(request)],
+        }
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         match &self.side {
             Side::Record(recorder) => recorder.stream(request).await,

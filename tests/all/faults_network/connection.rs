@@ -1,5 +1,7 @@
 //! Connections that fail, stall, redirect or stay open.
 
+use agentcore::{AgentBuilder, ExitReason};
+
 use super::*;
 
 #[tokio::test]
@@ -69,6 +71,34 @@ async fn n17_silence_is_a_timeout_and_any_byte_is_no_silence() {
         let (shown, error) = outcome_at(api, &server.url(), idle).await;
         assert!(error.is_none(), "{api:?} {error:?}");
         assert_eq!(text(&shown), "some words here");
+    }
+}
+
+/// Bytes that keep coming reset the idle timer for ever; the time of a run is what bounds them. On
+/// a paused clock.
+#[tokio::test(start_paused = true)]
+async fn n18_a_trickle_ends_with_the_time_of_the_run() {
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        let filler = if api.is_sse() { ":" } else { " " };
+        let half = api.text("some words here").body_len() / 2;
+        let trickle = (0..1000).fold(keep_frames(api, half), |reply, _| {
+            reply.pause(Duration::from_secs(10)).send(filler)
+        });
+        server.reply(trickle);
+        let model = api.model(&server.url(), PATIENCE);
+        let limit = Duration::from_secs(600);
+        let agent = AgentBuilder::new(model)
+            .max_duration(limit)
+            .build()
+            .unwrap();
+        let start = tokio::time::Instant::now();
+        let output = agent.run("hello").await.unwrap();
+        assert_eq!(output.end, ExitReason::MaxBudget, "{api:?}");
+        assert!(output.text.starts_with("some"), "{api:?} {output:?}");
+        let took = start.elapsed();
+        assert!(took >= limit && took < limit + PATIENCE, "{took:?}");
+        server.all_closed().await;
     }
 }
 
