@@ -22,6 +22,9 @@ use crate::util::sync::lock;
 
 use super::drive::Driver;
 
+/// After a failure it is tried again when the context has grown by one part in so many.
+const RETRY_GROWTH: u64 = 20;
+
 /// How many tokens the next request has: what the provider said about the last one, and an
 /// estimate of what was added since.
 #[derive(Debug, Default)]
@@ -29,6 +32,9 @@ pub(super) struct Context {
     tokens: u64,
     /// Whether the provider has spoken: it counts system prompt and tools too.
     reported: bool,
+    /// How many there were when a compaction failed. What failed a turn ago mostly fails again,
+    /// and costs time and money each time.
+    failed_at: Option<u64>,
 }
 
 impl Context {
@@ -51,6 +57,7 @@ impl Context {
                 .map(|message| counter.count_message(message))
                 .sum::<u64>();
         self.reported = false;
+        self.failed_at = None;
     }
 
     pub(super) fn add(&mut self, counter: &dyn TokenCounter, messages: &[Arc<Message>]) {
@@ -93,9 +100,16 @@ impl Driver {
         let asked = std::mem::take(&mut lock(&self.cx.shared().control).compact);
         if asked {
             self.compact(CompactionTrigger::Manual).boxed().await;
-        } else if self.is_crowded() {
+        } else if self.is_crowded() && !self.failed_lately() {
             self.compact(CompactionTrigger::Auto).boxed().await;
         }
+    }
+
+    /// Whether a compaction has failed and the context has hardly grown since.
+    fn failed_lately(&self) -> bool {
+        let enough = |at: u64| at.saturating_add(at / RETRY_GROWTH);
+        let failed_at = self.context.failed_at;
+        failed_at.is_some_and(|at| self.context_tokens() <= enough(at))
     }
 
     /// Whether the compactor, if there is one, finds the next request too long.
@@ -143,13 +157,20 @@ impl Driver {
         let mut status = Status::new(None);
         let outcome = self.summarize(&*compactor, trigger).await;
         match outcome {
+            Ok(None) if trigger == CompactionTrigger::Manual => {
+                self.cx
+                    .warn("a compaction was asked for, but there is nothing to make shorter");
+            }
             Ok(None) => {}
             Ok(Some(_)) => status.compact_result = Some("success".into()),
             Err(ref error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
-                self.cx
-                    .warn(format!("the history was not compacted: {error}"));
+                self.context.failed_at = Some(self.context_tokens());
+                self.cx.warn(format!(
+                    "the history was not compacted: {error}; it is tried again when it has grown \
+                     by a twentieth, or when a model finds it too long"
+                ));
             }
         }
         self.cx.emit(SystemKind::Status(Box::new(status)));

@@ -55,6 +55,11 @@ impl Driver {
         let shared = self.cx.shared();
         shared.end_steering();
         let mut left = std::mem::take(&mut lock(&shared.control).steering);
+        if std::mem::take(&mut lock(&shared.control).compact) {
+            self.cx.warn(
+                "a compaction was asked for after the last model call; ask again in the next run",
+            );
+        }
         for task in self.cx.tasks().close() {
             left.push(Message::human(task.announce(shared)));
         }

@@ -1,19 +1,22 @@
 //! Moving long results of tools out of the conversation.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+use serde_json::Value;
 
 use crate::backend::{Backend, is_not_found};
 use crate::error::Result;
-use crate::message::{Content, Part, ToolCall};
+use crate::message::{Content, Part, ToolCall, ToolResult};
 use crate::util::hash::fnv1a;
 use crate::util::text;
 
+use super::moved;
 use super::place::absolute;
 
 /// Their output is bounded by themselves, or is what brings a moved result back.
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
-/// So much of an id is part of a file's name.
-const MAX_ID_CHARS: usize = 64;
+const OVER: usize = 80_000;
 
 /// Which results are moved, and what stays of them.
 #[derive(Clone, Debug)]
@@ -31,7 +34,7 @@ pub(super) struct Eviction {
 impl Default for Eviction {
     fn default() -> Self {
         Self {
-            over: 80_000,
+            over: OVER,
             head: 2_000,
             tail: 2_000,
             folder: ".agentcore/tool-results".to_owned(),
@@ -53,8 +56,7 @@ impl Eviction {
         (is_long && leaves_something).then(|| text.into_owned())
     }
 
-    /// Where the result of a call goes. The hash tells results apart whose ids differ only in
-    /// letters that a name cannot have, in case, or not at all.
+    /// Where the result of a call goes.
     pub(super) fn path(
         &self,
         backend: &dyn Backend,
@@ -63,9 +65,8 @@ impl Eviction {
         text: &str,
     ) -> String {
         let hash = fnv1a([session, &call.id, text].map(str::as_bytes));
-        let (session, id) = (file_name(session), file_name(&call.id));
-        let folder = self.folder(backend);
-        format!("{folder}/{session}/{id}-{hash:016x}.txt")
+        let folder = moved::of_session(&self.folder(backend), session);
+        format!("{folder}/{}", moved::file_name(&call.id, hash))
     }
 
     pub(super) fn folder(&self, backend: &dyn Backend) -> String {
@@ -83,13 +84,12 @@ impl Eviction {
         backend.write(path, text.as_bytes()).await
     }
 
-    /// Puts the beginning and the end of `text` in place of the text of `content`.
-    pub(super) fn cut(&self, content: &mut Content, text: &str, path: &str) {
-        let cut = text::head_tail(text, self.head, self.tail, |omitted| {
-            format!("\n\n... (truncated {omitted} characters; full result: {path}) ...\n\n")
-        });
-        let mut cut = Some(cut.into_owned());
-        content.parts_mut().retain_mut(|part| match part {
+    /// Puts the beginning and the end of `text` in place of the text of a result. What it has for
+    /// programs and people is cut alike, and left out if it is too long all the same: it would
+    /// keep the whole text in the conversation.
+    pub(super) fn cut(&self, result: &mut ToolResult, text: &str, path: &str) {
+        let mut cut = Some(self.shortened(text, path).into_owned());
+        result.content.parts_mut().retain_mut(|part| match part {
             Part::Text(own) => match cut.take() {
                 Some(cut) => {
                     *own = cut;
@@ -99,17 +99,40 @@ impl Eviction {
             },
             _ => true,
         });
+        if let Some(display) = &mut result.display {
+            self.cut_text(display, path);
+        }
+        if let Some(details) = &mut result.details {
+            self.cut_texts(details, path);
+            if details.to_string().len() > self.over.max(OVER) {
+                result.details = None;
+            }
+        }
     }
-}
 
-/// An id as a part of a path: letters, digits, `-` and `_`.
-fn file_name(id: &str) -> String {
-    let safe = |c: char| match c {
-        'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '_' => c,
-        _ => '_',
-    };
-    match id.is_empty() {
-        true => "_".to_owned(),
-        false => id.chars().take(MAX_ID_CHARS).map(safe).collect(),
+    fn shortened<'a>(&self, text: &'a str, path: &str) -> Cow<'a, str> {
+        text::head_tail(text, self.head, self.tail, |omitted| {
+            format!("\n\n... (truncated {omitted} characters; full result: {path}) ...\n\n")
+        })
+    }
+
+    /// Cuts a text where that makes it shorter.
+    fn cut_text(&self, text: &mut String, path: &str) {
+        let cut = match self.shortened(text, path) {
+            Cow::Owned(cut) if cut.len() < text.len() => cut,
+            _ => return,
+        };
+        *text = cut;
+    }
+
+    fn cut_texts(&self, value: &mut Value, path: &str) {
+        match value {
+            Value::String(text) => self.cut_text(text, path),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.cut_texts(item, path)),
+            Value::Object(members) => members
+                .values_mut()
+                .for_each(|member| self.cut_texts(member, path)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 }

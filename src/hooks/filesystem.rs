@@ -1,9 +1,11 @@
 //! The tools for files, search and the shell, and what becomes of their results.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use crate::backend::{Backend, MemoryBackend};
 use crate::error::Result;
@@ -13,8 +15,11 @@ use crate::run::RunContext;
 use crate::state::AgentState;
 use crate::tool::{Tool, ToolContext};
 use crate::tools::{EditPolicy, preset, wick};
+use crate::util::secret;
+use crate::util::sync::lock;
 
 use super::eviction::Eviction;
+use super::moved;
 use super::place::absolute;
 
 const TOOLS: [&str; 7] = [
@@ -29,6 +34,11 @@ const TOOLS: [&str; 7] = [
 /// The names that `read_file` takes for a path.
 const PATH: [&str; 2] = ["file_path", "path"];
 const MAX_TRACKED: usize = 1024 * 1024;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long results are kept unless set.
+const KEPT: Duration = DAY.saturating_mul(30);
+/// How often old results are looked for at the most.
+const BETWEEN_SWEEPS: Duration = DAY;
 
 /// A workspace for the agent: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
 /// `execute` on a [`Backend`].
@@ -36,20 +46,25 @@ const MAX_TRACKED: usize = 1024 * 1024;
 /// # Files
 ///
 /// What the agent writes or edits is kept in [`AgentState::files`], the absolute path with the
-/// whole content, as it is in the backend when the call has ended. It is stored with the session
-/// and outlives compaction. Files over 1 MiB and files that are not UTF-8 are left out, the
-/// former with a warning; [`track_up_to`](Self::track_up_to) sets another limit.
+/// whole content, as it is in the backend when the call has ended, without keys that this process
+/// holds. It is stored with the session and outlives compaction. Files over 1 MiB and files that
+/// are not UTF-8 are left out, the former with a warning; [`track_up_to`](Self::track_up_to) sets
+/// another limit.
 ///
 /// # Long results
 ///
 /// A result of more than 80,000 characters, of any tool but those for files and search, is moved
 /// into a file; its first and last 2,000 characters stay, and between them
 /// `... (truncated X characters; full result: PATH) ...`. No character is cut in two. The agent
-/// reads, or searches with `grep`, what it needs of the file.
+/// reads, or searches with `grep`, what it needs of the file. Texts in the result's `details` and
+/// `display` are cut alike; details that are long all the same are left out.
 ///
 /// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that
-/// excludes it all, and out of reach of searches that do not name it. Nothing removes such files:
-/// without them a session goes on, but can no longer read them.
+/// excludes it all, and out of reach of searches that do not name it. Such files are removed after
+/// 30 days, when a result is moved by a hook that has not looked for them for a day;
+/// [`keep_results_for`](Self::keep_results_for) sets another time, and
+/// [`remove_results`](Self::remove_results) removes those of a session that is over. Without them a
+/// session goes on, but can no longer read them.
 ///
 /// When the backend refuses the file, that is a warning, and the result is kept in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
@@ -79,6 +94,9 @@ pub struct FilesystemHook {
     policy: EditPolicy,
     tracked: usize,
     eviction: Option<Eviction>,
+    kept: Duration,
+    /// When old results were last looked for.
+    swept: Arc<Mutex<Option<Instant>>>,
 }
 
 impl FilesystemHook {
@@ -89,6 +107,8 @@ impl FilesystemHook {
             policy: EditPolicy::First,
             tracked: MAX_TRACKED,
             eviction: Some(Eviction::default()),
+            kept: KEPT,
+            swept: Arc::default(),
         }
     }
 
@@ -124,6 +144,14 @@ impl FilesystemHook {
         self.evicting(|eviction| eviction.folder = path.into())
     }
 
+    /// How long long results are kept; 30 days unless set. [`Duration::MAX`] keeps them for ever,
+    /// and so does a backend that does not know when its files were written.
+    #[must_use]
+    pub fn keep_results_for(mut self, time: Duration) -> Self {
+        self.kept = time;
+        self
+    }
+
     /// Leaves the results of one more tool as they are.
     #[must_use]
     pub fn never_evict(self, tool: impl Into<String>) -> Self {
@@ -144,6 +172,37 @@ impl FilesystemHook {
         self
     }
 
+    /// Removes the long results of a session, as when it is deleted; how many there were.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot list or remove them.
+    pub async fn remove_results(&self, session: &str) -> Result<usize> {
+        let Some(eviction) = &self.eviction else {
+            return Ok(0);
+        };
+        let folder = eviction.folder(&*self.backend);
+        moved::remove_session(&*self.backend, &folder, session).await
+    }
+
+    /// Removes old results, unless that was done not long ago.
+    async fn sweep(&self, cx: &RunContext, eviction: &Eviction) {
+        let Some(limit) = SystemTime::now().checked_sub(self.kept) else {
+            return;
+        };
+        {
+            let mut swept = lock(&self.swept);
+            if swept.is_some_and(|at| at.elapsed() < BETWEEN_SWEEPS) {
+                return;
+            }
+            *swept = Some(Instant::now());
+        }
+        let folder = eviction.folder(&*self.backend);
+        if let Err(error) = moved::remove_older(&*self.backend, &folder, limit).await {
+            cx.warn(format!("filesystem: old results were not removed: {error}"));
+        }
+    }
+
     /// Keeps what a call wrote.
     async fn track(&self, cx: &RunContext, call: &ToolCall, result: &ToolResult) {
         if result.is_error || !matches!(&*call.name, "write_file" | "edit_file") {
@@ -157,7 +216,10 @@ impl FilesystemHook {
         let limit = self.tracked;
         let content = self.backend.read_range(&path, 0, limit.saturating_add(1));
         let content = match content.await {
-            Ok(bytes) if bytes.len() <= limit => String::from_utf8(bytes.into()).ok(),
+            Ok(bytes) if bytes.len() <= limit => {
+                let text = String::from_utf8(bytes.into()).ok();
+                text.map(|text| secret::redacted(&text).into_owned())
+            }
             Ok(_) => {
                 cx.warn(format!(
                     "filesystem: {path} is not kept in the state: it is larger than {limit} bytes"
@@ -186,14 +248,17 @@ impl FilesystemHook {
         };
         let path = eviction.path(&*self.backend, cx.session_id(), call, &text);
         let stored = eviction.store(&*self.backend, &path, &text).await;
-        eviction.cut(&mut result.content, &text, &path);
-        if let Err(error) = stored {
-            cx.warn(format!(
-                "filesystem: a long result of {} is kept in the session's state: \
-                 {path} was not written: {error}",
-                call.name
-            ));
-            cx.with_state(|view| view.files.insert(path.into(), text.into()));
+        eviction.cut(result, &text, &path);
+        match stored {
+            Ok(()) => self.sweep(cx, eviction).await,
+            Err(error) => {
+                cx.warn(format!(
+                    "filesystem: a long result of {} is kept in the session's state: \
+                     {path} was not written: {error}",
+                    call.name
+                ));
+                cx.with_state(|view| view.files.insert(path.into(), text.into()));
+            }
         }
     }
 

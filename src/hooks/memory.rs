@@ -13,6 +13,7 @@ use crate::state::AgentState;
 
 use super::place::absolute;
 use super::prompt;
+use super::tag::escaped;
 
 const DEFAULT_PATH: &str = "AGENTS.md";
 /// More of a file is left out.
@@ -185,24 +186,8 @@ fn section(contents: &[String]) -> String {
     if contents.is_empty() {
         return String::new();
     }
-    let content = escaped(&contents.join(SEPARATOR));
+    let content = escaped(&contents.join(SEPARATOR), TAG);
     format!("<{TAG}>\n{content}\n</{TAG}>\n\n{GUIDELINES}")
-}
-
-/// `text` with the `<` of every tag of that name escaped, however it is spelled.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut pieces = text.split('<');
-    out.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        let name = piece.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
-        let is_tag = name
-            .get(..TAG.len())
-            .is_some_and(|name| name.eq_ignore_ascii_case(TAG));
-        out.push_str(if is_tag { "&lt;" } else { "<" });
-        out.push_str(piece);
-    }
-    out
 }
 
 /// `bytes` without a last character that was cut.

@@ -36,6 +36,8 @@ mod eviction;
 mod filesystem;
 mod inject_context;
 mod memory;
+#[cfg(feature = "tools")]
+mod moved;
 mod permission;
 mod place;
 mod prompt;
@@ -44,6 +46,7 @@ mod session;
 mod skills;
 mod spans;
 mod summarization;
+mod tag;
 mod todolist;
 mod usage_logger;
 

@@ -145,13 +145,14 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
         }
     }
     let mut todos = Vec::with_capacity(items.len());
+    let mut free = 1;
     for (at, (item, id)) in items.iter().zip(given).enumerate() {
         let title = text(item, "title").or_else(|| text(item, "content"));
         let title =
             title.ok_or_else(|| ToolError::new(format!("todos[{at}].title is required")))?;
         let id = match id {
             Some(id) => id.to_owned(),
-            None => unused(at, &mut used),
+            None => unused(at, &mut free, &mut used),
         };
         let mut todo = Todo::new(id, title);
         todo.status = status(at, item)?;
@@ -164,12 +165,14 @@ fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     item[name].as_str().filter(|text| !text.trim().is_empty())
 }
 
-/// The task's place in the list as its id, or the next number that is free.
-fn unused(at: usize, used: &mut BTreeSet<String>) -> String {
-    let mut number = at + 1;
+/// The task's place in the list as its id, or the next number that is free. Below `free` none is
+/// that a later task could have.
+fn unused(at: usize, free: &mut usize, used: &mut BTreeSet<String>) -> String {
+    let mut number = (at + 1).max(*free);
     while !used.insert(number.to_string()) {
         number += 1;
     }
+    *free = number + 1;
     number.to_string()
 }
 

@@ -243,8 +243,10 @@ async fn names_of_files_are_safe_and_no_two_results_share_one() {
     let paths = stored(&backend);
     assert_eq!(paths.len(), ids.len(), "{paths:?}");
     for path in paths {
-        let rest = path.strip_prefix(".agentcore/tool-results/___up_and_away/");
-        let name = rest.unwrap().strip_suffix(".txt").unwrap();
+        let rest = path.strip_prefix(".agentcore/tool-results/___up_and_away-");
+        let (hash, name) = rest.unwrap().split_once('/').unwrap();
+        assert_eq!(hash.len(), 16, "{hash}");
+        let name = name.strip_suffix(".txt").unwrap();
         assert!(name.len() < 100, "{name}");
         let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         assert!(name.chars().all(is_safe), "{name}");

@@ -248,3 +248,27 @@ async fn the_policy_of_edits_can_be_set() {
         }
     }
 }
+
+#[tokio::test]
+async fn keys_of_this_process_are_not_kept_in_the_state() {
+    let key = agentcore::Secret::new("sk-canary-of-tracked-files");
+    let backend = MemoryBackend::new();
+    let file = format!("KEY={}\nDEBUG=0\n", key.expose());
+    backend.write(".env", file.as_bytes()).await.unwrap();
+    let (messages, output) = run(
+        FilesystemHook::new(backend.clone()),
+        [(
+            "edit_file",
+            json!({"path": ".env", "old_text": "DEBUG=0", "new_text": "DEBUG=1"}),
+        )],
+    )
+    .await;
+    assert_eq!(
+        &*output.state.files["/workspace/.env"],
+        "KEY=[redacted]\nDEBUG=1\n"
+    );
+    let seen = serde_json::to_string(&messages).unwrap();
+    assert!(!seen.contains(key.expose()));
+    let file = backend.read(".env").await.unwrap();
+    assert!(file.starts_with(b"KEY=sk-canary"), "the file has it");
+}

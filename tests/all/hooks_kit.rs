@@ -1,8 +1,11 @@
 //! What the tests of the shipped hooks share.
 
 use agentcore::backend::{Backend, DirEntry, MemoryBackend, Metadata};
-use agentcore::{Error, ErrorKind, Result, async_trait};
+use agentcore::testing::ScriptedModel;
+use agentcore::{Error, ErrorKind, Hook, Result, async_trait};
 use bytes::Bytes;
+
+use crate::kit::{agent, warnings, watch};
 
 /// A file of `tests/data/hooks` without its last line end.
 pub fn golden(file: &str) -> &str {
@@ -11,6 +14,24 @@ pub fn golden(file: &str) -> &str {
 
 pub fn pretty(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap()
+}
+
+/// The system prompt of the first request of an agent with this hook, and the warnings of the run.
+pub async fn prompt(hook: impl Hook) -> (String, Vec<String>) {
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model.clone()).hook(hook).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    (model.requests()[0].system.to_string(), warnings(&messages))
+}
+
+/// A workspace in memory that has these files.
+pub async fn with(files: &[(&str, &[u8])]) -> MemoryBackend {
+    let backend = MemoryBackend::new();
+    for (path, content) in files {
+        backend.write(path, content).await.unwrap();
+    }
+    backend
 }
 
 /// Files in memory that nobody may change.

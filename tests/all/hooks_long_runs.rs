@@ -21,20 +21,30 @@ use crate::kit::{agent, any_object, warnings, watch};
 const WINDOW: u64 = 20_000;
 const ROUNDS: usize = 1_000;
 
+/// How a server counts tokens, and what it has refused.
+#[derive(Clone)]
+struct Counting {
+    /// How many there are for each hundred that are estimated.
+    percent: u64,
+    reports: bool,
+    refused: Arc<AtomicUsize>,
+}
+
 /// What a server with a window of [`WINDOW`] tokens answers to `request`.
 fn serve(
     request: &ModelRequest,
-    reports: bool,
+    counting: &Counting,
     answer: ModelEvent,
 ) -> Vec<agentcore::Result<ModelEvent>> {
-    let tokens = request.count_tokens(&EstimateCounter);
+    let tokens = request.count_tokens(&EstimateCounter) * counting.percent / 100;
     let longest = u64::from(request.max_tokens.unwrap_or(2_000));
     if tokens + longest > WINDOW {
+        counting.refused.fetch_add(1, Ordering::Relaxed);
         let text = format!("{tokens} tokens and {longest} of an answer do not fit");
         return vec![Err(Error::new(ErrorKind::ContextTooLong, text))];
     }
     let mut events = vec![Ok(answer)];
-    if reports {
+    if counting.reports {
         events.insert(0, Ok(ModelEvent::Usage(Usage::new(tokens, 50))));
     }
     events
@@ -58,11 +68,20 @@ fn size(round: usize) -> usize {
 
 /// A thousand calls of a tool. The summariser remembers what it was given, and its summaries hold
 /// nothing of it.
-async fn a_thousand_rounds(reports: bool, clear: bool) {
+async fn a_thousand_rounds(percent: u64, reports: bool, clear: bool) {
     let asked = Arc::<AtomicUsize>::default();
+    let counting = Counting {
+        percent,
+        reports,
+        refused: Arc::default(),
+    };
+    let of_summaries = Counting {
+        refused: Arc::default(),
+        ..counting.clone()
+    };
     let model = StrictModel::new(
         FunctionModel::new({
-            let asked = asked.clone();
+            let (asked, counting) = (asked.clone(), counting.clone());
             move |request| {
                 let round = asked.fetch_add(1, Ordering::Relaxed);
                 let answer = if round < ROUNDS {
@@ -71,7 +90,7 @@ async fn a_thousand_rounds(reports: bool, clear: bool) {
                 } else {
                     ModelEvent::Text("done".into())
                 };
-                let events = serve(&request, reports, answer);
+                let events = serve(&request, &counting, answer);
                 if events[0].is_err() {
                     asked.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -87,7 +106,7 @@ async fn a_thousand_rounds(reports: bool, clear: bool) {
             move |request| {
                 let text = request.messages.last_content().into_owned();
                 let summary = format!("<summary>{}</summary>", "They looked. ".repeat(900));
-                let events = serve(&request, reports, ModelEvent::Text(summary));
+                let events = serve(&request, &of_summaries, ModelEvent::Text(summary));
                 if events.iter().all(Result::is_ok) {
                     read.lock().unwrap().push(text);
                 }
@@ -124,7 +143,9 @@ async fn a_thousand_rounds(reports: bool, clear: bool) {
     assert_eq!(model.violations(), Vec::<String>::new());
     assert_eq!(summarizer.violations(), Vec::<String>::new());
     assert_eq!(warnings(&messages), Vec::<String>::new());
-    assert_eq!(output.turns as usize, ROUNDS + 1, "no request was refused");
+    assert_eq!(output.turns as usize, ROUNDS + 1);
+    let refused = counting.refused.load(Ordering::Relaxed);
+    assert_eq!(refused, 0, "no request was over the window");
     assert_eq!(
         output.messages.len(),
         2 * ROUNDS + 2,
@@ -146,17 +167,28 @@ async fn a_thousand_rounds(reports: bool, clear: bool) {
 
 #[tokio::test]
 async fn a_thousand_rounds_with_a_provider_that_reports() {
-    a_thousand_rounds(true, false).await;
+    a_thousand_rounds(100, true, false).await;
 }
 
 #[tokio::test]
 async fn a_thousand_rounds_with_a_provider_that_reports_nothing() {
-    a_thousand_rounds(false, false).await;
+    a_thousand_rounds(100, false, false).await;
 }
 
 #[tokio::test]
 async fn a_thousand_rounds_with_cleared_results() {
-    a_thousand_rounds(true, true).await;
+    a_thousand_rounds(100, true, true).await;
+}
+
+#[tokio::test]
+async fn a_thousand_rounds_with_a_provider_that_counts_more_than_is_estimated() {
+    a_thousand_rounds(150, true, false).await;
+    a_thousand_rounds(130, true, true).await;
+}
+
+#[tokio::test]
+async fn a_thousand_rounds_with_a_provider_that_counts_less_than_is_estimated() {
+    a_thousand_rounds(70, true, false).await;
 }
 
 /// One thing said, or a turn of calls with those of their results that have come.

@@ -5,29 +5,8 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::MemoryHook;
 use agentcore::testing::ScriptedModel;
 
-use crate::hooks_kit::{ReadOnly, golden};
-use crate::kit::{agent, warnings, watch};
-
-/// The system prompt of the first request, and the warnings of the run.
-async fn prompt(hook: MemoryHook) -> (String, Vec<String>) {
-    let model = ScriptedModel::new().say("done");
-    let agent = agent(model.clone())
-        .system_prompt("You are a coding assistant.")
-        .hook(hook)
-        .build()
-        .unwrap();
-    let (messages, output) = watch(agent.run("Go")).await;
-    output.unwrap();
-    (model.requests()[0].system.to_string(), warnings(&messages))
-}
-
-async fn with(files: &[(&str, &[u8])]) -> MemoryBackend {
-    let backend = MemoryBackend::new();
-    for (path, content) in files {
-        backend.write(path, content).await.unwrap();
-    }
-    backend
-}
+use crate::hooks_kit::{ReadOnly, golden, prompt, with};
+use crate::kit::agent;
 
 #[tokio::test]
 async fn files_are_joined_and_wrapped() {
@@ -61,7 +40,7 @@ async fn without_a_memory_there_is_no_section() {
         MemoryHook::new(MemoryBackend::new()).paths(Vec::<String>::new()),
     ] {
         let (prompt, warnings) = prompt(hook).await;
-        assert_eq!(prompt, "You are a coding assistant.");
+        assert_eq!(prompt, "");
         assert!(warnings.is_empty());
     }
 }
@@ -173,4 +152,34 @@ async fn one_hook_serves_runs_side_by_side() {
         .map(|request| request.system.to_string().contains("new"))
         .collect();
     assert_eq!(prompts, [true, false, true]);
+}
+
+#[cfg(all(feature = "tools", unix))]
+#[tokio::test]
+async fn what_is_no_file_is_a_warning_and_holds_nothing_up() {
+    let workspace = crate::workspace::Workspace::new();
+    workspace.fifo("AGENTS.md");
+    workspace.link("AGENTS.md", "fifo.md");
+    workspace.link(workspace.out.join("secret"), "out.md");
+    workspace.link("gone.md", "broken.md");
+    workspace.put("good.md", "good");
+    let hook = MemoryHook::new(workspace.backend.clone()).paths([
+        "AGENTS.md",
+        "fifo.md",
+        "out.md",
+        "broken.md",
+        "good.md",
+    ]);
+    let (prompt, warnings) = prompt(hook).await;
+    assert!(
+        prompt.starts_with("<agent_memory>\ngood\n</agent_memory>\n"),
+        "{prompt}"
+    );
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    for (warning, name) in warnings.iter().zip(["AGENTS.md", "fifo.md", "out.md"]) {
+        assert!(
+            warning.contains(name) && warning.contains("was not read"),
+            "{warning}"
+        );
+    }
 }

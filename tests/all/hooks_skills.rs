@@ -5,25 +5,8 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::SkillsHook;
 use agentcore::testing::ScriptedModel;
 
-use crate::hooks_kit::golden;
-use crate::kit::{agent, warnings, watch};
-
-/// The system prompt of the first request, and the warnings of the run.
-async fn prompt(hook: SkillsHook) -> (String, Vec<String>) {
-    let model = ScriptedModel::new().say("done");
-    let agent = agent(model.clone()).hook(hook).build().unwrap();
-    let (messages, output) = watch(agent.run("Go")).await;
-    output.unwrap();
-    (model.requests()[0].system.to_string(), warnings(&messages))
-}
-
-async fn with(files: &[(&str, &[u8])]) -> MemoryBackend {
-    let backend = MemoryBackend::new();
-    for (path, content) in files {
-        backend.write(path, content).await.unwrap();
-    }
-    backend
-}
+use crate::hooks_kit::{golden, prompt, with};
+use crate::kit::agent;
 
 /// The catalog of one file beneath `skills/own`.
 async fn one(content: impl AsRef<[u8]>) -> (String, Vec<String>) {
@@ -287,4 +270,93 @@ async fn symbolic_links_lead_neither_in_circles_nor_out() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains("a/self/SKILL.md is left out"));
     assert!(warnings[1].contains("d/SKILL.md was not read"));
+}
+
+#[tokio::test]
+async fn front_matter_of_hostile_files() {
+    for (content, expected) in [
+        // Tabs are no indentation in YAML, but a separator they may be.
+        ("---\nname:\town\n---\n", true),
+        ("---\nmeta:\n\ta: b\nname: own\n---\n", false),
+        ("---\r\nname: own\r\ndescription: x\r\n---\r\n", true),
+        ("\u{feff}---\nname: own\n---\n", true),
+        ("\n---\nname: other\n---\n", true),
+        ("----\nname: other\n----\n", true),
+        ("---\nname: own\n...\n---\n", true),
+        ("---\nname: !!binary own\n---\n", false),
+        ("---\nname: &a [*a]\n---\n", false),
+        ("---\n<<: {name: own}\n---\n", true),
+        ("---\nname: ~\n---\n", true),
+        ("---\n%YAML 9.9\n---\nname: own\n---\n", false),
+        ("---\n\0\n---\n", false),
+    ] {
+        let (line, warnings) = one(content).await;
+        assert_eq!(
+            line.contains("[own]"),
+            expected,
+            "{content:?}: {warnings:?}"
+        );
+        assert!(
+            !warnings.is_empty() || line.contains("[own] x"),
+            "{content:?}"
+        );
+        assert_eq!(line.lines().count(), usize::from(expected), "{content:?}");
+    }
+    let endless = format!("---\nname: own\n# {}\n---\n", "x".repeat(1024 * 1024));
+    let (line, warnings) = one(endless).await;
+    assert_eq!(line, "");
+    assert!(warnings[0].contains("has no end"), "{warnings:?}");
+}
+
+#[test]
+fn no_front_matter_breaks_a_run() {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+    let piece = prop_oneof![
+        Just("name: "),
+        Just("description: "),
+        Just("\n"),
+        Just("  "),
+        Just("\t"),
+        Just("- "),
+        Just("[{"),
+        Just("}]"),
+        Just("&a "),
+        Just("*a"),
+        Just("!!int "),
+        Just("|\n"),
+        Just(">-\n"),
+        Just("'"),
+        Just("\""),
+        Just("\\u20"),
+        Just("? "),
+        Just(": "),
+        Just("<<: "),
+        Just("# "),
+        Just("---\n"),
+        Just("...\n"),
+        Just("%TAG ! x\n"),
+        Just("é\u{2028}"),
+        Just("\0"),
+        Just("1e999"),
+    ];
+    let content = prop::collection::vec(piece, 0..40).prop_map(|all| all.concat());
+    let config = Config {
+        failure_persistence: None,
+        ..Config::with_cases(500)
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let property = |yaml: String| {
+        let (line, _) = runtime.block_on(one(format!("---\n{yaml}\n---\n")));
+        prop_assert!(line.lines().count() <= 1, "{line}");
+        Ok(())
+    };
+    if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&content, property) {
+        panic!("{failure}");
+    }
 }

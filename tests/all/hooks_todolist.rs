@@ -181,3 +181,30 @@ async fn by_hand_the_status_is_checked_as_well() {
     let state: AgentState = hooks.build().unwrap().run("Go").await.unwrap().state;
     assert!(state.todos.is_empty());
 }
+
+#[tokio::test]
+async fn ten_thousand_tasks_are_a_list_as_any() {
+    // Those without ids come first, and the numbers that they would have are taken.
+    let named = (0..5_000).map(|n| json!({"id": (n + 1).to_string(), "title": "x"}));
+    let list: Vec<Value> = (0..5_000)
+        .map(|_| json!({"title": "y"}))
+        .chain(named)
+        .collect();
+    let (_, output) = run([list.into()]).await;
+    assert_eq!(texts(&output.messages), ["Updated 10000 todo(s)"]);
+    let todos = &output.state.todos;
+    let ids: std::collections::BTreeSet<&str> = todos.iter().map(|todo| &*todo.id).collect();
+    assert_eq!((todos.len(), ids.len()), (10_000, 10_000));
+    assert_eq!((&*todos[0].id, &*todos[4_999].id), ("5001", "10000"));
+
+    let wrong: Vec<Value> = (0..10_000)
+        .map(|n| json!({"title": n, "status": "?"}))
+        .collect();
+    let (_, output) = run([wrong.into()]).await;
+    let text = &texts(&output.messages)[0];
+    assert!(
+        text.starts_with("Error: ") && text.len() < 10_000,
+        "{}",
+        text.len()
+    );
+}

@@ -43,6 +43,7 @@ mod hook_faults;
 mod hook_streams;
 mod hook_texts;
 mod hooks;
+mod hooks_compaction;
 mod hooks_context;
 #[cfg(all(feature = "tools", unix))]
 mod hooks_eviction;
@@ -51,6 +52,8 @@ mod hooks_filesystem;
 mod hooks_kit;
 mod hooks_long_runs;
 mod hooks_memory;
+#[cfg(feature = "tools")]
+mod hooks_moved_results;
 #[cfg(feature = "otel")]
 mod hooks_otel;
 #[cfg(all(feature = "tools", feature = "yaml", feature = "http"))]
@@ -61,6 +64,7 @@ mod hooks_summaries;
 mod hooks_summarization;
 mod hooks_todolist;
 mod hooks_tracing;
+mod hooks_tracing_ends;
 mod house;
 mod inputs;
 mod kit;

@@ -3,7 +3,16 @@
 use serde_json::{Value, json};
 
 use crate::message::{Message, Messages, Part, Role, ToolCall};
-use crate::model::ModelResponse;
+use crate::model::{ModelResponse, SystemPrompt};
+
+/// What a model was told besides the conversation; empty when nothing.
+pub(super) fn instructions(system: &SystemPrompt) -> String {
+    let text = system.to_string();
+    match text.is_empty() {
+        true => text,
+        false => json!([{"type": "text", "content": text}]).to_string(),
+    }
+}
 
 /// What a model was sent.
 pub(super) fn input(messages: &Messages) -> String {
@@ -36,7 +45,7 @@ fn parts(message: &Message) -> Vec<Value> {
         return vec![json!({
             "type": "tool_call_response",
             "id": &*result.tool_call_id,
-            "result": result.content.text(),
+            "response": result.content.text(),
         })];
     }
     let parts = message.content().parts().iter();

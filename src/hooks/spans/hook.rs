@@ -76,8 +76,9 @@ impl TracingHook {
         Self::default()
     }
 
-    /// Whether the `tracing` spans have what was said: `gen_ai.input.messages`,
-    /// `gen_ai.output.messages`, `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`.
+    /// Whether the `tracing` spans have what was said: `gen_ai.system_instructions`,
+    /// `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.tool.call.arguments` and
+    /// `gen_ai.tool.call.result`.
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
         self
@@ -139,7 +140,7 @@ impl TracingHook {
             ),
             (
                 "cache_write_tokens",
-                "gen_ai.usage.cache_creation.input_tokens",
+                "gen_ai.usage.cache_write.input_tokens",
                 usage.cache_write_tokens,
             ),
         ];
@@ -228,6 +229,10 @@ impl Hook for TracingHook {
             pair.span.record("gen_ai.request.temperature", temperature);
         }
         if self.content && !pair.span.is_disabled() {
+            let instructions = content::instructions(&request.system);
+            if !instructions.is_empty() {
+                pair.span.record("gen_ai.system_instructions", instructions);
+            }
             let input = content::input(&request.messages);
             pair.span.record("gen_ai.input.messages", input);
         }

@@ -6,41 +6,53 @@ use crate::message::{Message, Part, TokenCounter};
 use crate::model::ModelRequest;
 use crate::util::text::head_tail;
 
+use super::measure::Measure;
+
 /// The shortest a result is cut to, in tokens.
 const SHORTEST: u64 = 64;
 /// The fewest tokens an answer is left.
 const SHORTEST_ANSWER: u64 = 16;
+/// Counts are not exact: one part in so many of the request is left free.
+const SLACK: u64 = 64;
 
 /// The request, fitting into a window of `window` tokens if cutting tool results makes it fit, and
-/// asking for no longer answer than there is room for. The history is not touched.
+/// asking for no longer answer than there is room for; and what it is estimated at. The history is
+/// not touched.
 pub(super) fn fit(
     mut request: ModelRequest,
     window: u64,
     max_output: u32,
     counter: &dyn TokenCounter,
-) -> ModelRequest {
+    measure: Measure,
+) -> (ModelRequest, u64) {
     let answer = request.max_tokens.unwrap_or(max_output);
     let reserve = u64::from(answer).min(window / 8);
     let limit = window.saturating_sub(reserve);
-    let mut tokens = request.count_tokens(counter);
-    if tokens > limit {
-        tokens = shorten_results(&mut request, tokens, limit, counter);
+    let mut estimated = request.count_tokens(counter);
+    let fits = |estimated| measure.tokens(estimated) <= limit;
+    if !fits(estimated) {
+        shorten_results(&mut request, counter, limit, |saved| {
+            fits(estimated.saturating_sub(saved))
+        });
+        estimated = request.count_tokens(counter);
     }
-    let room = window.saturating_sub(tokens).max(SHORTEST_ANSWER);
+    let tokens = measure.tokens(estimated);
+    let taken = tokens.saturating_add(tokens / SLACK);
+    let room = window.saturating_sub(taken).max(SHORTEST_ANSWER);
     if room < u64::from(answer) {
         request.max_tokens = u32::try_from(room).ok();
     }
-    request
+    (request, estimated)
 }
 
-/// Cuts the longest results, all to one length, the longest that fits; returns what the request
-/// has then. Halving the length makes the same cut turn after turn.
+/// Cuts the longest results, all to one length below `limit`, the longest that saves enough.
+/// Halving the length makes the same cut turn after turn.
 fn shorten_results(
     request: &mut ModelRequest,
-    tokens: u64,
-    limit: u64,
     counter: &dyn TokenCounter,
-) -> u64 {
+    limit: u64,
+    is_enough: impl Fn(u64) -> bool,
+) {
     let results: Vec<(usize, u64)> = request
         .messages
         .iter()
@@ -51,7 +63,7 @@ fn shorten_results(
     let mut cap = limit / 2;
     loop {
         let saved = results.iter().map(|(_, tokens)| tokens.saturating_sub(cap));
-        if tokens.saturating_sub(saved.sum()) <= limit || cap <= SHORTEST {
+        if is_enough(saved.sum()) || cap <= SHORTEST {
             break;
         }
         cap = (cap / 2).max(SHORTEST);
@@ -62,7 +74,6 @@ fn shorten_results(
             request.messages.replace(at, short);
         }
     }
-    request.count_tokens(counter)
 }
 
 /// The message with a share of its text, from the beginning and the end.

@@ -16,6 +16,7 @@ use crate::model::{
 
 use super::cut::{Keep, cut};
 use super::fit::fit;
+use super::measure::Measure;
 use super::summarize::Summarizer;
 use super::transcript::transcript;
 
@@ -34,11 +35,13 @@ use super::transcript::transcript;
 /// * The summariser reads a part that is longer than its own window piece by piece. Of `write_file`
 ///   and `edit_file` calls it gets the first 2,000 characters of each content.
 /// * Its tokens and its cost are the run's. If it fails, takes too long or says nothing, the
-///   history is sent as it is, and the reader gets a warning.
+///   history is sent as it is, and the reader gets a warning. In the same run it is asked again when
+///   the history has grown by a twentieth, when a model finds the prompt too long, and by hand.
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
 ///   of the messages that were kept.
 /// * A tool result that is too long for the window all the same (the newest one, say) is sent with
-///   its middle left out.
+///   its middle left out. How long the request is, is taken from what the provider reported for the
+///   run's last one, too.
 ///
 /// Add it last: next to the model, it sees the request as the other hooks leave it.
 ///
@@ -168,12 +171,15 @@ impl Hook for SummarizationHook {
         request: ModelRequest,
         next: Next<ModelRequest>,
     ) -> Result<ModelResponse> {
-        let cx = next.context();
+        let cx = next.context().clone();
         let profile = cx.profile();
         let window = self.window(&profile);
         let counter = &**cx.token_counter();
-        let request = fit(request, window, profile.max_output_tokens, counter);
-        next.run(request).await
+        let most = profile.max_output_tokens;
+        let (request, estimated) = fit(request, window, most, counter, Measure::of(&cx));
+        let response = next.run(request).await?;
+        Measure::note(&cx, estimated, response.usage.context_tokens());
+        Ok(response)
     }
 }
 

@@ -3,6 +3,7 @@
 mod cut;
 mod fit;
 mod hook;
+mod measure;
 mod prompt;
 mod summarize;
 mod transcript;

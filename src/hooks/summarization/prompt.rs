@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 
 use crate::util::text::head;
 
+use super::super::tag::escaped;
+
+const CONVERSATION: &str = "conversation";
+const BEFORE: &str = "previous_summary";
 const OPEN: &str = "<summary>";
 const CLOSE: &str = "</summary>";
 
@@ -28,9 +32,9 @@ pub(super) fn prompt(piece: &str, before: Option<&str>, max_words: usize) -> Str
             "<previous_summary> has what came before. Your summary replaces it, too: carry over \
              everything in it that still matters.\n\n",
         );
-        write_block(&mut prompt, "previous_summary", before);
+        write_block(&mut prompt, BEFORE, before);
     }
-    write_block(&mut prompt, "conversation", piece);
+    write_block(&mut prompt, CONVERSATION, piece);
     let _ = write!(
         prompt,
         "Write at most {} words, in the language of the conversation, between {OPEN} and {CLOSE}.",
@@ -39,8 +43,10 @@ pub(super) fn prompt(piece: &str, before: Option<&str>, max_words: usize) -> Str
     prompt
 }
 
+/// The text cannot end the block, nor begin another.
 fn write_block(prompt: &mut String, tag: &str, text: &str) {
-    let _ = write!(prompt, "<{tag}>\n{}\n</{tag}>\n\n", text.trim_end());
+    let text = escaped(&escaped(text.trim_end(), CONVERSATION), BEFORE);
+    let _ = write!(prompt, "<{tag}>\n{text}\n</{tag}>\n\n");
 }
 
 /// `2000` as `2,000`.

@@ -1,0 +1,111 @@
+//! The files that results were moved into: what they are called, and how they go.
+
+use std::time::SystemTime;
+
+use crate::backend::{Backend, DirEntry, EntryKind, is_not_found};
+use crate::error::Result;
+use crate::util::hash::fnv1a;
+
+/// So much of an id is part of a name.
+const MAX_ID_CHARS: usize = 64;
+const HASH_CHARS: usize = 16;
+const SUFFIX: &str = ".txt";
+
+/// The folder of a session's results. Where the name cannot tell the session, a hash does: no two
+/// sessions share a folder, also where case does not count.
+pub(super) fn of_session(folder: &str, session: &str) -> String {
+    let name = safe(session);
+    let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());
+    match is_plain {
+        true => format!("{folder}/{name}"),
+        false => format!("{folder}/{name}-{:016x}", fnv1a([session.as_bytes()])),
+    }
+}
+
+/// What the file of a call's result is called. The hash tells results apart whose ids differ only
+/// in letters that a name cannot have, in case, or not at all.
+pub(super) fn file_name(id: &str, hash: u64) -> String {
+    format!("{}-{hash:016x}{SUFFIX}", safe(id))
+}
+
+/// An id as a part of a path: letters, digits, `-` and `_`.
+fn safe(id: &str) -> String {
+    let safe = |c: char| match c {
+        'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '_' => c,
+        _ => '_',
+    };
+    match id.is_empty() {
+        true => "_".to_owned(),
+        false => id.chars().take(MAX_ID_CHARS).map(safe).collect(),
+    }
+}
+
+/// Whether a file is one of those made here; the folder may hold others.
+fn is_result(entry: &DirEntry) -> bool {
+    let parts = entry.name.strip_suffix(SUFFIX);
+    let parts = parts.and_then(|name| name.rsplit_once('-'));
+    let is_hash =
+        |hash: &str| hash.len() == HASH_CHARS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    entry.kind == EntryKind::File && parts.is_some_and(|(_, hash)| is_hash(hash))
+}
+
+/// Removes the results of one session; how many there were.
+pub(super) async fn remove_session(
+    backend: &dyn Backend,
+    folder: &str,
+    session: &str,
+) -> Result<usize> {
+    remove(backend, &of_session(folder, session), None).await
+}
+
+/// Removes the results of all sessions that were written before `limit`. What a backend has no
+/// time for stays.
+pub(super) async fn remove_older(
+    backend: &dyn Backend,
+    folder: &str,
+    limit: SystemTime,
+) -> Result<usize> {
+    let mut removed = 0;
+    for entry in listed(backend, folder).await? {
+        if entry.kind == EntryKind::Dir {
+            let session = format!("{folder}/{}", entry.name);
+            removed += remove(backend, &session, Some(limit)).await?;
+        }
+    }
+    Ok(removed)
+}
+
+async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) -> Result<usize> {
+    let mut removed = 0;
+    for entry in listed(backend, folder)
+        .await?
+        .iter()
+        .filter(|e| is_result(e))
+    {
+        let path = format!("{folder}/{}", entry.name);
+        if let Some(limit) = limit {
+            let modified = backend
+                .stat(&path)
+                .await
+                .ok()
+                .and_then(|known| known.modified);
+            if modified.is_none_or(|at| at >= limit) {
+                continue;
+            }
+        }
+        match backend.remove(&path).await {
+            Ok(()) => removed += 1,
+            // Another run was faster.
+            Err(error) if is_not_found(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(removed)
+}
+
+async fn listed(backend: &dyn Backend, folder: &str) -> Result<Vec<DirEntry>> {
+    match backend.list(folder).await {
+        Err(error) if is_not_found(&error) => Ok(Vec::new()),
+        listed => listed,
+    }
+}

@@ -1,0 +1,50 @@
+//! What an estimate of a request comes to in the provider's own tokens.
+
+use crate::run::RunContext;
+
+/// Who reports less than one part in so many of what was estimated leaves out what was cached.
+const LEAST: u64 = 2;
+/// What is new counts at most so many times what is estimated of it: what made a report so high, a
+/// long document say, is not in it.
+const MOST: f64 = 2.0;
+
+/// The last request of a run that a provider reported on: how many tokens it was estimated to have,
+/// and how many it had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Measure {
+    estimated: u64,
+    reported: u64,
+}
+
+impl Measure {
+    /// What this run knows; nothing before the first report.
+    pub(super) fn of(cx: &RunContext) -> Self {
+        cx.value::<Self>().map(|known| *known).unwrap_or_default()
+    }
+
+    /// Keeps a report for the requests to come.
+    pub(super) fn note(cx: &RunContext, estimated: u64, reported: u64) {
+        if reported > 0 && reported >= estimated / LEAST {
+            cx.set_value(Self {
+                estimated,
+                reported,
+            });
+        }
+    }
+
+    /// The tokens of a request that is estimated at so many: what was reported, and an estimate of
+    /// what is new, which is not trusted when it was too low before. A request that is shorter than
+    /// the last counts in proportion.
+    pub(super) fn tokens(self, estimated: u64) -> u64 {
+        if self.estimated == 0 {
+            return estimated;
+        }
+        let rate = self.reported as f64 / self.estimated as f64;
+        match estimated.checked_sub(self.estimated) {
+            Some(added) => self
+                .reported
+                .saturating_add((added as f64 * rate.clamp(1.0, MOST)).ceil() as u64),
+            None => (estimated as f64 * rate).ceil() as u64,
+        }
+    }
+}
