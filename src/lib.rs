@@ -80,6 +80,8 @@
 //! * `calc`: the tool `calculate`.
 //! * `time`: the tool `current_datetime`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
+//! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,
+//!   which any machine can continue; over TLS with `tls`.
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //!
@@ -104,7 +106,7 @@ pub mod permission;
 pub mod providers;
 pub mod run;
 pub mod sdk;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(feature = "__log")]
 pub mod session;
 pub mod state;
 pub mod testing;

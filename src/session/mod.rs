@@ -24,11 +24,25 @@
 mod change;
 mod diff;
 mod fold;
+#[cfg(all(feature = "jsonl", unix))]
 mod jsonl;
 mod log;
 mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod remote;
 mod scan;
 mod store;
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
+#[cfg(all(feature = "jsonl", unix))]
 pub use jsonl::JsonlStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub use remote::ServerOptions;

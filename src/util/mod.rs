@@ -1,6 +1,6 @@
 //! Small things every layer needs.
 
-#[cfg(any(feature = "fs", feature = "jsonl"))]
+#[cfg(any(feature = "fs", feature = "__log"))]
 pub(crate) mod blocking;
 mod cancel;
 mod guarded;
@@ -12,6 +12,8 @@ pub(crate) mod path;
 pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod values;
 
 pub use cancel::Cancellation;
