@@ -306,8 +306,10 @@ impl Database {
         }
         if let Some(cut) = cut {
             connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
-            let values = [text!(id), (&cut as &(dyn ToSql + Sync), Type::BYTEA)];
-            connection.execute(&self.address, &self.sql.rewrite, &values)?;
+            if !cut.is_empty() {
+                let values = [text!(id), (&cut as &(dyn ToSql + Sync), Type::BYTEA)];
+                connection.execute(&self.address, &self.sql.rewrite, &values)?;
+            }
         }
         Ok(true)
     }

@@ -296,7 +296,8 @@ impl Server for Keys {
         let cut = cut.map_or(-1, |cut| i64::try_from(cut.len()).unwrap_or(i64::MAX));
         command.arg(end).arg(cut);
         for kept in kept {
-            command.arg([kept.what.as_bytes(), b"\n", kept.bytes].concat());
+            let head = format!("{} {}\n", kept.at, kept.what);
+            command.arg([head.as_bytes(), kept.bytes].concat());
         }
         self.run_durably(connection, command)
     }

@@ -9,52 +9,15 @@ use agentcore::state::Record;
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentState, ErrorKind, Message, SessionStore, ToolCall, ToolResult};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use super::places::{Held, said};
 use crate::kit;
 
-/// A store in a folder of its own.
-pub struct Files {
-    pub store: JsonlStore,
-    held: TempDir,
-}
+type Files = Held<JsonlStore>;
 
 impl Files {
-    pub fn new() -> Self {
-        let held = tempfile::tempdir().unwrap();
-        let store = JsonlStore::open(held.path().join("sessions")).unwrap();
-        Self { store, held }
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.store.folder().join(name)
-    }
-
-    /// As another process sees it.
-    pub fn reopen(&mut self) {
-        self.store = JsonlStore::open(self.held.path().join("sessions")).unwrap();
-    }
-
-    pub async fn say(&self, id: &str, texts: &[&str]) {
-        let lease = self.store.lease(id).await.unwrap();
-        let records = texts.iter().map(|text| said(text)).collect();
-        self.store.append(&lease, records).await.unwrap();
-    }
-
-    pub async fn texts(&self, id: &str) -> Vec<String> {
-        let found = self.store.load(id).await.unwrap().unwrap_or_default();
-        let messages = found.state.messages.iter();
-        messages
-            .map(|message| message.text().into_owned())
-            .collect()
-    }
-}
-
-pub fn said(text: &str) -> Record {
-    let message = Message::human(text).into();
-    Record::Message {
-        message,
-        input_id: None,
     }
 }
 

@@ -2,13 +2,17 @@
 //! stores when.
 
 mod broken;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(feature = "__log", unix))]
 mod crash;
-#[cfg(all(feature = "jsonl", unix))]
+#[cfg(all(feature = "__log", unix))]
 mod damage;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
 mod order;
+#[cfg(all(feature = "__log", unix))]
+mod places;
+#[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
+mod servers;
 
 use agentcore::ThreadStore;
 use agentcore::testing::conformance;

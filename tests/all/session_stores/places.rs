@@ -1,0 +1,150 @@
+//! Stores that keep logs on a disk, opened and damaged alike.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agentcore::state::Record;
+use agentcore::{Message, SessionStore};
+use tempfile::TempDir;
+
+/// A store that keeps a log for each session in a folder.
+pub trait Place: SessionStore + Clone {
+    /// What a report of damage calls the place where it is kept.
+    const ASIDE: &str;
+    /// How many bytes the tests that damage one after the other go on at a time.
+    const STEP: usize;
+
+    fn open(folder: &Path) -> Self;
+
+    fn log(&self, id: &str) -> Vec<u8>;
+
+    /// Makes these bytes the log, behind the store's back.
+    fn put(&self, id: &str, bytes: &[u8]);
+
+    /// What was put aside, with its offsets.
+    fn aside(&self, id: &str) -> Vec<(u64, Vec<u8>)>;
+
+    fn forget_aside(&self, id: &str);
+}
+
+/// A store in a folder of its own.
+pub struct Held<P> {
+    pub store: P,
+    folder: TempDir,
+}
+
+impl<P: Place> Held<P> {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = P::open(folder.path());
+        Self { store, folder }
+    }
+
+    /// As another process sees it.
+    pub fn reopen(&mut self) {
+        self.store = P::open(self.folder.path());
+    }
+
+    pub async fn say(&self, id: &str, texts: &[&str]) {
+        let lease = self.store.lease(id).await.unwrap();
+        let records = texts.iter().map(|text| said(text)).collect();
+        self.store.append(&lease, records).await.unwrap();
+    }
+
+    pub async fn texts(&self, id: &str) -> Vec<String> {
+        let found = self.store.load(id).await.unwrap().unwrap_or_default();
+        let messages = found.state.messages.iter();
+        messages
+            .map(|message| message.text().into_owned())
+            .collect()
+    }
+}
+
+pub fn said(text: &str) -> Record {
+    let message = Message::human(text).into();
+    Record::Message {
+        message,
+        input_id: None,
+    }
+}
+
+#[cfg(feature = "jsonl")]
+impl Place for agentcore::session::JsonlStore {
+    const ASIDE: &str = "a.damaged";
+    const STEP: usize = 1;
+
+    fn open(folder: &Path) -> Self {
+        Self::open(folder.join("sessions")).unwrap()
+    }
+
+    fn log(&self, id: &str) -> Vec<u8> {
+        fs::read(file(self.folder(), id, "jsonl")).unwrap()
+    }
+
+    fn put(&self, id: &str, bytes: &[u8]) {
+        fs::write(file(self.folder(), id, "jsonl"), bytes).unwrap();
+    }
+
+    fn aside(&self, id: &str) -> Vec<(u64, Vec<u8>)> {
+        use base64::Engine;
+        let path = file(self.folder(), id, "damaged");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines = text.lines().map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let bytes = match (line["text"].as_str(), line["base64"].as_str()) {
+                (Some(text), None) => text.as_bytes().to_vec(),
+                (None, Some(base64)) => base64::engine::general_purpose::STANDARD
+                    .decode(base64)
+                    .unwrap(),
+                other => panic!("{other:?}"),
+            };
+            (line["offset"].as_u64().unwrap(), bytes)
+        });
+        lines.collect()
+    }
+
+    fn forget_aside(&self, id: &str) {
+        let _ = fs::remove_file(file(self.folder(), id, "damaged"));
+    }
+}
+
+#[cfg(feature = "jsonl")]
+fn file(folder: &Path, id: &str, extension: &str) -> PathBuf {
+    folder.join(format!("{id}.{extension}"))
+}
+
+/// Each test for each store that was built.
+macro_rules! for_each_place {
+    ($($test:ident),* $(,)?) => {
+        #[cfg(feature = "jsonl")]
+        mod files {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test::<agentcore::session::JsonlStore>().await;
+            })*
+        }
+
+        #[cfg(feature = "postgres")]
+        mod real_postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                type Kind = agentcore::session::PostgresStore;
+                if crate::session_stores::servers::is_there::<Kind>() {
+                    super::$test::<crate::session_stores::servers::Real<Kind>>().await;
+                }
+            })*
+        }
+
+        #[cfg(feature = "redis")]
+        mod real_redis {
+            $(#[tokio::test]
+            async fn $test() {
+                type Kind = agentcore::session::RedisStore;
+                if crate::session_stores::servers::is_there::<Kind>() {
+                    super::$test::<crate::session_stores::servers::Real<Kind>>().await;
+                }
+            })*
+        }
+    };
+}
+pub(super) use for_each_place;
