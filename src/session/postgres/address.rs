@@ -43,7 +43,9 @@ impl Address {
                 "sslmode=require needs the crate feature `tls`",
             ));
         }
-        if config.get_ssl_mode() == SslMode::Prefer && config.get_hosts().iter().all(is_local) {
+        let stays_here = config.get_hosts().iter().all(is_local)
+            && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
+        if config.get_ssl_mode() == SslMode::Prefer && stays_here {
             config.ssl_mode(SslMode::Disable);
         }
         config.connect_timeout(

@@ -64,7 +64,10 @@ impl Connection {
 
     /// Asks several things at once. An answer may be an error.
     pub(super) fn ask(&mut self, address: &Address, commands: &[Cmd]) -> Outcome<Vec<Value>> {
-        let packed: Vec<u8> = commands.iter().flat_map(Cmd::get_packed_command).collect();
+        let mut packed = Vec::new();
+        for command in commands {
+            command.write_packed_command(&mut packed);
+        }
         let sent = self
             .stream
             .write_all(&packed)

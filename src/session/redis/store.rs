@@ -31,12 +31,12 @@ use super::server::Keys;
 /// # Durability
 ///
 /// As durable as the server is: it should have `appendonly yes`. From Redis 7.2 on each write waits
-/// until it is in that file on the disk (`WAITAOF`). Before, `appendfsync always` is what makes an
-/// acknowledged write durable; with `everysec` a machine that fails takes the last second with
-/// it, a server process that is killed nothing; without an append-only file everything since the
-/// last snapshot is lost. The store warns once, in the log, when it cannot wait. A failover to a
-/// replica loses what the replica had not received. A holder whose last writes were lost that way
-/// is refused its next one.
+/// until it is in that file on the disk (`WAITAOF`). Before, it takes `appendfsync always`: with
+/// `everysec` a server that is killed, or its machine, loses the last second or two of what was
+/// acknowledged, and without an append-only file everything since the last snapshot. The store
+/// warns once, in the log, when it cannot wait. A failover to a replica loses what the replica had
+/// not received. A holder whose last writes were lost is refused its next one, as if somebody had
+/// taken the session over.
 ///
 /// The server must not evict: `maxmemory-policy noeviction`. With `allkeys-*` it throws whole
 /// sessions away; their ids are kept apart, so such a session is an error

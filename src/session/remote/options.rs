@@ -11,7 +11,7 @@ const MIN_LEASE: Duration = Duration::from_millis(100);
 
 /// How a store on a server names its data, waits and gives up.
 ///
-/// ```no_run
+/// ```
 /// use std::time::Duration;
 /// use agentcore::session::ServerOptions;
 ///

@@ -45,7 +45,7 @@ impl Kind for PostgresStore {
     fn clear(url: &str, prefix: &str) {
         let drop = TABLES.map(|table| format!("drop table if exists {prefix}_{table};"));
         on(url, async |client| {
-            client.batch_execute(&drop.concat()).await.unwrap()
+            client.batch_execute(&drop.concat()).await.unwrap();
         });
     }
 

@@ -1,6 +1,6 @@
 //! A server that is asked to wait for its disk. What it does is scripted: not every real one can.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::session_stores::places::said;
 
 /// A command, as the client sends it.
 fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
-    let mut number = |from: &mut dyn BufRead| {
+    let number = |from: &mut dyn BufRead| {
         let mut line = String::new();
         from.read_line(&mut line).ok().filter(|len| *len > 0)?;
         line[1..].trim_end().parse::<usize>().ok()

@@ -66,15 +66,15 @@ impl Kind for RedisStore {
     }
 
     fn forget_aside(url: &str, prefix: &str, id: &str) {
-        ask(url, cmd("DEL").arg(format!("{prefix}:damaged:{id}")))
+        ask::<()>(url, cmd("DEL").arg(format!("{prefix}:damaged:{id}")));
     }
 
     fn expire(url: &str, prefix: &str, id: &str) {
-        ask(url, cmd("DEL").arg(format!("{prefix}:lease:{id}")))
+        ask::<()>(url, cmd("DEL").arg(format!("{prefix}:lease:{id}")));
     }
 
     fn make_newer(url: &str, prefix: &str) {
-        ask(url, cmd("SET").arg(format!("{prefix}:version")).arg(2))
+        ask::<()>(url, cmd("SET").arg(format!("{prefix}:version")).arg(2));
     }
 }
 

@@ -176,7 +176,8 @@ impl Startable for agentcore::session::RedisStore {
             let mut command = Command::new(&program);
             command
                 .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-                .args(["--appendonly", "yes", "--save", "", "--dir"])
+                .args(["--appendonly", "yes", "--appendfsync", "always"])
+                .args(["--save", "", "--dir"])
                 .arg(&folder);
             quiet(command)
         }))

@@ -22,11 +22,14 @@ enum Lost {
     Answer,
 }
 
+/// What is lost, and what it says.
+type Loss = (Lost, Vec<u8>);
+
 /// Stands between a store and its server, and cuts the connection once something is said.
 #[derive(Clone)]
 struct Proxy {
     port: u16,
-    next: Arc<Mutex<Option<(Lost, Vec<u8>)>>>,
+    next: Arc<Mutex<Option<Loss>>>,
 }
 
 impl Proxy {

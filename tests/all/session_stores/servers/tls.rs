@@ -1,7 +1,7 @@
 //! Servers behind TLS, trusted or not. The children that trust them are these very tests.
 
+use agentcore::ErrorKind;
 use agentcore::session::ServerOptions;
-use agentcore::{ErrorKind, SessionStore};
 
 use super::own::{Own, Startable};
 use crate::session_stores::crash::{child_with, name, runtime, say};
