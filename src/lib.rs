@@ -81,6 +81,8 @@
 //! * `time`: the tool `current_datetime`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
 //! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
+//! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,
+//!   which any machine can continue; over TLS with `tls`.
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //!
@@ -105,8 +107,16 @@ pub mod permission;
 pub mod providers;
 pub mod run;
 pub mod sdk;
-#[cfg(all(feature = "__log", unix))]
-#[cfg_attr(docsrs, doc(cfg(any(feature = "jsonl", feature = "sqlite"))))]
+#[cfg(feature = "__log")]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    )))
+)]
 pub mod session;
 pub mod state;
 pub mod testing;

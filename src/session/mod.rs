@@ -23,20 +23,32 @@
 
 mod change;
 mod diff;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod files;
 mod fold;
-#[cfg(feature = "jsonl")]
+#[cfg(all(feature = "jsonl", unix))]
 mod jsonl;
 mod log;
 mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod remote;
 mod scan;
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
 mod store;
 
-#[cfg(feature = "jsonl")]
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
+#[cfg(all(feature = "jsonl", unix))]
 pub use jsonl::JsonlStore;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub use remote::ServerOptions;
+#[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;

@@ -24,7 +24,7 @@ struct Input {
 }
 
 /// What makes the inputs of one moment those of a later one.
-#[cfg(all(feature = "__log", unix))]
+#[cfg(feature = "__log")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InputsChanged {
     /// How many of the first are the same.
@@ -33,7 +33,7 @@ pub(crate) struct InputsChanged {
     then: Vec<Input>,
 }
 
-#[cfg(all(feature = "__log", unix))]
+#[cfg(feature = "__log")]
 impl Inputs {
     pub(crate) fn since(&self, old: &Self) -> InputsChanged {
         let pairs = self.0.iter().zip(old.0.iter());

@@ -14,13 +14,13 @@ mod thread_store;
 
 pub use agent_state::{AgentState, PendingCall};
 pub use damage::{Damage, DamageKind};
-#[cfg(all(feature = "__log", unix))]
+#[cfg(feature = "__log")]
 pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
-#[cfg(all(feature = "__log", unix))]
+#[cfg(feature = "__log")]
 pub(crate) use snapshot::title_of;
 pub(crate) use store::answers;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
-#[cfg(all(feature = "__log", unix))]
+#[cfg(feature = "__log")]
 pub(crate) use store::{busy, exists, taken_over};
 pub use thread_store::ThreadStore;

@@ -104,52 +104,21 @@ pub(crate) fn stays(from: &Url, to: &Url) -> bool {
 
 #[cfg(feature = "tls")]
 mod tls {
-    use std::sync::{Arc, OnceLock};
-
     use reqwest::ClientBuilder;
-    use rustls::crypto::ring::default_provider;
-    use rustls::{ClientConfig, RootCertStore};
-    use rustls_platform_verifier::BuilderVerifierExt as _;
 
-    use crate::error::{Error, ErrorKind, Result};
+    use crate::error::Result;
+    use crate::util::tls::{trusting_nobody, trusting_system};
 
     /// Hands over a finished configuration: reqwest's own depends on a process-wide default.
     pub(super) fn add(builder: ClientBuilder, secure: bool) -> Result<ClientBuilder> {
-        let config = if secure {
+        let mut config = if secure {
             trusting_system()?
         } else {
-            make(false)?
+            // So that plain http works where there is no certificate store.
+            trusting_nobody()?
         };
-        Ok(builder.tls_backend_preconfigured(config))
-    }
-
-    /// Made once, for reading the certificate store takes milliseconds.
-    fn trusting_system() -> Result<ClientConfig> {
-        static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
-        if let Some(config) = CONFIG.get() {
-            return Ok(config.clone());
-        }
-        let config = make(true)?;
-        Ok(CONFIG.get_or_init(|| config).clone())
-    }
-
-    fn make(trusting: bool) -> Result<ClientConfig> {
-        let failed = |error: rustls::Error| {
-            let text = format!("TLS cannot be set up: {error}");
-            Error::new(ErrorKind::Tls, text).with_source(error)
-        };
-        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(failed)?;
-        let builder = if trusting {
-            builder.with_platform_verifier().map_err(failed)?
-        } else {
-            // Trusts nobody, so that plain http works where there is no certificate store.
-            builder.with_root_certificates(RootCertStore::empty())
-        };
-        let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
+        Ok(builder.tls_backend_preconfigured(config))
     }
 }
 

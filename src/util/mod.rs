@@ -12,6 +12,8 @@ pub(crate) mod path;
 pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod values;
 
 pub use cancel::Cancellation;

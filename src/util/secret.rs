@@ -72,7 +72,7 @@ impl Secret {
 
     /// Replaces every occurrence of the secret in `text`, so that a peer that echoes a key
     /// does not put it into an error. Secrets shorter than four bytes are not searched for.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
     pub(crate) fn scrub(&self, text: &str) -> String {
         let secret = self.expose();
         if secret.len() < 4 || !text.contains(secret) {

@@ -108,7 +108,7 @@ async fn an_answer_that_is_cut_off_is_its_models() {
     let output = run.into_output().unwrap();
     assert_eq!(output.text, "Hal");
     let names: Vec<_> = handle.stats().by_model.into_keys().collect();
-    assert_eq!(names, ["b:cheap".into()]);
+    assert_eq!(names, [Arc::from("b:cheap")]);
 }
 
 /// Asks another model of the same provider.

@@ -182,7 +182,7 @@ async fn another_model_from_the_next_turn_on() {
         }
     }
     let names: Vec<_> = handle.stats().by_model.into_keys().collect();
-    assert_eq!(names, ["other:model".into(), "scripted:model".into()]);
+    assert_eq!(names, ["other:model", "scripted:model"].map(Arc::from));
 }
 
 #[tokio::test]

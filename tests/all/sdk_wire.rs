@@ -28,7 +28,7 @@ fn init() {
         (&*init.model, &*init.permission_mode, &*init.version),
         ("m", "plan", "2.1.330")
     );
-    assert_eq!(init.mcp_servers[0].name, "s".into());
+    assert_eq!(&*init.mcp_servers[0].name, "s");
 }
 
 #[test]

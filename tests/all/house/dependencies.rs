@@ -18,10 +18,7 @@ const USED: &[(&str, &str)] = &[
     ("base64", "images and documents on the wire"),
     ("bpe-openai", "exact token counts (feature `tokens`)"),
     ("bytes", "bodies that are shared, not copied"),
-    (
-        "crc32fast",
-        "damaged records of sessions (features `jsonl` and `sqlite`)",
-    ),
+    ("crc32fast", "damaged records of stored sessions"),
     ("encoding_rs", "pages that are not in UTF-8 (feature `web`)"),
     (
         "fastrand",
@@ -59,6 +56,10 @@ const USED: &[(&str, &str)] = &[
         "session ids as file names (features `jsonl` and `sqlite`)",
     ),
     ("pin-project-lite", "streams that hold streams"),
+    (
+        "redis",
+        "the protocol of Redis and its addresses (feature `redis`)",
+    ),
     ("reqwest", "the HTTP client (feature `http`)"),
     ("rusqlite", "sessions in a database (feature `sqlite`)"),
     (
@@ -88,6 +89,14 @@ const USED: &[(&str, &str)] = &[
     ("similar", "the difference an edit made (feature `tools`)"),
     ("thiserror", "leaf errors"),
     ("tokio", "timers, locks and blocking tasks"),
+    (
+        "tokio-postgres",
+        "the client of PostgreSQL (feature `postgres`)",
+    ),
+    (
+        "tokio-rustls",
+        "TLS to PostgreSQL (features `postgres` and `tls`)",
+    ),
     ("tokio-stream", "timeouts between items of a stream"),
     ("tracing", "diagnostics"),
     ("uuid", "ids"),

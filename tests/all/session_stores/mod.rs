@@ -2,19 +2,21 @@
 //! stores when.
 
 mod broken;
-#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
+#[cfg(all(feature = "__log", unix))]
 mod crash;
-#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
+#[cfg(all(feature = "__log", unix))]
 mod damage;
 #[cfg(all(feature = "sqlite", unix))]
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
 mod order;
-#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
+#[cfg(all(feature = "__log", unix))]
 mod places;
 #[cfg(all(feature = "sqlite", unix))]
 mod processes;
+#[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
+mod servers;
 
 use agentcore::ThreadStore;
 use agentcore::testing::conformance;

@@ -1,0 +1,202 @@
+//! A connection to a database, used from threads for blocking work.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+use crate::error::{Error, ErrorKind};
+use crate::session::remote::{Failure, Outcome};
+
+use super::address::Address;
+
+/// What a statement is given.
+pub(super) type Values<'a> = [(&'a (dyn ToSql + Sync), Type)];
+
+/// A connection and the runtime that drives it, while somebody waits for an answer.
+pub(super) struct Connection {
+    runtime: Option<Runtime>,
+    client: Client,
+    timeout: Duration,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Dropping it would wait, which an async thread must not.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
+        #[cfg(feature = "tls")]
+        let connecting = address.config.connect(super::tls::Tls);
+        #[cfg(not(feature = "tls"))]
+        let connecting = address.config.connect(tokio_postgres::NoTls);
+        let hosts = address.config.get_hosts().len().max(1);
+        let longest = timeout * u32::try_from(hosts).unwrap_or(u32::MAX);
+        let (client, driver) = wait(&runtime, longest, address, connecting)?;
+        runtime.spawn(async move {
+            // Its calls fail, and tell why.
+            let _ = driver.await;
+        });
+        Ok(Self {
+            runtime: Some(runtime),
+            client,
+            timeout,
+        })
+    }
+
+    /// Runs a statement and says how many rows it wrote.
+    pub(super) fn execute(
+        &mut self,
+        address: &Address,
+        sql: &str,
+        values: &Values<'_>,
+    ) -> Outcome<u64> {
+        self.wait(address, self.client.execute_typed(sql, values))
+    }
+
+    /// Statements without values.
+    pub(super) fn batch(&mut self, address: &Address, sql: &str) -> Outcome<()> {
+        self.wait(address, self.client.batch_execute(sql))
+    }
+
+    /// The rows of a statement. The time limit is for each.
+    pub(super) fn query(
+        &mut self,
+        address: &Address,
+        sql: &str,
+        values: &Values<'_>,
+    ) -> Outcome<Vec<Row>> {
+        let values = values.iter().map(|(value, kind)| (*value, kind.clone()));
+        let rows = self.wait(address, self.client.query_typed_raw(sql, values))?;
+        let mut rows = pin!(rows);
+        let mut all = Vec::new();
+        while let Some(row) = self.wait(address, rows.try_next())? {
+            all.push(row);
+        }
+        Ok(all)
+    }
+
+    /// The rows of a statement without values; `None` when its table has not been made.
+    pub(super) fn query_if_made(
+        &mut self,
+        address: &Address,
+        sql: &str,
+    ) -> Outcome<Option<Vec<Row>>> {
+        let asking = async {
+            match self.client.query_typed(sql, &[]).await {
+                Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+                outcome => outcome.map(Some),
+            }
+        };
+        self.wait(address, asking)
+    }
+
+    fn wait<T>(
+        &self,
+        address: &Address,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Outcome<T> {
+        match &self.runtime {
+            Some(runtime) => wait(runtime, self.timeout, address, answer),
+            None => unreachable!("it is taken when the connection is dropped"),
+        }
+    }
+}
+
+fn wait<T>(
+    runtime: &Runtime,
+    longest: Duration,
+    address: &Address,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Outcome<T> {
+    match runtime.block_on(async { timeout(longest, answer).await }) {
+        Ok(outcome) => outcome.map_err(|error| failure(address, &error)),
+        Err(_) => Err(Failure::Lost(Error::new(
+            ErrorKind::Timeout,
+            format!("nothing came for {longest:?}"),
+        ))),
+    }
+}
+
+/// What an error means for the next try.
+fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
+    let told = |kind| Error::new(kind, address.scrub(&describe(error)));
+    if let Some(code) = error.code() {
+        return refused(code, told);
+    }
+    #[cfg(feature = "tls")]
+    if cause::<super::tls::Distrust>(error).is_some() {
+        return Failure::Refused(told(ErrorKind::Tls));
+    }
+    match cause::<io::Error>(error) {
+        _ if error.is_closed() => Failure::Lost(told(ErrorKind::Connect)),
+        Some(cause) if cause.kind() == io::ErrorKind::TimedOut => {
+            Failure::Lost(told(ErrorKind::Timeout))
+        }
+        Some(_) => Failure::Lost(told(ErrorKind::Connect)),
+        None if error.to_string().contains("TLS") => Failure::Refused(told(ErrorKind::Tls)),
+        None => Failure::Refused(told(ErrorKind::Protocol)),
+    }
+}
+
+/// What the server said. Its classes and codes are those of the SQL standard and PostgreSQL's own.
+fn refused(code: &SqlState, told: impl Fn(ErrorKind) -> Error) -> Failure {
+    match code.code() {
+        // Starting, stopping, full, or a copy that will be told to take over.
+        "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "25006" => {
+            Failure::Lost(told(ErrorKind::Connect))
+        }
+        // Two transactions in each other's way.
+        "40001" | "40P01" => Failure::Lost(told(ErrorKind::Server)),
+        "28000" | "28P01" => Failure::Refused(told(ErrorKind::Auth)),
+        "42501" => Failure::Refused(told(ErrorKind::PermissionDenied)),
+        // A text that the database's encoding does not have.
+        "22021" | "22P05" => Failure::Refused(told(ErrorKind::InvalidRequest)),
+        "3D000" | "3F000" => Failure::Refused(told(ErrorKind::Config)),
+        other if other.starts_with("08") => Failure::Lost(told(ErrorKind::Connect)),
+        _ => Failure::Refused(told(ErrorKind::Io)),
+    }
+}
+
+fn cause<T: std::error::Error + 'static>(error: &tokio_postgres::Error) -> Option<&T> {
+    let mut next = error.source();
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn describe(error: &tokio_postgres::Error) -> String {
+    if let Some(answer) = error.as_db_error() {
+        return format!("{} ({})", answer.message(), answer.code().code());
+    }
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            let _ = write!(text, ": {cause}");
+        }
+        next = error.source();
+    }
+    text
+}

@@ -1,0 +1,11 @@
+//! Sessions in a PostgreSQL database.
+
+mod address;
+mod connection;
+mod schema;
+mod server;
+mod store;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub use store::PostgresStore;

@@ -1,0 +1,178 @@
+//! The tables.
+
+use crate::error::{Error, ErrorKind};
+use crate::session::remote::Outcome;
+use crate::util::hash::fnv1a;
+
+use super::address::Address;
+use super::connection::Connection;
+
+/// The version of the tables that is made, and the highest that is used.
+const VERSION: i32 = 1;
+
+/// The statements, with the names of the tables in them.
+pub(super) struct Statements {
+    version: String,
+    create: String,
+    tidy: String,
+    pub(super) ids: String,
+    pub(super) read: String,
+    pub(super) tail: String,
+    pub(super) claim: String,
+    pub(super) renew: String,
+    pub(super) release: [String; 2],
+    pub(super) append: String,
+    pub(super) is_appended: String,
+    pub(super) resize: String,
+    pub(super) is_resized: String,
+    pub(super) keep: String,
+    pub(super) clear: String,
+    pub(super) rewrite: String,
+    pub(super) remove: String,
+    pub(super) exists: String,
+    pub(super) damaged: String,
+}
+
+impl Statements {
+    /// `prefix` is a name that needs no quotes.
+    pub(super) fn new(prefix: &str) -> Self {
+        let [schema, sessions, log, damaged] =
+            ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
+        let lock = fnv1a([prefix.as_bytes()]) as i64;
+        // Locks may be waited for: what counts is when they were got.
+        let until = |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
+        Self {
+            version: format!("select version from {schema}"),
+            create: format!(
+                "begin;
+                 select pg_advisory_xact_lock({lock});
+                 create table if not exists {sessions} (
+                     id text collate \"C\" primary key,
+                     size bigint not null default 0,
+                     owner text,
+                     lease bigint,
+                     until timestamptz
+                 );
+                 create table if not exists {log} (
+                     session text collate \"C\" not null,
+                     at bigint not null,
+                     bytes bytea not null,
+                     primary key (session, at)
+                 );
+                 create table if not exists {damaged} (
+                     session text collate \"C\" not null,
+                     noted timestamptz not null default now(),
+                     at bigint not null,
+                     what text not null,
+                     bytes bytea not null
+                 );
+                 create table if not exists {schema} (version integer not null);
+                 insert into {schema} select {VERSION} where not exists (select from {schema});
+                 commit"
+            ),
+            tidy: format!(
+                "delete from {sessions} where size = 0 and until < now() - interval '1 day'"
+            ),
+            ids: format!("select id from {sessions} where size > 0"),
+            read: format!(
+                "select s.size, l.at, l.bytes from {sessions} s left join {log} l on l.session = s.id
+                 where s.id = $1 and s.size > 0 order by l.at"
+            ),
+            tail: format!(
+                "select s.size, l.at, l.bytes from {sessions} s left join {log} l
+                 on l.session = s.id and l.at >= coalesce((
+                     select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
+                 where s.id = $1 and s.size > 0 order by l.at"
+            ),
+            claim: format!(
+                "insert into {sessions} as s (id, owner, lease, until) values ($1, $2, $3, {})
+                 on conflict (id) do update
+                 set owner = excluded.owner, lease = excluded.lease, until = excluded.until
+                 where s.until is null or s.until < clock_timestamp() or s.owner = excluded.owner",
+                until(4)
+            ),
+            renew: format!(
+                "update {sessions} s set until = {}
+                 from unnest($1::text[], $2::bigint[]) as held (id, lease)
+                 where s.id = held.id and s.owner = $3 and s.lease = held.lease",
+                until(4)
+            ),
+            release: [
+                format!(
+                    "delete from {sessions}
+                     where id = $1 and owner = $2 and lease = $3 and size = 0"
+                ),
+                format!(
+                    "update {sessions} set until = null, owner = null
+                     where id = $1 and owner = $2 and lease = $3"
+                ),
+            ],
+            append: format!(
+                "with mine as (
+                     update {sessions} set size = size + $5, until = {}
+                     where id = $1 and owner = $2 and lease = $3 and size = $4 returning id)
+                 insert into {log} (session, at, bytes) select id, $4, $7 from mine",
+                until(6)
+            ),
+            is_appended: format!(
+                "select 1 from {sessions} s join {log} l on l.session = s.id and l.at = $4
+                 where s.id = $1 and s.owner = $2 and s.lease = $3 and s.size = $4 + $5
+                 and l.bytes = $6"
+            ),
+            resize: format!(
+                "update {sessions} set size = $5
+                 where id = $1 and owner = $2 and lease = $3 and size = $4"
+            ),
+            is_resized: format!(
+                "select 1 from {sessions}
+                 where id = $1 and owner = $2 and lease = $3 and size = $4"
+            ),
+            keep: format!(
+                "insert into {damaged} (session, at, what, bytes) values ($1, $2, $3, $4)"
+            ),
+            clear: format!("delete from {log} where session = $1"),
+            rewrite: format!("insert into {log} (session, at, bytes) values ($1, 0, $2)"),
+            remove: format!(
+                "with gone as (
+                     delete from {sessions} where id = $1 and owner = $2 and lease = $3
+                     returning id),
+                 bytes as (delete from {log} using gone where session = gone.id),
+                 kept as (delete from {damaged} using gone where session = gone.id)
+                 select 1 from gone"
+            ),
+            exists: format!("select 1 from {sessions} where id = $1"),
+            damaged,
+        }
+    }
+
+    /// Makes the tables, unless they are there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::VersionTooNew`] when they are of a newer version.
+    pub(super) fn prepare(&self, connection: &mut Connection, address: &Address) -> Outcome<()> {
+        // Looked at first: who may use the tables need not be one who may make some.
+        let mut found = connection.query_if_made(address, &self.version)?;
+        if found.is_none() {
+            connection.batch(address, &self.create)?;
+            found = connection.query_if_made(address, &self.version)?;
+        }
+        let rows = found.unwrap_or_default();
+        let version: i32 = match rows.first() {
+            Some(row) => super::server::column(row, 0)?,
+            None => VERSION,
+        };
+        if version > VERSION {
+            return Err(Error::new(
+                ErrorKind::VersionTooNew,
+                format!(
+                    "the tables of {} are of version {version}, this program uses up to \
+                     {VERSION}; they were left untouched, use a newer program",
+                    address.name
+                ),
+            )
+            .into());
+        }
+        connection.batch(address, &self.tidy)
+    }
+}

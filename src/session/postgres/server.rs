@@ -1,0 +1,337 @@
+//! A database that logs are kept in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, ToSql, Type};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
+
+use super::address::Address;
+use super::connection::{Connection, Values};
+use super::schema::Statements;
+
+/// The longest id, in bytes: entries of an index are bounded.
+const MAX_ID: usize = 1_000;
+/// How many bytes stand for a part of a log that is not there, at most.
+const MAX_HOLE: u64 = 1_024;
+
+/// What is acknowledged is on the disk, also where this is not the default. Stricter settings stay.
+const DURABLE: &str = "select set_config('synchronous_commit', 'on', false)
+    where current_setting('synchronous_commit') = 'off'";
+
+/// A database that logs are kept in.
+pub(super) struct Database {
+    address: Address,
+    sql: Statements,
+    timeout: Duration,
+    lease_seconds: f64,
+    /// Whether the tables are known to be there.
+    is_prepared: AtomicBool,
+}
+
+impl Database {
+    pub(super) fn new(
+        address: Address,
+        prefix: &str,
+        timeout: Duration,
+        lease_time: Duration,
+    ) -> Self {
+        Self {
+            address,
+            sql: Statements::new(prefix),
+            timeout,
+            lease_seconds: lease_time.as_secs_f64(),
+            is_prepared: AtomicBool::new(false),
+        }
+    }
+
+    /// Rows of `size, at, bytes` as the log they make. A line of zeros stands where rows are
+    /// missing, so that what is gone is reported as damage.
+    fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<Contents>> {
+        let Some(first) = rows.first() else {
+            return Ok(None);
+        };
+        let end = unsigned(column(first, 0)?);
+        let mut bytes = Vec::new();
+        let mut next = from;
+        let fill = |bytes: &mut Vec<u8>, hole: u64| {
+            if let Some(zeros) = hole.min(MAX_HOLE).checked_sub(1) {
+                bytes.resize(bytes.len() + usize::try_from(zeros).unwrap_or_default(), 0);
+                bytes.push(b'\n');
+            }
+        };
+        for row in rows {
+            let (Some(at), Some(part)) = (
+                column::<Option<i64>>(row, 1)?.map(unsigned),
+                column::<Option<&[u8]>>(row, 2)?,
+            ) else {
+                continue;
+            };
+            fill(&mut bytes, at.saturating_sub(next.unwrap_or(at)));
+            bytes.extend_from_slice(part);
+            next = Some(at + part.len() as u64);
+        }
+        fill(&mut bytes, end.saturating_sub(next.unwrap_or(0)));
+        Ok(Some(Contents { bytes, end }))
+    }
+}
+
+/// A value of a row.
+pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Outcome<T> {
+    row.try_get(at).map_err(|error| {
+        let text = format!("the tables are not as they were made: {error}");
+        Failure::Refused(Error::new(ErrorKind::Corrupt, text))
+    })
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A text and its type.
+macro_rules! text {
+    ($value:expr) => {
+        ($value as &(dyn ToSql + Sync), Type::TEXT)
+    };
+}
+
+/// A number and its type.
+macro_rules! number {
+    ($value:expr) => {
+        ($value as &(dyn ToSql + Sync), Type::INT8)
+    };
+}
+
+impl Server for Database {
+    type Connection = Connection;
+
+    fn name(&self) -> &str {
+        &self.address.name
+    }
+
+    fn damaged_place(&self, _: &str) -> String {
+        format!("table {} of {}", self.sql.damaged, self.address.name)
+    }
+
+    fn check_id(&self, id: &str) -> Result<()> {
+        let why = if id.contains('\0') {
+            "PostgreSQL takes no text with a NUL character".to_owned()
+        } else if id.len() > MAX_ID {
+            format!("it has {} bytes, {MAX_ID} at most", id.len())
+        } else {
+            return Ok(());
+        };
+        let shown = crate::util::text::truncate(id, 60);
+        Err(Error::new(
+            ErrorKind::InvalidRequest,
+            format!("session id {shown:?} cannot be kept: {why}"),
+        ))
+    }
+
+    fn connect(&self) -> Outcome<Connection> {
+        let mut connection = Connection::open(&self.address, self.timeout)?;
+        if !self.is_prepared.load(Ordering::Acquire) {
+            self.sql.prepare(&mut connection, &self.address)?;
+            self.is_prepared.store(true, Ordering::Release);
+        }
+        connection.batch(&self.address, DURABLE)?;
+        Ok(connection)
+    }
+
+    fn ids(&self, connection: &mut Connection) -> Outcome<Vec<Arc<str>>> {
+        let rows = connection.query(&self.address, &self.sql.ids, &[])?;
+        let ids = rows.iter().map(|row| column::<&str>(row, 0).map(Arc::from));
+        ids.collect()
+    }
+
+    fn read(&self, connection: &mut Connection, id: &str) -> Outcome<Option<Contents>> {
+        let rows = connection.query(&self.address, &self.sql.read, &[text!(&id)])?;
+        Self::contents(&rows, Some(0))
+    }
+
+    fn tail(
+        &self,
+        connection: &mut Connection,
+        id: &str,
+        len: u64,
+    ) -> Outcome<Option<(Vec<u8>, u64)>> {
+        let len = signed(len);
+        let values = [text!(&id), number!(&len)];
+        let rows = connection.query(&self.address, &self.sql.tail, &values)?;
+        let found = Self::contents(&rows, None)?;
+        Ok(found.map(|contents| (contents.bytes, contents.end)))
+    }
+
+    fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
+        let number = signed(held.number);
+        let values = [
+            text!(&&*held.id),
+            text!(&&*held.owner),
+            number!(&number),
+            (&self.lease_seconds, Type::FLOAT8),
+        ];
+        let count = connection.execute(&self.address, &self.sql.claim, &values)?;
+        Ok(count > 0)
+    }
+
+    fn renew(&self, connection: &mut Connection, held: &[Held]) -> Outcome<()> {
+        let Some(first) = held.first() else {
+            return Ok(());
+        };
+        let ids: Vec<&str> = held.iter().map(|held| &*held.id).collect();
+        let numbers: Vec<i64> = held.iter().map(|held| signed(held.number)).collect();
+        let values: &Values<'_> = &[
+            (&ids, Type::TEXT_ARRAY),
+            (&numbers, Type::INT8_ARRAY),
+            text!(&&*first.owner),
+            (&self.lease_seconds, Type::FLOAT8),
+        ];
+        connection.execute(&self.address, &self.sql.renew, values)?;
+        Ok(())
+    }
+
+    fn release(&self, connection: &mut Connection, held: &Held) -> Outcome<()> {
+        let number = signed(held.number);
+        let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
+        for sql in &self.sql.release {
+            connection.execute(&self.address, sql, &values)?;
+        }
+        Ok(())
+    }
+
+    fn append(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        end: u64,
+        bytes: &[u8],
+    ) -> Outcome<bool> {
+        let (number, end, len) = (signed(held.number), signed(end), signed(bytes.len() as u64));
+        let (id, owner) = (&*held.id, &*held.owner);
+        let mut values = vec![
+            text!(&id),
+            text!(&owner),
+            number!(&number),
+            number!(&end),
+            number!(&len),
+            (&self.lease_seconds as &(dyn ToSql + Sync), Type::FLOAT8),
+            (&bytes, Type::BYTEA),
+        ];
+        if connection.execute(&self.address, &self.sql.append, &values)? > 0 {
+            return Ok(true);
+        }
+        // The answer to the same write may have been lost.
+        values.remove(5);
+        let found = connection.query(&self.address, &self.sql.is_appended, &values)?;
+        Ok(!found.is_empty())
+    }
+
+    fn heal(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        end: u64,
+        kept: &[Kept<'_>],
+        cut: Option<&[u8]>,
+    ) -> Outcome<bool> {
+        connection.batch(&self.address, "begin")?;
+        match self.heal_within(connection, held, end, kept, cut) {
+            Ok(true) => connection.batch(&self.address, "commit").map(|()| true),
+            Ok(false) => {
+                connection.batch(&self.address, "rollback")?;
+                self.is_resized(connection, held, cut)
+            }
+            Err(Failure::Refused(error)) => {
+                connection.batch(&self.address, "rollback")?;
+                Err(Failure::Refused(error))
+            }
+            lost => lost,
+        }
+    }
+
+    fn remove(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
+        let number = signed(held.number);
+        let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
+        let gone = connection.query(&self.address, &self.sql.remove, &values)?;
+        if !gone.is_empty() {
+            return Ok(true);
+        }
+        // The answer to the same call may have been lost.
+        let values = [text!(&&*held.id)];
+        let left = connection.query(&self.address, &self.sql.exists, &values)?;
+        Ok(left.is_empty())
+    }
+}
+
+impl Database {
+    fn heal_within(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        end: u64,
+        kept: &[Kept<'_>],
+        cut: Option<&[u8]>,
+    ) -> Outcome<bool> {
+        let number = signed(held.number);
+        let new_end = signed(cut.map_or(end, |cut| cut.len() as u64));
+        let end = signed(end);
+        let id = &&*held.id;
+        let values = [
+            text!(id),
+            text!(&&*held.owner),
+            number!(&number),
+            number!(&end),
+            number!(&new_end),
+        ];
+        if connection.execute(&self.address, &self.sql.resize, &values)? == 0 {
+            return Ok(false);
+        }
+        for kept in kept {
+            let at = signed(kept.at);
+            let values = [
+                text!(id),
+                number!(&at),
+                text!(&kept.what),
+                (&kept.bytes as &(dyn ToSql + Sync), Type::BYTEA),
+            ];
+            connection.execute(&self.address, &self.sql.keep, &values)?;
+        }
+        if let Some(cut) = cut {
+            connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
+            if !cut.is_empty() {
+                let values = [text!(id), (&cut as &(dyn ToSql + Sync), Type::BYTEA)];
+                connection.execute(&self.address, &self.sql.rewrite, &values)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the log was cut, and the answer lost.
+    fn is_resized(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        cut: Option<&[u8]>,
+    ) -> Outcome<bool> {
+        let Some(cut) = cut else {
+            return Ok(false);
+        };
+        let (number, end) = (signed(held.number), signed(cut.len() as u64));
+        let values = [
+            text!(&&*held.id),
+            text!(&&*held.owner),
+            number!(&number),
+            number!(&end),
+        ];
+        let found = connection.query(&self.address, &self.sql.is_resized, &values)?;
+        Ok(!found.is_empty())
+    }
+}

@@ -1,0 +1,107 @@
+//! The public store.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::session::remote::{Remote, Server as _, ServerOptions};
+use crate::session::store::{LogStore, session_store_of_log};
+use crate::state::{AgentState, Lease, Record, SessionInfo, StoredSession};
+
+use super::address::Address;
+use super::server::Database;
+
+/// Sessions in a PostgreSQL database, which any machine can continue.
+///
+/// ```no_run
+/// use agentcore::AgentBuilder;
+/// use agentcore::session::PostgresStore;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # let run = async {
+/// let store = PostgresStore::open("postgres://agent:secret@db.example.com/app?sslmode=require")?;
+/// let model = ScriptedModel::new().say("Hello!");
+/// let agent = AgentBuilder::new(model).store(store).build()?;
+/// agent.session("th_1").run("Hi").await?;
+/// # Ok::<(), agentcore::Error>(()) };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+///
+/// # Tables
+///
+/// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of the
+/// `search_path`. They are made when they are missing, also by several processes at once; a user
+/// who may not make tables can use those that somebody else had this store make. Tables of a newer
+/// version are not touched. A write is one row and one statement. What is acknowledged is
+/// committed; a `synchronous_commit` that is off is turned on for the store's own connections.
+/// What is damaged is left out, put into `PREFIX_damaged` and reported. An id has 1,000 bytes at
+/// most and no NUL.
+///
+/// # Leases
+///
+/// A lease expires, by the clock of the server, when it is not renewed: 30 seconds after its holder
+/// died, any machine can go on ([`ServerOptions::lease_time`]). While one is held a thread of the
+/// store renews it, and gives it back when it is dropped: that takes a moment, for which another
+/// machine waits before it says
+/// [`SessionBusy`](crate::ErrorKind::SessionBusy). Dropping the last clone of the store waits, two
+/// seconds at most, until its leases are given back; `std::process::exit` does not.
+///
+/// A holder that was paused for longer goes on when nobody has taken the session in the meantime.
+/// Otherwise its writes are refused with [`Conflict`](crate::ErrorKind::Conflict): every write
+/// carries its lease, and none is made behind an end that its writer does not know.
+///
+/// # When the server is away
+///
+/// Every call is tried again for some seconds ([`ServerOptions::patience`]) and then fails. A write
+/// whose answer was lost is looked for before it is made again: nothing is written twice. Nothing
+/// waits for ever for a server that hangs ([`ServerOptions::timeout`]).
+///
+/// # TLS
+///
+/// With the feature `tls`, a server is trusted if the system's certificate store trusts it for the
+/// host's name. `sslmode=require` is refused without the feature. With `prefer`, as when nothing is
+/// said, TLS is used when the server offers it, but not to this very machine, and a server that
+/// offers it and is not trusted is an error. `disable` never uses it.
+///
+/// Nothing is connected before the first use. Clones share one store and its connections. No
+/// password is ever part of an error, of `Debug` or of a log line.
+#[derive(Clone)]
+pub struct PostgresStore(LogStore<Remote<Database>>);
+
+impl PostgresStore {
+    /// The store in this database: a URL, or `host=db user=agent ..`.
+    ///
+    /// # Errors
+    ///
+    /// [`Config`](crate::ErrorKind::Config) when the address cannot be understood, or needs a
+    /// feature that is off.
+    pub fn open(url: impl AsRef<str>) -> Result<Self> {
+        Self::with_options(url, ServerOptions::default())
+    }
+
+    /// The store in this database, with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), also when the options cannot work.
+    pub fn with_options(url: impl AsRef<str>, options: ServerOptions) -> Result<Self> {
+        options.check()?;
+        let address = Address::read(url.as_ref(), options.timeout)?;
+        let (timeout, lease_time) = (options.timeout, options.lease_time);
+        let database = Database::new(address, &options.prefix, timeout, lease_time);
+        Ok(Self(LogStore::new(Remote::new(database, options))))
+    }
+}
+
+session_store_of_log!(PostgresStore);
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let remote = self.0.log();
+        f.debug_struct("PostgresStore")
+            .field("server", &remote.server().name())
+            .field("options", remote.options())
+            .finish()
+    }
+}

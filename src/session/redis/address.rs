@@ -1,0 +1,74 @@
+//! Where a server is, and who asks.
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::Secret;
+
+/// An address that was understood. It shows no password.
+pub(super) struct Address {
+    pub(super) place: ConnectionAddr,
+    pub(super) is_secure: bool,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Secret>,
+    pub(super) database: i64,
+    /// For errors.
+    pub(super) name: String,
+    url: Option<Secret>,
+}
+
+impl Address {
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
+    pub(super) fn read(url: &str) -> Result<Self> {
+        // The parser is told of a plain connection: over TLS it would make its own.
+        let plain = url
+            .strip_prefix("rediss://")
+            .map(|rest| format!("redis://{rest}"));
+        let is_secure = plain.is_some();
+        if is_secure && cfg!(not(feature = "tls")) {
+            return Err(Error::new(
+                ErrorKind::Config,
+                "rediss:// needs the crate feature `tls`",
+            ));
+        }
+        // What the parser complains of may be a part of the password.
+        let unreadable = || {
+            Error::new(
+                ErrorKind::Config,
+                "the address of the Redis server cannot be read; it looks like \
+                 rediss://USER:PASSWORD@HOST:6379/DATABASE, with %XX for special characters in a \
+                 password; redis:// is without TLS",
+            )
+        };
+        if url.contains('#') {
+            return Err(unreadable());
+        }
+        let text = plain.as_deref().unwrap_or(url);
+        let info: ConnectionInfo = text.into_connection_info().map_err(|_| unreadable())?;
+        let settings = info.redis_settings();
+        let password = settings.password().map(Secret::from);
+        let database = settings.db();
+        let name = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => format!("Redis at {host}:{port}/{database}"),
+            ConnectionAddr::Unix(path) => format!("Redis at {}/{database}", path.display()),
+            _ => return Err(unreadable()),
+        };
+        Ok(Self {
+            place: info.addr().clone(),
+            is_secure,
+            user: settings.username().map(str::to_owned),
+            url: password.is_some().then(|| Secret::new(url)),
+            password,
+            database,
+            name,
+        })
+    }
+
+    /// A text of the server or the client without what is secret.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        let secrets = self.password.iter().chain(&self.url);
+        secrets.fold(text.to_owned(), |text, secret| secret.scrub(&text))
+    }
+}

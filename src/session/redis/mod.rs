@@ -1,0 +1,11 @@
+//! Sessions on a Redis server.
+
+mod address;
+mod connection;
+mod scripts;
+mod server;
+mod store;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub use store::RedisStore;

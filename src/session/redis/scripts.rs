@@ -1,0 +1,75 @@
+//! What the server runs, each as a whole.
+//!
+//! `KEYS` are the log, the lease, the hash of all sessions with the lease that last wrote each, and
+//! what was put aside. `ARGV` begins with the session's id, the lease and how long it lasts. All
+//! scripts can be run again after their answer was lost.
+
+/// The log, and whether it should be there.
+pub(super) const READ: &str = "
+return {redis.call('get', KEYS[1]), redis.call('hexists', KEYS[3], ARGV[1])}";
+
+/// The last bytes of the log, its size, and whether it should be there. `ARGV[2]`: how many bytes.
+pub(super) const TAIL: &str = "
+return {redis.call('getrange', KEYS[1], '-' .. ARGV[2], -1), redis.call('strlen', KEYS[1]),
+    redis.call('hexists', KEYS[3], ARGV[1])}";
+
+/// `ARGV[4]`: what the leases of this store begin with.
+pub(super) const CLAIM: &str = "
+local held = redis.call('get', KEYS[2])
+if held and string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then return 0 end
+redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+if redis.call('hexists', KEYS[3], ARGV[1]) == 1 then
+    redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
+end
+return 1";
+
+/// Goes before scripts that only the holder may run, or who was it last when nobody is.
+pub(super) const MINE: &str = "
+local held = redis.call('get', KEYS[2])
+if held and held ~= ARGV[2] then return 0 end
+local last = redis.call('hget', KEYS[3], ARGV[1])
+if last and last ~= ARGV[2] then return 0 end
+";
+
+pub(super) const RENEW: &str = "
+redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+return 1";
+
+pub(super) const RELEASE: &str = "
+if redis.call('get', KEYS[2]) == ARGV[2] then redis.call('del', KEYS[2]) end
+return 1";
+
+/// `ARGV[4]`: where the log ends, `ARGV[5]`: what to add.
+pub(super) const APPEND: &str = "
+local size, at = redis.call('strlen', KEYS[1]), tonumber(ARGV[4])
+if size == at then
+    redis.call('append', KEYS[1], ARGV[5])
+elseif size ~= at + #ARGV[5] or redis.call('getrange', KEYS[1], at, -1) ~= ARGV[5] then
+    return 0
+end
+redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
+redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+return 1";
+
+/// `ARGV[4]`: where the log ends, `ARGV[5]`: where to cut it or -1; then what to put aside.
+pub(super) const HEAL: &str = "
+local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
+if size ~= tonumber(ARGV[4]) then
+    if size == cut then return 1 end
+    return 0
+end
+for number = 6, #ARGV do redis.call('rpush', KEYS[4], ARGV[number]) end
+if cut == 0 then
+    redis.call('del', KEYS[1])
+    redis.call('hdel', KEYS[3], ARGV[1])
+    return 1
+elseif cut > 0 then
+    redis.call('set', KEYS[1], redis.call('getrange', KEYS[1], 0, cut - 1))
+end
+redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
+return 1";
+
+pub(super) const REMOVE: &str = "
+redis.call('del', KEYS[1], KEYS[2], KEYS[4])
+redis.call('hdel', KEYS[3], ARGV[1])
+return 1";

@@ -1,0 +1,308 @@
+//! A server that logs are kept on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::{Cmd, Value, cmd};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
+
+use super::address::Address;
+use super::connection::{Connection, checked};
+use super::scripts::{APPEND, CLAIM, HEAL, MINE, READ, RELEASE, REMOVE, RENEW, TAIL};
+
+/// The version of the keys that is made, and the highest that is used.
+const VERSION: u64 = 1;
+
+/// What a list reads of a session whose log is gone: a line that is no record.
+const GONE: &[u8] = b"\0\n";
+
+pub(super) struct Keys {
+    address: Address,
+    prefix: String,
+    timeout: Duration,
+    lease_millis: u64,
+    /// Whether the version of the keys is known.
+    is_checked: AtomicBool,
+    /// Whether it was said that the server cannot be waited for.
+    is_warned: AtomicBool,
+}
+
+impl Keys {
+    pub(super) fn new(
+        address: Address,
+        prefix: &str,
+        timeout: Duration,
+        lease_time: Duration,
+    ) -> Self {
+        Self {
+            address,
+            prefix: prefix.to_owned(),
+            timeout,
+            lease_millis: u64::try_from(lease_time.as_millis()).unwrap_or(u64::MAX),
+            is_checked: AtomicBool::new(false),
+            is_warned: AtomicBool::new(false),
+        }
+    }
+
+    fn all_sessions(&self) -> String {
+        format!("{}:sessions", self.prefix)
+    }
+
+    fn damaged(&self, id: &str) -> String {
+        format!("{}:damaged:{id}", self.prefix)
+    }
+
+    /// A script with the keys of a session.
+    fn script(&self, text: &[&str], id: &str) -> Cmd {
+        let prefix = &self.prefix;
+        let mut command = cmd("EVAL");
+        command
+            .arg(text.concat())
+            .arg(4)
+            .arg(format!("{prefix}:log:{id}"))
+            .arg(format!("{prefix}:lease:{id}"))
+            .arg(self.all_sessions())
+            .arg(self.damaged(id))
+            .arg(id);
+        command
+    }
+
+    /// A script that is given a lease, too.
+    fn script_of(&self, text: &[&str], held: &Held) -> Cmd {
+        let mut command = self.script(text, &held.id);
+        command.arg(lease(held)).arg(self.lease_millis);
+        command
+    }
+
+    fn run(&self, connection: &mut Connection, command: Cmd) -> Outcome<bool> {
+        self.is_one(connection.ask_one(&self.address, command)?)
+    }
+
+    /// Runs a script that writes, and waits until it is on the disk, where the server can.
+    fn run_durably(&self, connection: &mut Connection, command: Cmd) -> Outcome<bool> {
+        if !connection.waits_for_disk {
+            return self.run(connection, command);
+        }
+        let mut waiting = cmd("WAITAOF");
+        let limit = u64::try_from(self.timeout.as_millis() / 2).unwrap_or(u64::MAX);
+        waiting.arg(1).arg(0).arg(limit);
+        let mut answers = connection
+            .ask(&self.address, &[command, waiting])?
+            .into_iter();
+        let (done, waited) = (answers.next(), answers.next());
+        let done = self.is_one(checked(&self.address, done.unwrap_or_default())?)?;
+        match waited {
+            Some(Value::ServerError(error)) => {
+                connection.waits_for_disk = false;
+                if !self.is_warned.swap(true, Ordering::Relaxed) {
+                    let why = error.details().unwrap_or_default();
+                    tracing::warn!(
+                        server = self.address.name,
+                        why,
+                        "what is acknowledged is as durable as the server's settings make it"
+                    );
+                }
+                Ok(done)
+            }
+            Some(Value::Array(counts)) if done && counts.first() == Some(&Value::Int(0)) => {
+                Err(Failure::Lost(Error::new(
+                    ErrorKind::Timeout,
+                    "the server did not write to its disk in time",
+                )))
+            }
+            _ => Ok(done),
+        }
+    }
+
+    fn is_one(&self, answer: Value) -> Outcome<bool> {
+        match answer {
+            Value::Int(number) => Ok(number == 1),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    fn odd(&self, answer: &Value) -> Failure {
+        let kind = match answer {
+            Value::Nil => "nothing",
+            Value::Int(_) => "a number",
+            Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "a text",
+            _ => "something else",
+        };
+        let text = format!("{} answered with {kind}", self.address.name);
+        Failure::Refused(Error::new(ErrorKind::Protocol, text))
+    }
+
+    /// Makes sure that no later version of this crate has arranged the keys.
+    fn check_version(&self, connection: &mut Connection) -> Outcome<()> {
+        let key = format!("{}:version", self.prefix);
+        let mut set = cmd("SET");
+        set.arg(&key).arg(VERSION).arg("NX");
+        connection.ask_one(&self.address, set)?;
+        let mut get = cmd("GET");
+        get.arg(&key);
+        let found = connection.ask_one(&self.address, get)?;
+        let version = match &found {
+            Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
+            _ => None,
+        };
+        let version: u64 = version.ok_or_else(|| self.odd(&found))?;
+        if version > VERSION {
+            let text = format!(
+                "the keys {}:* of {} are of version {version}, this program uses up to {VERSION}; \
+                 they were left untouched, use a newer program",
+                self.prefix, self.address.name
+            );
+            return Err(Error::new(ErrorKind::VersionTooNew, text).into());
+        }
+        Ok(())
+    }
+}
+
+/// A lease as a text. That of another store never begins as this store's do.
+fn lease(held: &Held) -> String {
+    format!("{}/{}", held.owner, held.number)
+}
+
+impl Server for Keys {
+    type Connection = Connection;
+
+    fn name(&self) -> &str {
+        &self.address.name
+    }
+
+    fn damaged_place(&self, id: &str) -> String {
+        format!("list {} of {}", self.damaged(id), self.address.name)
+    }
+
+    fn check_id(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn connect(&self) -> Outcome<Connection> {
+        let mut connection = Connection::open(&self.address, self.timeout)?;
+        if !self.is_checked.load(Ordering::Acquire) {
+            self.check_version(&mut connection)?;
+            self.is_checked.store(true, Ordering::Release);
+        }
+        Ok(connection)
+    }
+
+    fn ids(&self, connection: &mut Connection) -> Outcome<Vec<Arc<str>>> {
+        let mut keys = cmd("HKEYS");
+        keys.arg(self.all_sessions());
+        let Value::Array(names) = connection.ask_one(&self.address, keys)? else {
+            return Ok(Vec::new());
+        };
+        let ids = names.into_iter().map(|name| match name {
+            Value::BulkString(name) => match String::from_utf8(name) {
+                Ok(id) => Ok(Arc::from(id)),
+                Err(_) => Err(self.odd(&Value::Nil)),
+            },
+            other => Err(self.odd(&other)),
+        });
+        ids.collect()
+    }
+
+    fn read(&self, connection: &mut Connection, id: &str) -> Outcome<Option<Contents>> {
+        let found = connection.ask_one(&self.address, self.script(&[READ], id))?;
+        let Value::Array(mut parts) = found else {
+            return Err(self.odd(&found));
+        };
+        match (parts.pop(), parts.pop()) {
+            (_, Some(Value::BulkString(bytes))) => {
+                let end = bytes.len() as u64;
+                Ok((end > 0).then_some(Contents { bytes, end }))
+            }
+            (Some(Value::Int(0)), _) => Ok(None),
+            _ => {
+                let name = &self.address.name;
+                let text = format!(
+                    "the log of session {id:?} is gone from {name}, perhaps evicted for want of \
+                     memory; restore it, or delete the session"
+                );
+                Err(Error::new(ErrorKind::Corrupt, text).into())
+            }
+        }
+    }
+
+    fn tail(
+        &self,
+        connection: &mut Connection,
+        id: &str,
+        len: u64,
+    ) -> Outcome<Option<(Vec<u8>, u64)>> {
+        let mut command = self.script(&[TAIL], id);
+        command.arg(len.min(i64::MAX as u64));
+        let found = connection.ask_one(&self.address, command)?;
+        let Value::Array(parts) = &found else {
+            return Err(self.odd(&found));
+        };
+        match &parts[..] {
+            [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
+                Ok(Some((tail.clone(), size.unsigned_abs())))
+            }
+            [_, Value::Int(0), Value::Int(0)] => Ok(None),
+            [_, Value::Int(0), _] => Ok(Some((GONE.to_vec(), GONE.len() as u64))),
+            _ => Err(self.odd(&found)),
+        }
+    }
+
+    fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
+        let mut command = self.script_of(&[CLAIM], held);
+        command.arg(format!("{}/", held.owner));
+        self.run(connection, command)
+    }
+
+    fn renew(&self, connection: &mut Connection, held: &[Held]) -> Outcome<()> {
+        let commands: Vec<_> = held
+            .iter()
+            .map(|held| self.script_of(&[MINE, RENEW], held))
+            .collect();
+        for answer in connection.ask(&self.address, &commands)? {
+            checked(&self.address, answer)?;
+        }
+        Ok(())
+    }
+
+    fn release(&self, connection: &mut Connection, held: &Held) -> Outcome<()> {
+        self.run(connection, self.script_of(&[RELEASE], held))?;
+        Ok(())
+    }
+
+    fn append(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        end: u64,
+        bytes: &[u8],
+    ) -> Outcome<bool> {
+        let mut command = self.script_of(&[MINE, APPEND], held);
+        command.arg(end).arg(bytes);
+        self.run_durably(connection, command)
+    }
+
+    fn heal(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        end: u64,
+        kept: &[Kept<'_>],
+        cut: Option<&[u8]>,
+    ) -> Outcome<bool> {
+        let mut command = self.script_of(&[MINE, HEAL], held);
+        let cut = cut.map_or(-1, |cut| i64::try_from(cut.len()).unwrap_or(i64::MAX));
+        command.arg(end).arg(cut);
+        for kept in kept {
+            let head = format!("{} {}\n", kept.at, kept.what);
+            command.arg([head.as_bytes(), kept.bytes].concat());
+        }
+        self.run_durably(connection, command)
+    }
+
+    fn remove(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
+        self.run_durably(connection, self.script_of(&[MINE, REMOVE], held))
+    }
+}

@@ -1,0 +1,112 @@
+//! The public store.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::session::remote::{Remote, Server as _, ServerOptions};
+use crate::session::store::{LogStore, session_store_of_log};
+use crate::state::{AgentState, Lease, Record, SessionInfo, StoredSession};
+
+use super::address::Address;
+use super::server::Keys;
+
+/// Sessions on a Redis server, which any machine can continue.
+///
+/// ```no_run
+/// use agentcore::AgentBuilder;
+/// use agentcore::session::RedisStore;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # let run = async {
+/// let store = RedisStore::open("rediss://agent:secret@redis.example.com")?;
+/// let model = ScriptedModel::new().say("Hello!");
+/// let agent = AgentBuilder::new(model).store(store).build()?;
+/// agent.session("th_1").run("Hi").await?;
+/// # Ok::<(), agentcore::Error>(()) };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+///
+/// # Durability
+///
+/// As durable as the server is: it should have `appendonly yes`. From Redis 7.2 on each write waits
+/// until it is in that file on the disk (`WAITAOF`). Before, it takes `appendfsync always`: with
+/// `everysec` a server that is killed, or its machine, loses the last second or two of what was
+/// acknowledged, and without an append-only file everything since the last snapshot. The store
+/// warns once, in the log, when it cannot wait. A failover to a replica loses what the replica had
+/// not received. A holder whose last writes were lost is refused its next one, as if somebody had
+/// taken the session over.
+///
+/// The server must not evict: `maxmemory-policy noeviction`. With `allkeys-*` it throws whole
+/// sessions away; their ids are kept apart, so such a session is an error
+/// ([`Corrupt`](crate::ErrorKind::Corrupt)) and not silently a new one. With `volatile-*` leases may
+/// end early. Everything is in memory, and a session has 512 MB at most.
+///
+/// # Keys
+///
+/// `PREFIX:log:ID` is a session, `PREFIX:lease:ID` who may write it, `PREFIX:damaged:ID` what could
+/// not be read of it; `PREFIX:sessions` has the ids, `PREFIX:version` the version of all this. Keys of
+/// a newer version are not touched. Writes are scripts (`EVAL`), each done as a whole. A cluster
+/// cannot be used, for a script's keys would be on several of its nodes.
+///
+/// # Leases
+///
+/// As with [`PostgresStore`](crate::session::PostgresStore): they expire on the server 30 seconds
+/// after their holder died ([`ServerOptions::lease_time`]), a thread renews those that are held and
+/// gives them back when they are dropped, and whoever takes a session in between shuts the one
+/// before out, whose writes are then refused with [`Conflict`](crate::ErrorKind::Conflict). Dropping
+/// the last clone of the store waits, two seconds at most, until its leases are given back.
+///
+/// # When the server is away
+///
+/// Every call is tried again for some seconds ([`ServerOptions::patience`]) and then fails. A write
+/// whose answer was lost is looked for before it is made again: nothing is written twice. Nothing
+/// waits for ever for a server that hangs ([`ServerOptions::timeout`]).
+///
+/// # TLS
+///
+/// `rediss://` needs the feature `tls`; a server is trusted if the system's certificate store
+/// trusts it for the host's name. `redis://` is without, `redis+unix:///PATH` a local socket.
+///
+/// Nothing is connected before the first use. Clones share one store and its connections. No
+/// password is ever part of an error, of `Debug` or of a log line.
+#[derive(Clone)]
+pub struct RedisStore(LogStore<Remote<Keys>>);
+
+impl RedisStore {
+    /// The store on this server.
+    ///
+    /// # Errors
+    ///
+    /// [`Config`](crate::ErrorKind::Config) when the address cannot be understood, or needs a
+    /// feature that is off.
+    pub fn open(url: impl AsRef<str>) -> Result<Self> {
+        Self::with_options(url, ServerOptions::default())
+    }
+
+    /// The store on this server, with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), also when the options cannot work.
+    pub fn with_options(url: impl AsRef<str>, options: ServerOptions) -> Result<Self> {
+        options.check()?;
+        let address = Address::read(url.as_ref())?;
+        let (timeout, lease_time) = (options.timeout, options.lease_time);
+        let keys = Keys::new(address, &options.prefix, timeout, lease_time);
+        Ok(Self(LogStore::new(Remote::new(keys, options))))
+    }
+}
+
+session_store_of_log!(RedisStore);
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let remote = self.0.log();
+        f.debug_struct("RedisStore")
+            .field("server", &remote.server().name())
+            .field("options", remote.options())
+            .finish()
+    }
+}

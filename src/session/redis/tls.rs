@@ -1,0 +1,32 @@
+//! TLS for connections to a server.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::error::{Error, ErrorKind};
+use crate::session::remote::{Failure, Outcome};
+use crate::util::tls::trusting_system;
+
+pub(super) type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+/// Makes a connection secure with a server that the system trusts for this name.
+pub(super) fn secure(host: &str, mut stream: TcpStream) -> Outcome<Stream> {
+    let failed = |error: String| Failure::Refused(Error::new(ErrorKind::Tls, error));
+    let name = ServerName::try_from(host.to_owned());
+    let name = name.map_err(|_| failed(format!("{host:?} is no name of a server")))?;
+    let config = trusting_system()?;
+    let mut connection =
+        ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
+    while connection.is_handshaking() {
+        if let Err(error) = connection.complete_io(&mut stream) {
+            return Err(match error.get_ref() {
+                Some(cause) if cause.is::<rustls::Error>() => failed(cause.to_string()),
+                _ => Failure::Lost(Error::new(ErrorKind::Connect, error.to_string())),
+            });
+        }
+    }
+    Ok(StreamOwned::new(connection, stream))
+}

@@ -1,0 +1,178 @@
+//! Leases that are renewed while they are held, and given back without holding anybody up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::util::sync::lock;
+
+use super::pool::Pool;
+use super::server::{Held, Server};
+
+/// How long the last store of a process waits until its leases are given back.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How soon a renewal that failed is tried again.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The leases of a store. Dropping it waits, for a moment, until all are given back: the process
+/// may be about to end.
+pub(super) struct Keeper<S: Server>(Arc<Shared<S>>);
+
+struct Shared<S: Server> {
+    pool: Arc<Pool<S>>,
+    leases: Mutex<Leases>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Leases {
+    held: HashMap<Arc<str>, Held>,
+    /// Those to be given back.
+    released: Vec<Held>,
+    /// Whether there is a thread that takes care of them.
+    is_kept: bool,
+}
+
+/// A lease. Dropping it gives it back, soon.
+pub(super) struct Claim<S: Server> {
+    shared: Arc<Shared<S>>,
+    held: Held,
+}
+
+impl<S: Server> Claim<S> {
+    pub(super) fn held(&self) -> &Held {
+        &self.held
+    }
+}
+
+impl<S: Server> Keeper<S> {
+    pub(super) fn new(pool: Arc<Pool<S>>) -> Self {
+        Self(Arc::new(Shared {
+            pool,
+            leases: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// Renews a lease that was just taken until the claim is dropped.
+    pub(super) fn keep(&self, held: Held) -> Result<Claim<S>> {
+        let claim = Claim {
+            shared: self.0.clone(),
+            held: held.clone(),
+        };
+        let mut leases = lock(&self.0.leases);
+        leases.held.insert(held.id.clone(), held);
+        let begun = self.0.begin(&mut leases);
+        drop(leases);
+        begun.map(|()| claim)
+    }
+}
+
+impl<S: Server> Drop for Keeper<S> {
+    fn drop(&mut self) {
+        let leases = lock(&self.0.leases);
+        let is_busy = |leases: &mut Leases| leases.is_kept && leases.held.is_empty();
+        drop(
+            self.0
+                .changed
+                .wait_timeout_while(leases, FAREWELL, is_busy)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+}
+
+impl<S: Server> Drop for Claim<S> {
+    fn drop(&mut self) {
+        let mut leases = lock(&self.shared.leases);
+        if leases.held.get(&self.held.id) == Some(&self.held) {
+            leases.held.remove(&self.held.id);
+        }
+        leases.released.push(self.held.clone());
+        // Without a thread it expires.
+        let _ = self.shared.begin(&mut leases);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl<S: Server> Shared<S> {
+    /// Starts the thread, unless it runs.
+    fn begin(self: &Arc<Self>, leases: &mut Leases) -> Result<()> {
+        if leases.is_kept {
+            return Ok(());
+        }
+        let shared = self.clone();
+        thread::Builder::new()
+            .name("agentcore-leases".into())
+            .spawn(move || Thread(shared).work())?;
+        leases.is_kept = true;
+        Ok(())
+    }
+}
+
+/// What runs on the thread. It ends when there is nothing to take care of.
+struct Thread<S: Server>(Arc<Shared<S>>);
+
+impl<S: Server> Thread<S> {
+    fn work(self) {
+        let third = self.0.pool.options().lease_time / 3;
+        let mut next = Instant::now() + third;
+        while let Some((released, held)) = self.wait(next) {
+            for held in released {
+                if self
+                    .call(|server, connection| server.release(connection, &held))
+                    .is_err()
+                {
+                    tracing::debug!(session = %held.id, "a lease was not given back and will expire");
+                }
+            }
+            if Instant::now() < next || held.is_empty() {
+                continue;
+            }
+            let renewed = self.call(|server, connection| server.renew(connection, &held));
+            next = Instant::now()
+                + if renewed.is_ok() {
+                    third
+                } else {
+                    third.min(SOON)
+                };
+        }
+    }
+
+    /// What to give back, and all that is held; `None` when that is nothing.
+    fn wait(&self, next: Instant) -> Option<(Vec<Held>, Vec<Held>)> {
+        let mut leases = lock(&self.0.leases);
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
+            if !leases.released.is_empty() || (left.is_zero() && !leases.held.is_empty()) {
+                let released = std::mem::take(&mut leases.released);
+                return Some((released, leases.held.values().cloned().collect()));
+            }
+            if leases.held.is_empty() {
+                leases.is_kept = false;
+                self.0.changed.notify_all();
+                return None;
+            }
+            let waited = self.0.changed.wait_timeout(leases, left);
+            (leases, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Tries twice: the connection may have been lost long ago.
+    fn call(
+        &self,
+        call: impl Fn(&S, &mut S::Connection) -> super::server::Outcome<()>,
+    ) -> super::server::Outcome<()> {
+        let pool = &self.0.pool;
+        pool.once(&call).or_else(|_| pool.once(&call))
+    }
+}
+
+impl<S: Server> Drop for Thread<S> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            lock(&self.0.leases).is_kept = false;
+        }
+    }
+}

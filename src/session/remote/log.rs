@@ -1,0 +1,211 @@
+//! The log of each session, on a server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::log::Log;
+use crate::session::scan::Scan;
+use crate::state::{busy, taken_over};
+
+use super::keeper::{Claim, Keeper};
+use super::options::ServerOptions;
+use super::pool::Pool;
+use super::server::{Contents, Held, Kept, Server};
+
+/// How long a lease is waited for: one that was dropped elsewhere is given back a moment later.
+const HANDOVER: Duration = Duration::from_millis(200);
+const STEP: Duration = Duration::from_millis(20);
+
+/// Logs on a server.
+pub(in crate::session) struct Remote<S: Server> {
+    // Dropped first: it waits until leases are given back.
+    keeper: Keeper<S>,
+    pool: Arc<Pool<S>>,
+    owner: Arc<str>,
+    /// How many leases there were.
+    count: AtomicU64,
+}
+
+/// The right to write a log.
+pub(in crate::session) struct Writer<S: Server> {
+    claim: Claim<S>,
+    /// Where the log ends.
+    end: u64,
+    /// Whether the last line has no end.
+    open_line: bool,
+    /// Whether the outcome of a write is not known.
+    unsure: bool,
+}
+
+impl<S: Server> Remote<S> {
+    pub(in crate::session) fn new(server: S, options: ServerOptions) -> Self {
+        let pool = Arc::new(Pool::new(server, options));
+        Self {
+            keeper: Keeper::new(pool.clone()),
+            pool,
+            owner: Uuid::new_v4().simple().to_string().into(),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    pub(in crate::session) fn server(&self) -> &S {
+        self.pool.server()
+    }
+
+    pub(in crate::session) fn options(&self) -> &ServerOptions {
+        self.pool.options()
+    }
+
+    fn claim(&self, id: &str) -> Result<Claim<S>> {
+        self.server().check_id(id)?;
+        let held = Held {
+            id: id.into(),
+            owner: self.owner.clone(),
+            number: self.count.fetch_add(1, Ordering::Relaxed) + 1,
+        };
+        let began = Instant::now();
+        while !self
+            .pool
+            .run(|server, connection| server.claim(connection, &held))?
+        {
+            if began.elapsed() >= HANDOVER {
+                return Err(busy(id));
+            }
+            sleep(STEP);
+        }
+        self.keeper.keep(held)
+    }
+}
+
+impl<S: Server> Log for Remote<S> {
+    type Writer = Writer<S>;
+
+    fn ids(&self) -> Result<Vec<Arc<str>>> {
+        self.pool.run(S::ids)
+    }
+
+    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        self.server().check_id(id)?;
+        let found = self
+            .pool
+            .run(|server, connection| server.read(connection, id))?;
+        Ok(found.map(|contents| contents.bytes))
+    }
+
+    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+        self.server().check_id(id)?;
+        self.pool
+            .run(|server, connection| server.tail(connection, id, len))
+    }
+
+    fn open(&self, id: &str) -> Result<(Writer<S>, Vec<u8>)> {
+        let claim = self.claim(id)?;
+        let found = self
+            .pool
+            .run(|server, connection| server.read(connection, id))?;
+        let Contents { bytes, end } = found.unwrap_or(Contents {
+            bytes: Vec::new(),
+            end: 0,
+        });
+        let writer = Writer {
+            claim,
+            end,
+            open_line: is_open(&bytes),
+            unsure: false,
+        };
+        Ok((writer, bytes))
+    }
+
+    fn heal(&self, writer: &mut Writer<S>, bytes: &[u8], scan: &mut Scan) -> Result<()> {
+        let at = |offset: u64| {
+            usize::try_from(offset)
+                .unwrap_or(bytes.len())
+                .min(bytes.len())
+        };
+        let all = scan.damage.iter().chain(&scan.tail);
+        let kept: Vec<_> = all
+            .map(|damage| Kept {
+                at: damage.offset,
+                what: damage.to_string(),
+                bytes: &bytes[at(damage.offset)..at(damage.offset.saturating_add(damage.len))],
+            })
+            .collect();
+        let cut = scan.tail.is_some().then(|| &bytes[..at(scan.end)]);
+        let held = writer.claim.held();
+        let is_done = self
+            .pool
+            .run(|server, connection| server.heal(connection, held, writer.end, &kept, cut))?;
+        if !is_done {
+            return Err(taken_over(&held.id));
+        }
+        let place = self.server().damaged_place(&held.id);
+        for damage in scan.damage.iter_mut().chain(&mut scan.tail) {
+            damage.kept_in = Some(place.clone());
+        }
+        if let Some(cut) = cut {
+            writer.end = cut.len() as u64;
+            writer.open_line = is_open(cut);
+        }
+        Ok(())
+    }
+
+    fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<()> {
+        let glued;
+        let bytes = match writer.open_line {
+            true => {
+                glued = [b"\n", bytes].concat();
+                &glued
+            }
+            false => bytes,
+        };
+        let (held, end) = (writer.claim.held(), writer.end);
+        let written = self
+            .pool
+            .run(|server, connection| server.append(connection, held, end, bytes));
+        match written {
+            Ok(true) => {
+                writer.end += bytes.len() as u64;
+                writer.open_line = false;
+                Ok(())
+            }
+            // The write whose answer was lost may be there: then none goes behind it.
+            Ok(false) if writer.unsure => Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "session {:?} was not written: an earlier write without an answer, or another \
+                     run, has changed it; run the session again to read it anew",
+                    held.id
+                ),
+            )),
+            Ok(false) => Err(taken_over(&held.id)),
+            Err(error) => {
+                writer.unsure = true;
+                Err(error)
+            }
+        }
+    }
+
+    fn remove(&self, id: &str) -> Result<bool> {
+        let claim = self.claim(id)?;
+        let held = claim.held();
+        let found = self
+            .pool
+            .run(|server, connection| server.tail(connection, id, 1))?;
+        let is_done = self
+            .pool
+            .run(|server, connection| server.remove(connection, held))?;
+        match is_done {
+            true => Ok(found.is_some()),
+            false => Err(busy(id)),
+        }
+    }
+}
+
+fn is_open(bytes: &[u8]) -> bool {
+    bytes.last().is_some_and(|last| *last != b'\n')
+}

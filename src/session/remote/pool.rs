@@ -1,0 +1,167 @@
+//! Connections that sessions share, and calls that outlive them.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::options::ServerOptions;
+use super::server::{Failure, Outcome, Server};
+
+/// Connections that were not used for so long may be gone without a sign.
+const MAX_IDLE: Duration = Duration::from_secs(60);
+/// How long is waited between tries: at first, and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// A server with a bounded number of connections.
+pub(super) struct Pool<S: Server> {
+    server: S,
+    options: ServerOptions,
+    connections: Mutex<Connections<S::Connection>>,
+    freed: Condvar,
+}
+
+struct Connections<C> {
+    used: usize,
+    idle: Vec<(C, Instant)>,
+}
+
+/// The right to use a connection.
+struct Permit<'a, S: Server>(&'a Pool<S>);
+
+impl<S: Server> Drop for Permit<'_, S> {
+    fn drop(&mut self) {
+        lock(&self.0.connections).used -= 1;
+        self.0.freed.notify_one();
+    }
+}
+
+impl<S: Server> Pool<S> {
+    pub(super) fn new(server: S, options: ServerOptions) -> Self {
+        let connections = Mutex::new(Connections {
+            used: 0,
+            idle: Vec::new(),
+        });
+        Self {
+            server,
+            options,
+            connections,
+            freed: Condvar::new(),
+        }
+    }
+
+    pub(super) fn server(&self) -> &S {
+        &self.server
+    }
+
+    pub(super) fn options(&self) -> &ServerOptions {
+        &self.options
+    }
+
+    /// Makes a call, again and again while the server cannot be reached, until patience ends.
+    pub(super) fn run<T>(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<T>) -> Result<T> {
+        let _permit = self.permit()?;
+        let began = Instant::now();
+        let mut wait = WAITS.0;
+        for tries in 1_u32.. {
+            let was_idle = self.has_idle();
+            let error = match self.once(&call) {
+                Ok(value) => return Ok(value),
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::Lost(error)) => error,
+            };
+            if was_idle && tries == 1 {
+                // It may have been lost long ago.
+                continue;
+            }
+            if began.elapsed() + wait >= self.options.patience {
+                return Err(self.gave_up(&error, tries, began.elapsed()));
+            }
+            sleep(wait);
+            wait = (wait * 2).min(WAITS.1);
+        }
+        unreachable!("patience ends before the numbers do")
+    }
+
+    /// Makes a call once, on a connection that is free or a new one.
+    pub(super) fn once<T>(
+        &self,
+        call: impl Fn(&S, &mut S::Connection) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let mut connection = match self.idle() {
+            Some(connection) => connection,
+            None => self.server.connect()?,
+        };
+        let outcome = call(&self.server, &mut connection);
+        let mut connections = lock(&self.connections);
+        match outcome {
+            // What one connection lost, the others have lost, too, or will soon show.
+            Err(Failure::Lost(_)) => connections.idle.clear(),
+            _ if connections.idle.len() < self.options.max_connections => {
+                connections.idle.push((connection, Instant::now()));
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    fn has_idle(&self) -> bool {
+        !lock(&self.connections).idle.is_empty()
+    }
+
+    fn idle(&self) -> Option<S::Connection> {
+        let mut connections = lock(&self.connections);
+        connections
+            .idle
+            .retain(|(_, since)| since.elapsed() < MAX_IDLE);
+        connections.idle.pop().map(|(connection, _)| connection)
+    }
+
+    /// Waits for one of the connections that others use.
+    fn permit(&self) -> Result<Permit<'_, S>> {
+        let ServerOptions {
+            max_connections,
+            timeout,
+            patience,
+            ..
+        } = self.options;
+        let longest = timeout + patience;
+        let connections = lock(&self.connections);
+        let (mut connections, waited) = self
+            .freed
+            .wait_timeout_while(connections, longest, |all| all.used >= max_connections)
+            .unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            let name = self.server.name();
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                format!(
+                    "all {max_connections} connections to {name} were in use for {longest:?}; allow \
+                     more, or run fewer sessions at once"
+                ),
+            ));
+        }
+        connections.used += 1;
+        Ok(Permit(self))
+    }
+
+    fn gave_up(&self, error: &Error, tries: u32, after: Duration) -> Error {
+        let times = if tries == 1 { "once" } else { "times" };
+        let count = if tries == 1 {
+            String::new()
+        } else {
+            format!("{tries} ")
+        };
+        Error::new(
+            error.kind(),
+            format!(
+                "{} does not answer: {error}; tried {count}{times} in {:.1} s. What was \
+                 acknowledged is stored: run the session again when the server is back",
+                self.server.name(),
+                after.as_secs_f64(),
+            ),
+        )
+    }
+}

@@ -1,0 +1,114 @@
+//! What a server must be able to do.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(in crate::session) enum Failure {
+    /// The connection is of no use any more, or the server is not ready. Whether the call was
+    /// done is not known; it is repeated on another connection.
+    Lost(Error),
+    /// The server answered, and would answer the same again.
+    Refused(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+pub(in crate::session) type Outcome<T> = Result<T, Failure>;
+
+/// A lease as the server knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::session) struct Held {
+    /// Which session.
+    pub(in crate::session) id: Arc<str>,
+    /// Which store, of all that ever were.
+    pub(in crate::session) owner: Arc<str>,
+    /// Which lease of this store.
+    pub(in crate::session) number: u64,
+}
+
+/// A whole log.
+#[derive(Debug)]
+pub(in crate::session) struct Contents {
+    pub(in crate::session) bytes: Vec<u8>,
+    /// Where the next write goes, as the server counts.
+    pub(in crate::session) end: u64,
+}
+
+/// Something unreadable that is put aside.
+#[derive(Debug)]
+pub(in crate::session) struct Kept<'a> {
+    pub(in crate::session) at: u64,
+    pub(in crate::session) what: String,
+    pub(in crate::session) bytes: &'a [u8],
+}
+
+/// A server that logs are kept on.
+///
+/// Every call may be made again after its answer was lost, and then comes to the same.
+pub(in crate::session) trait Server: Send + Sync + 'static {
+    type Connection: Send;
+
+    /// What it is and where, for errors; never a password.
+    fn name(&self) -> &str;
+
+    /// Where what is put aside of a session is kept.
+    fn damaged_place(&self, id: &str) -> String;
+
+    /// Whether a session of this id can be kept.
+    fn check_id(&self, id: &str) -> Result<()>;
+
+    fn connect(&self) -> Outcome<Self::Connection>;
+
+    /// The ids of all sessions that were written.
+    fn ids(&self, connection: &mut Self::Connection) -> Outcome<Vec<Arc<str>>>;
+
+    /// The whole log, as it was at one moment.
+    fn read(&self, connection: &mut Self::Connection, id: &str) -> Outcome<Option<Contents>>;
+
+    /// The last bytes of a log, and its size.
+    fn tail(
+        &self,
+        connection: &mut Self::Connection,
+        id: &str,
+        len: u64,
+    ) -> Outcome<Option<(Vec<u8>, u64)>>;
+
+    /// Leases a session; false while another store has it. A lease of the same owner is replaced.
+    fn claim(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;
+
+    /// Lets leases last from now, those that nobody took in between.
+    fn renew(&self, connection: &mut Self::Connection, held: &[Held]) -> Outcome<()>;
+
+    /// Gives a lease back, if it is still this one.
+    fn release(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<()>;
+
+    /// Writes behind `end`; false when the lease is another's or the log does not end there.
+    /// A lease that has expired will do while nobody took it.
+    fn append(
+        &self,
+        connection: &mut Self::Connection,
+        held: &Held,
+        end: u64,
+        bytes: &[u8],
+    ) -> Outcome<bool>;
+
+    /// Puts damage aside and, where there is a `cut`, makes it the whole log; false as `append`.
+    fn heal(
+        &self,
+        connection: &mut Self::Connection,
+        held: &Held,
+        end: u64,
+        kept: &[Kept<'_>],
+        cut: Option<&[u8]>,
+    ) -> Outcome<bool>;
+
+    /// Removes all there is of a leased session, and the lease; false as `append`.
+    fn remove(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;
+}

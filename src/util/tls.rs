@@ -1,0 +1,44 @@
+//! Whom a connection over TLS trusts.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::WantsClientCert;
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Trusts whom the system's certificate store trusts. Made once, for reading the store takes
+/// milliseconds.
+pub(crate) fn trusting_system() -> Result<ClientConfig> {
+    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(config.clone());
+    }
+    let config = make(|builder| builder.with_platform_verifier())?;
+    Ok(CONFIG.get_or_init(|| config).clone())
+}
+
+/// Trusts nobody.
+pub(crate) fn trusting_nobody() -> Result<ClientConfig> {
+    make(|builder| Ok(builder.with_root_certificates(RootCertStore::empty())))
+}
+
+type Unfinished<T> = ConfigBuilder<ClientConfig, T>;
+
+/// With ring, whatever the default of the process is.
+fn make(
+    verifier: impl FnOnce(
+        Unfinished<WantsVerifier>,
+    ) -> Result<Unfinished<WantsClientCert>, rustls::Error>,
+) -> Result<ClientConfig> {
+    let failed = |error: rustls::Error| {
+        let text = format!("TLS cannot be set up: {error}");
+        Error::new(ErrorKind::Tls, text).with_source(error)
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?;
+    Ok(verifier(builder).map_err(failed)?.with_no_client_auth())
+}

@@ -1,0 +1,163 @@
+//! PostgreSQL, behind the store's back.
+
+use agentcore::session::{PostgresStore, ServerOptions};
+use agentcore::state::DamageKind;
+use agentcore::{Result, SessionStore};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Row};
+
+use super::real::{Kind, Space, is_there};
+use crate::session_stores::places::said;
+
+/// Works on a database, on a thread that may block.
+pub fn on<T: Send>(url: &str, work: impl AsyncFnOnce(&Client) -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.enable_all().build().unwrap().block_on(async {
+                let (client, driver) = tokio_postgres::connect(url, NoTls).await.unwrap();
+                let driver = tokio::spawn(driver);
+                let done = work(&client).await;
+                drop(client);
+                let _ = driver.await;
+                done
+            })
+        });
+        working.join().unwrap()
+    })
+}
+
+fn query(url: &str, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Vec<Row> {
+    on(url, async |client| client.query(sql, values).await.unwrap())
+}
+
+const TABLES: [&str; 4] = ["sessions", "log", "damaged", "schema"];
+
+impl Kind for PostgresStore {
+    const VARIABLE: &str = "AGENTCORE_TEST_POSTGRES";
+    const EXAMPLE: &str = "postgres://agent@127.0.0.1:5432/agent";
+    const ASIDE: &str = "_damaged of PostgreSQL at";
+
+    fn open(url: &str, options: ServerOptions) -> Result<Self> {
+        Self::with_options(url, options)
+    }
+
+    fn clear(url: &str, prefix: &str) {
+        let drop = TABLES.map(|table| format!("drop table if exists {prefix}_{table};"));
+        on(url, async |client| {
+            client.batch_execute(&drop.concat()).await.unwrap();
+        });
+    }
+
+    fn count(url: &str, prefix: &str) -> usize {
+        query(url, &format!("select from {prefix}_sessions"), &[]).len()
+    }
+
+    fn log(url: &str, prefix: &str, id: &str) -> Vec<u8> {
+        let sql = format!("select bytes from {prefix}_log where session = $1 order by at");
+        let rows = query(url, &sql, &[&id]);
+        rows.iter()
+            .flat_map(|row| row.get::<_, Vec<u8>>(0))
+            .collect()
+    }
+
+    /// In rows that end anywhere.
+    fn put(url: &str, prefix: &str, id: &str, bytes: &[u8]) {
+        let store = Self::with_options(url, ServerOptions::default().prefix(prefix)).unwrap();
+        // The tables are made by the first who looks.
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(|| futures::executor::block_on(store.list()));
+            looking.join().unwrap().unwrap();
+        });
+        let size = i64::try_from(bytes.len()).unwrap();
+        let sql = format!(
+            "insert into {prefix}_sessions (id, size) values ($1, $2)
+             on conflict (id) do update set size = excluded.size"
+        );
+        query(url, &sql, &[&id, &size]);
+        query(
+            url,
+            &format!("delete from {prefix}_log where session = $1"),
+            &[&id],
+        );
+        let (mut at, mut parts) = (Vec::new(), Vec::new());
+        for (row, part) in bytes.chunks(97).enumerate() {
+            at.push(i64::try_from(row * 97).unwrap());
+            parts.push(part);
+        }
+        let sql = format!(
+            "insert into {prefix}_log (session, at, bytes)
+             select $1, * from unnest($2::bigint[], $3::bytea[])"
+        );
+        query(url, &sql, &[&id, &at, &parts]);
+    }
+
+    fn aside(url: &str, prefix: &str, id: &str) -> Vec<(u64, Vec<u8>)> {
+        let sql =
+            format!("select at, bytes from {prefix}_damaged where session = $1 order by ctid");
+        let rows = query(url, &sql, &[&id]);
+        let rows = rows
+            .iter()
+            .map(|row| (row.get::<_, i64>(0).unsigned_abs(), row.get(1)));
+        rows.collect()
+    }
+
+    fn forget_aside(url: &str, prefix: &str, id: &str) {
+        query(
+            url,
+            &format!("delete from {prefix}_damaged where session = $1"),
+            &[&id],
+        );
+    }
+
+    fn expire(url: &str, prefix: &str, id: &str) {
+        let sql =
+            format!("update {prefix}_sessions set until = now() - interval '1 s' where id = $1");
+        query(url, &sql, &[&id]);
+    }
+
+    fn make_newer(url: &str, prefix: &str) {
+        query(url, &format!("update {prefix}_schema set version = 2"), &[]);
+    }
+}
+
+#[tokio::test]
+async fn real_postgres_tells_which_rows_are_missing() {
+    if !is_there::<PostgresStore>() {
+        return;
+    }
+    let space = Space::<PostgresStore>::new();
+    for (gone, kept) in [(0, ["b", "c"]), (1, ["a", "c"]), (2, ["a", "b"])] {
+        let (store, id) = (space.store(), gone.to_string());
+        let lease = store.lease(&id).await.unwrap();
+        for text in ["a", "b", "c"] {
+            let records = vec![said(text)];
+            store.append(&lease, records).await.unwrap();
+        }
+        drop(lease);
+        let sql = format!(
+            "delete from {0}_log where ctid = (
+                 select ctid from {0}_log where session = $1 order by at offset $2 limit 1)",
+            space.prefix
+        );
+        query(&space.url, &sql, &[&id, &i64::from(gone)]);
+        let listed = store.list().await.unwrap();
+        assert!(listed.iter().any(|info| *info.id == *id), "{gone}");
+        let lease = store.lease(&id).await.unwrap();
+        let found = store.load(&id).await.unwrap().unwrap();
+        let texts: Vec<_> = found.state.messages.iter().map(|m| m.text()).collect();
+        assert_eq!(texts, kept);
+        assert_eq!(
+            found.damage[0].kind,
+            DamageKind::Corrupt,
+            "{:?}",
+            found.damage
+        );
+        let records = vec![said("d")];
+        store.append(&lease, records).await.unwrap();
+        drop(lease);
+        let found = space.store().load(&id).await.unwrap().unwrap();
+        assert_eq!(found.state.messages.len(), 3);
+        assert!(found.damage.is_empty(), "{:?}", found.damage);
+    }
+}

@@ -1,0 +1,100 @@
+//! A server that is asked to wait for its disk. What it does is scripted: not every real one can.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use agentcore::session::{RedisStore, ServerOptions};
+use agentcore::{ErrorKind, SessionStore};
+
+use crate::session_stores::places::said;
+
+/// A command, as the client sends it.
+fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
+    let number = |from: &mut dyn BufRead| {
+        let mut line = String::new();
+        from.read_line(&mut line).ok().filter(|len| *len > 0)?;
+        line[1..].trim_end().parse::<usize>().ok()
+    };
+    let count = number(from)?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let mut word = vec![0; number(from)? + 2];
+        from.read_exact(&mut word).ok()?;
+        word.truncate(word.len() - 2);
+        words.push(String::from_utf8_lossy(&word).into_owned());
+    }
+    Some(words)
+}
+
+/// Answers as an empty server that does all it is asked, and tells what it was asked.
+fn serve(stream: TcpStream, waited: &str, tell: &Sender<String>) {
+    let mut to = stream.try_clone().unwrap();
+    let mut from = BufReader::new(stream);
+    while let Some(words) = command(&mut from) {
+        let (what, answer) = match &*words[0] {
+            "SET" => ("set", "+OK\r\n"),
+            "GET" => ("version", "$1\r\n1\r\n"),
+            "WAITAOF" => ("wait", waited),
+            "EVAL" if words[1].contains("'append'") => ("append", ":1\r\n"),
+            "EVAL" if words[1].contains("return {") => ("read", "*2\r\n$-1\r\n:0\r\n"),
+            _ => ("other", ":1\r\n"),
+        };
+        let _ = tell.send(what.to_owned());
+        let _ = to.write_all(answer.as_bytes());
+    }
+}
+
+fn start(waited: &'static str) -> (RedisStore, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let (tell, hear) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let tell = tell.clone();
+            std::thread::spawn(move || serve(stream.unwrap(), waited, &tell));
+        }
+    });
+    let hasty = ServerOptions::default().patience(Duration::from_millis(100));
+    (RedisStore::with_options(url, hasty).unwrap(), hear)
+}
+
+fn writes(hear: &Receiver<String>) -> Vec<String> {
+    let is_write = |what: &String| what == "append" || what == "wait";
+    hear.try_iter().filter(is_write).collect()
+}
+
+#[tokio::test]
+async fn a_write_is_acknowledged_once_it_is_on_the_disk() {
+    let (store, hear) = start("*2\r\n:1\r\n:0\r\n");
+    let lease = store.lease("a").await.unwrap();
+    store.append(&lease, vec![said("one")]).await.unwrap();
+    store.append(&lease, vec![said("two")]).await.unwrap();
+    assert_eq!(writes(&hear), ["append", "wait", "append", "wait"]);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_not_reached_in_time_is_an_error() {
+    let (store, hear) = start("*2\r\n:0\r\n:0\r\n");
+    let lease = store.lease("a").await.unwrap();
+    let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    assert!(error.text().contains("its disk"), "{error}");
+    assert_eq!(writes(&hear)[..2], ["append", "wait"]);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_wait_is_not_asked_again() {
+    for error in [
+        "-ERR unknown command 'WAITAOF'\r\n",
+        "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
+    ] {
+        let (store, hear) = start(error);
+        let lease = store.lease("a").await.unwrap();
+        for text in ["one", "two", "three"] {
+            store.append(&lease, vec![said(text)]).await.unwrap();
+        }
+        assert_eq!(writes(&hear), ["append", "wait", "append", "append"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Servers that hang, that repeat what they hear, or that are not there: no password is told, and
+//! nothing waits for ever.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use agentcore::session::ServerOptions;
+use agentcore::{Error, ErrorKind, Result, SessionStore};
+
+const PASSWORD: &str = "canary-0123456789";
+
+type Open = fn(&str, ServerOptions) -> Result<Box<dyn Store>>;
+
+/// A store that shows itself.
+trait Store: SessionStore + std::fmt::Debug {}
+impl<T: SessionStore + std::fmt::Debug> Store for T {}
+
+/// What addresses of each store begin with, and the store.
+fn kinds() -> Vec<(&'static str, Open)> {
+    vec![
+        #[cfg(feature = "postgres")]
+        ("postgres", |url, options| {
+            let store = agentcore::session::PostgresStore::with_options(url, options)?;
+            Ok(Box::new(store))
+        }),
+        #[cfg(feature = "redis")]
+        ("redis", |url, options| {
+            let store = agentcore::session::RedisStore::with_options(url, options)?;
+            Ok(Box::new(store))
+        }),
+    ]
+}
+
+fn hasty() -> ServerOptions {
+    ServerOptions::default()
+        .timeout(Duration::from_secs(30))
+        .patience(Duration::from_millis(100))
+}
+
+fn told(error: &Error) -> String {
+    let mut all = String::new();
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = next {
+        write!(all, "{error}\n{error:?}\n{error:#?}\n").unwrap();
+        next = error.source();
+    }
+    all
+}
+
+/// Answers each connection with what `answer` makes of it, and says where it listens.
+fn listen(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            answer(&mut stream.unwrap());
+        }
+    });
+    port
+}
+
+fn read(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = [0; 4096];
+    let len = stream.read(&mut bytes).unwrap_or_default();
+    bytes[..len].to_vec()
+}
+
+/// Asks for the password, and gives it back in an error.
+fn repeat(stream: &mut TcpStream, kind: &str) {
+    let heard = read(stream);
+    if kind == "redis" {
+        let heard = String::from_utf8_lossy(&heard).replace("\r\n", " ");
+        let _ = stream.write_all(format!("-WRONGPASS you said {heard}\r\n").as_bytes());
+        return;
+    }
+    let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
+    let heard = read(stream);
+    let heard = String::from_utf8_lossy(&heard[5..heard.len() - 1]).into_owned();
+    let fields = format!("SFATAL\0VFATAL\0C28P01\0Myou said {heard}\0D{heard}\0\0");
+    let len = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+    let _ = stream.write_all(&[b"E", &len[..], fields.as_bytes()].concat());
+}
+
+#[tokio::test]
+async fn a_password_is_in_no_error() {
+    for (kind, open) in kinds() {
+        let port = listen(move |stream| repeat(stream, kind));
+        let url = format!("{kind}://user:{PASSWORD}@127.0.0.1:{port}/0");
+        let store = open(&url, hasty()).unwrap();
+        let shown = format!("{store:?} {store:#?}");
+        assert!(shown.contains(&port.to_string()), "{shown}");
+        let error = store.list().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Auth, "{kind}: {error}");
+        assert!(error.text().contains("you said"), "it is told: {error}");
+        let absent = format!("{kind}://user:{PASSWORD}@127.0.0.1:1/0");
+        let refused = open(&absent, hasty())
+            .unwrap()
+            .lease("a")
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Connect, "{kind}: {refused}");
+        for text in [shown, told(&error), told(&refused)] {
+            assert!(!text.contains("canary"), "{kind}: {text}");
+        }
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_read_is_not_shown() {
+    for (kind, open) in kinds() {
+        for url in [
+            PASSWORD.to_owned(),
+            String::new(),
+            format!("http://user:{PASSWORD}@host/0"),
+            format!("{kind}://user:{PASSWORD}?x=y@host:port/db"),
+            format!("{kind}://user:{PASSWORD}/0@host/db"),
+            format!("{kind}://user:{PASSWORD}@host:{PASSWORD}/0"),
+            format!("{kind}://user:%ff{PASSWORD}@host/x?sslmode={PASSWORD}"),
+            format!("{kind}://user:{PASSWORD}@/?{PASSWORD}=1#{PASSWORD}"),
+            format!("{kind}://user:{PASSWORD}#@host/0"),
+        ] {
+            // A parser may find its way through some of them.
+            let shown = match open(&url, ServerOptions::default()) {
+                Ok(store) => format!("{store:?}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Config, "{url}");
+                    told(&error)
+                }
+            };
+            assert!(!shown.contains("canary"), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up() {
+    for (kind, open) in kinds() {
+        let port = listen(|stream| std::mem::forget(stream.try_clone()));
+        let short = hasty().timeout(Duration::from_millis(200));
+        let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), short).unwrap();
+        let error = store.load("a").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{kind}: {error}");
+        assert!(error.text().contains("does not answer"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_such_server_is_told() {
+    for (kind, open) in kinds() {
+        let port = listen(|stream| {
+            read(stream);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        });
+        let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), hasty()).unwrap();
+        let error = store.lease("a").await.unwrap_err();
+        assert!(error.text().contains(&port.to_string()), "{kind}: {error}");
+    }
+}
+
+/// Where there is no runtime, everything happens right here.
+#[test]
+fn no_runtime_is_needed() {
+    for (kind, open) in kinds() {
+        let store = open(&format!("{kind}://user@127.0.0.1:1/0"), hasty()).unwrap();
+        let error = futures::executor::block_on(store.list()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{kind}: {error}");
+    }
+}
+
+#[test]
+fn options_that_cannot_work_are_refused() {
+    for (kind, open) in kinds() {
+        for options in [
+            ServerOptions::default().lease_time(Duration::from_millis(99)),
+            ServerOptions::default().timeout(Duration::ZERO),
+            ServerOptions::default().max_connections(0),
+            ServerOptions::default().prefix(""),
+        ] {
+            let error = open(&format!("{kind}://127.0.0.1/0"), options).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{kind}: {error}");
+        }
+    }
+}
+
+/// What the first connection says, when this is the answer.
+#[cfg(feature = "tls")]
+async fn first_words(
+    kind: &str,
+    open: Open,
+    answer: &'static [u8],
+    query: &str,
+) -> (Vec<u8>, Error) {
+    let (tell, hear) = std::sync::mpsc::channel();
+    let port = listen(move |stream| {
+        let _ = tell.send(read(stream));
+        let _ = stream.write_all(answer);
+        let _ = tell.send(read(stream));
+    });
+    let url = format!("{kind}://user:{PASSWORD}@127.0.0.1:{port}/0{query}");
+    let error = open(&url, hasty()).unwrap().list().await.unwrap_err();
+    (hear.try_iter().flatten().collect(), error)
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn what_must_be_secure_is_never_said_in_the_open() {
+    for (kind, open) in kinds() {
+        let cases: &[(&str, &str, &[u8])] = match kind {
+            "redis" => &[("rediss", "", b"+OK\r\n")],
+            _ => &[
+                ("postgres", "?sslmode=require", b"N"),
+                ("postgres", "?sslmode=require", b"Snonsense"),
+            ],
+        };
+        for (scheme, query, answer) in cases {
+            let (heard, error) = first_words(scheme, open, answer, query).await;
+            let kinds = [ErrorKind::Tls, ErrorKind::Connect];
+            assert!(kinds.contains(&error.kind()), "{scheme}: {error}");
+            let heard = String::from_utf8_lossy(&heard).into_owned();
+            assert!(
+                !heard.contains("canary") && !heard.contains("user"),
+                "{heard}"
+            );
+            assert!(!told(&error).contains("canary"));
+        }
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn what_must_be_secure_needs_the_feature() {
+    for (kind, open) in kinds() {
+        let url = match kind {
+            "redis" => "rediss://127.0.0.1",
+            _ => "postgres://user@127.0.0.1/db?sslmode=require",
+        };
+        let error = open(url, ServerOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.text().contains("feature `tls`"), "{error}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Redis, behind the store's back.
+
+use agentcore::session::{RedisStore, ServerOptions};
+use agentcore::{ErrorKind, Result, SessionStore};
+use redis::{Cmd, Connection, FromRedisValue, cmd};
+
+use super::real::{Kind, Space, is_there};
+use crate::session_stores::places::said;
+
+fn open(url: &str) -> Connection {
+    redis::Client::open(url).unwrap().get_connection().unwrap()
+}
+
+fn ask<T: FromRedisValue>(url: &str, command: &mut Cmd) -> T {
+    command.query(&mut open(url)).unwrap()
+}
+
+fn keys(url: &str, prefix: &str) -> Vec<String> {
+    ask(url, cmd("KEYS").arg(format!("{prefix}:*")))
+}
+
+impl Kind for RedisStore {
+    const VARIABLE: &str = "AGENTCORE_TEST_REDIS";
+    const EXAMPLE: &str = "redis://127.0.0.1:6379";
+    const ASIDE: &str = ":damaged:a of Redis at";
+
+    fn open(url: &str, options: ServerOptions) -> Result<Self> {
+        Self::with_options(url, options)
+    }
+
+    fn clear(url: &str, prefix: &str) {
+        for key in keys(url, prefix) {
+            ask::<()>(url, cmd("DEL").arg(key));
+        }
+    }
+
+    fn count(url: &str, prefix: &str) -> usize {
+        keys(url, prefix).len()
+    }
+
+    fn log(url: &str, prefix: &str, id: &str) -> Vec<u8> {
+        ask(url, cmd("GET").arg(format!("{prefix}:log:{id}")))
+    }
+
+    fn put(url: &str, prefix: &str, id: &str, bytes: &[u8]) {
+        let (log, sessions) = (format!("{prefix}:log:{id}"), format!("{prefix}:sessions"));
+        if bytes.is_empty() {
+            ask::<()>(url, cmd("DEL").arg(log));
+            return ask(url, cmd("HDEL").arg(sessions).arg(id));
+        }
+        ask::<()>(url, cmd("SET").arg(log).arg(bytes));
+        ask::<()>(url, cmd("HSETNX").arg(sessions).arg(id).arg("nobody/1"));
+    }
+
+    fn aside(url: &str, prefix: &str, id: &str) -> Vec<(u64, Vec<u8>)> {
+        let mut range = cmd("LRANGE");
+        range.arg(format!("{prefix}:damaged:{id}")).arg(0).arg(-1);
+        let kept: Vec<Vec<u8>> = ask(url, &mut range);
+        let kept = kept.iter().map(|kept| {
+            let at = kept.iter().position(|byte| *byte == b'\n').unwrap();
+            let head = std::str::from_utf8(&kept[..at]).unwrap();
+            let (offset, _) = head.split_once(' ').unwrap();
+            (offset.parse().unwrap(), kept[at + 1..].to_vec())
+        });
+        kept.collect()
+    }
+
+    fn forget_aside(url: &str, prefix: &str, id: &str) {
+        ask::<()>(url, cmd("DEL").arg(format!("{prefix}:damaged:{id}")));
+    }
+
+    fn expire(url: &str, prefix: &str, id: &str) {
+        ask::<()>(url, cmd("DEL").arg(format!("{prefix}:lease:{id}")));
+    }
+
+    fn make_newer(url: &str, prefix: &str) {
+        ask::<()>(url, cmd("SET").arg(format!("{prefix}:version")).arg(2));
+    }
+}
+
+#[tokio::test]
+async fn real_redis_tells_what_was_evicted() {
+    if !is_there::<RedisStore>() {
+        return;
+    }
+    let space = Space::<RedisStore>::new();
+    let store = space.store();
+    let lease = store.lease("a").await.unwrap();
+    store.append(&lease, vec![said("one")]).await.unwrap();
+    ask::<()>(
+        &space.url,
+        cmd("DEL").arg(format!("{}:log:a", space.prefix)),
+    );
+    let refused = store.append(&lease, vec![said("two")]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    drop(lease);
+    for error in [
+        store.load("a").await.unwrap_err(),
+        store.lease("a").await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.text().contains("evicted"), "{error}");
+    }
+    let list = store.list().await.unwrap();
+    assert!(list[0].problem.is_some(), "{list:?}");
+    assert!(store.delete("a").await.unwrap());
+    let lease = store.lease("a").await.unwrap();
+    store.append(&lease, vec![said("anew")]).await.unwrap();
+}

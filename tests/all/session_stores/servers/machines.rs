@@ -1,0 +1,383 @@
+//! Several machines over one server.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agentcore::state::Lease;
+use agentcore::testing::conformance;
+use agentcore::{ErrorKind, SessionStore};
+
+use super::for_each_server;
+use super::real::{Kind, Real, Space};
+use crate::session_stores::crash::{FOLDER, child, is_killed, name, runtime, say};
+use crate::session_stores::places::{Place, said};
+
+type Lines = std::io::Lines<BufReader<ChildStdout>>;
+
+for_each_server!(
+    keeps_the_contract,
+    one_machine_at_a_time,
+    a_lease_that_expired_is_taken_over,
+    a_holder_nobody_replaced_goes_on,
+    leases_are_renewed,
+    a_lease_outlives_a_killed_process_for_a_while,
+    prefixes_are_apart,
+    a_newer_layout_is_left_as_it_is,
+    tables_are_made_side_by_side,
+    nothing_is_left_of_what_was_only_leased,
+    few_connections_serve_many_sessions,
+    a_stopped_process_writes_no_more,
+);
+
+async fn say_in(store: &impl SessionStore, id: &str, text: &str) {
+    let lease = store.lease(id).await.unwrap();
+    store.append(&lease, vec![said(text)]).await.unwrap();
+}
+
+async fn texts(store: &impl SessionStore, id: &str) -> Vec<String> {
+    let found = store.load(id).await.unwrap().unwrap_or_default();
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    let messages = found.state.messages.iter();
+    messages
+        .map(|message| message.text().into_owned())
+        .collect()
+}
+
+/// The lease, as soon as there is one.
+async fn lease_soon(store: &impl SessionStore, id: &str) -> Lease {
+    loop {
+        match store.lease(id).await {
+            Ok(lease) => return lease,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}"),
+        }
+    }
+}
+
+async fn keeps_the_contract<K: Kind>() {
+    let space = Space::<K>::new();
+    let count = AtomicUsize::new(0);
+    let made = std::sync::Mutex::new(Vec::new());
+    let make = || async {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        let part = Space::<K>::at(
+            space.url.clone(),
+            format!("{}_{number}", &space.prefix[..20]),
+        );
+        let store = part.store();
+        made.lock().unwrap().push(part);
+        store
+    };
+    let reopen = |store: K| {
+        drop(store);
+        let part = made.lock().unwrap().last().unwrap().clone();
+        async move { part.store() }
+    };
+    conformance::session_store(make, reopen).await.unwrap();
+}
+
+async fn one_machine_at_a_time<K: Kind>() {
+    let space = Space::<K>::new();
+    let (one, two) = (space.store(), space.store());
+    let lease = one.lease("a").await.unwrap();
+    for kind in [
+        two.lease("a").await.unwrap_err().kind(),
+        two.create("a", Default::default())
+            .await
+            .unwrap_err()
+            .kind(),
+        two.delete("a").await.unwrap_err().kind(),
+    ] {
+        assert_eq!(kind, ErrorKind::SessionBusy);
+    }
+    one.append(&lease, vec![said("one")]).await.unwrap();
+    assert_eq!(two.prune(Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(texts(&two, "a").await, ["one"]);
+    let token = lease.token();
+    for round in 0..10 {
+        // What the one gives back the other has at once.
+        drop(one.lease("turns").await.unwrap());
+        say_in(&two, "turns", &round.to_string()).await;
+    }
+    drop(lease);
+    let lease = two.lease("a").await.unwrap();
+    assert!(
+        lease.token() > token,
+        "it goes on where the other store was"
+    );
+    two.append(&lease, vec![said("two")]).await.unwrap();
+    drop(lease);
+    assert_eq!(texts(&one, "a").await, ["one", "two"]);
+    assert!(one.delete("a").await.unwrap());
+    assert!(two.load("a").await.unwrap().is_none());
+}
+
+async fn a_lease_that_expired_is_taken_over<K: Kind>() {
+    let space = Space::<K>::new();
+    let (one, two) = (space.store(), space.store());
+    say_in(&one, "old", "zero").await;
+    for id in ["old", "new"] {
+        let before = texts(&one, id).await;
+        let paused = one.lease(id).await.unwrap();
+        space.expire(id);
+        // Whoever takes it shuts the other out, also without writing.
+        drop(two.lease(id).await.unwrap());
+        let writes = !before.is_empty();
+        if !writes {
+            say_in(&two, id, "two").await;
+        }
+        let late = one.append(&paused, vec![said("late")]).await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Conflict, "{id}: {late}");
+        let save = one.save(&paused, &Default::default()).await.unwrap_err();
+        assert_eq!(save.kind(), ErrorKind::Conflict, "{id}: {save}");
+        let now = texts(&two, id).await;
+        assert_eq!(
+            now.len(),
+            before.len() + usize::from(!writes),
+            "{id}: {now:?}"
+        );
+        drop(paused);
+        say_in(&one, id, "next").await;
+        assert_eq!(texts(&two, id).await.last().unwrap(), "next");
+    }
+    // Deleted and begun anew, just as long.
+    say_in(&one, "again", "same").await;
+    let paused = one.lease("again").await.unwrap();
+    space.expire("again");
+    assert!(two.delete("again").await.unwrap());
+    say_in(&two, "again", "same").await;
+    let late = one.append(&paused, vec![said("late")]).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Conflict);
+    assert_eq!(texts(&two, "again").await, ["same"]);
+}
+
+async fn a_holder_nobody_replaced_goes_on<K: Kind>() {
+    let space = Space::<K>::new();
+    let (one, two) = (space.store(), space.store());
+    let paused = one.lease("a").await.unwrap();
+    for text in ["one", "two", "three"] {
+        space.expire("a");
+        one.append(&paused, vec![said(text)]).await.unwrap();
+        let busy = two.lease("a").await.unwrap_err();
+        assert_eq!(busy.kind(), ErrorKind::SessionBusy, "it is leased again");
+    }
+    drop(paused);
+    assert_eq!(texts(&two, "a").await, ["one", "two", "three"]);
+}
+
+async fn leases_are_renewed<K: Kind>() {
+    let space = Space::<K>::new();
+    let short = space.options().lease_time(Duration::from_millis(300));
+    let (one, two) = (space.store_with(short), space.store());
+    let _a = one.lease("a").await.unwrap();
+    let _b = one.lease("b").await.unwrap();
+    // Each waits for a fifth of a second.
+    for _ in 0..5 {
+        for id in ["a", "b"] {
+            let busy = two.lease(id).await.unwrap_err();
+            assert_eq!(busy.kind(), ErrorKind::SessionBusy);
+        }
+    }
+}
+
+async fn prefixes_are_apart<K: Kind>() {
+    let space = Space::<K>::new();
+    let short = &space.prefix[..20];
+    let parts: Vec<_> = ["_a", "_a_log", "_ab"]
+        .map(|name| Space::<K>::at(space.url.clone(), format!("{short}{name}")))
+        .into();
+    for part in &parts {
+        for id in ["x", "log:x", "a:log:x"] {
+            say_in(&part.store(), id, &part.prefix).await;
+        }
+    }
+    for part in &parts {
+        let store = part.store();
+        let list = store.list().await.unwrap();
+        assert_eq!(list.len(), 3);
+        for info in &list {
+            assert_eq!(texts(&store, &info.id).await, [&*part.prefix]);
+        }
+    }
+    let held = parts[0].store().lease("x").await.unwrap();
+    drop(parts[1].store().lease("x").await.unwrap());
+    assert_eq!(parts[1].store().prune(Duration::ZERO).await.unwrap(), 3);
+    assert_eq!(parts[2].store().list().await.unwrap().len(), 3);
+    drop(held);
+    for wrong in [
+        "",
+        "A",
+        "a-b",
+        "a:b",
+        "1a",
+        "a b",
+        "\u{e4}",
+        &"a".repeat(41),
+        "a;--",
+    ] {
+        let error = K::open(&space.url, space.options().prefix(wrong)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{wrong:?}");
+    }
+}
+
+async fn a_newer_layout_is_left_as_it_is<K: Kind>() {
+    let space = Space::<K>::new();
+    say_in(&space.store(), "a", "one").await;
+    let before = K::log(&space.url, &space.prefix, "a");
+    K::make_newer(&space.url, &space.prefix);
+    let store = space.store();
+    for error in [
+        store.load("a").await.unwrap_err(),
+        store.lease("a").await.unwrap_err(),
+        store.list().await.unwrap_err(),
+        store.delete("a").await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::VersionTooNew, "{error}");
+        assert!(error.text().contains("version 2"), "{error}");
+    }
+    assert_eq!(K::log(&space.url, &space.prefix, "a"), before);
+}
+
+async fn tables_are_made_side_by_side<K: Kind>() {
+    let space = Space::<K>::new();
+    let stores: Vec<_> = (0..8).map(|_| space.store()).collect();
+    let writes = stores.iter().enumerate().map(|(number, store)| async move {
+        say_in(store, &number.to_string(), "Hi").await;
+    });
+    futures::future::join_all(writes).await;
+    assert_eq!(stores[0].list().await.unwrap().len(), 8);
+}
+
+async fn nothing_is_left_of_what_was_only_leased<K: Kind>() {
+    let space = Space::<K>::new();
+    let store = space.store();
+    assert!(store.list().await.unwrap().is_empty());
+    let before = K::count(&space.url, &space.prefix);
+    drop(store.lease("a").await.unwrap());
+    say_in(&store, "b", "one").await;
+    K::put(&space.url, &space.prefix, "b", b"torn");
+    drop(store.lease("b").await.unwrap());
+    assert!(store.load("b").await.unwrap().is_none());
+    say_in(&store, "b", "one").await;
+    assert!(store.delete("b").await.unwrap());
+    // Dropping the store gives back what it holds.
+    drop(store);
+    assert_eq!(K::count(&space.url, &space.prefix), before);
+    assert!(K::aside(&space.url, &space.prefix, "b").is_empty());
+    let other = space.store();
+    drop(other.lease("a").await.unwrap());
+}
+
+async fn few_connections_serve_many_sessions<K: Kind>() {
+    let space = Space::<K>::new();
+    let store = space.store_with(space.options().max_connections(2));
+    let writes = (0..40).map(|number| {
+        let store = store.clone();
+        async move {
+            let id = number.to_string();
+            let lease = store.lease(&id).await.unwrap();
+            for text in ["one", "two"] {
+                store.append(&lease, vec![said(text)]).await.unwrap();
+            }
+        }
+    });
+    futures::future::join_all(writes).await;
+    for info in store.list().await.unwrap() {
+        assert_eq!(texts(&store, &info.id).await, ["one", "two"]);
+    }
+}
+
+/// What the children of the next tests do.
+fn write_twice<K: Kind>(folder: &Path) {
+    runtime().block_on(async {
+        let store = <Real<K> as Place>::open(folder);
+        let lease = store.lease("s").await.unwrap();
+        store.append(&lease, vec![said("first")]).await.unwrap();
+        say("wrote");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        let late = store.append(&lease, vec![said("late")]).await;
+        say(&format!("{:?}", late.map_err(|error| error.kind())));
+    });
+}
+
+/// A child that has a lease and has written, or `None` in the child, when it has done its work.
+fn other_process<K: Kind>(test: &str, folder: &Path) -> Option<(Child, Lines)> {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let working = std::thread::spawn(move || write_twice::<K>(Path::new(&folder)));
+        working.join().unwrap();
+        return None;
+    }
+    let is_redis = K::VARIABLE.ends_with("REDIS");
+    let module = if is_redis {
+        "real_redis"
+    } else {
+        "real_postgres"
+    };
+    let mut child = child(&test.replace("KIND", module), folder);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("@wrote")));
+    Some((child, lines))
+}
+
+async fn a_stopped_process_writes_no_more<K: Kind>() {
+    let folder = tempfile::tempdir().unwrap();
+    let test = name!("KIND::a_stopped_process_writes_no_more");
+    let Some((mut child, lines)) = other_process::<K>(test, folder.path()) else {
+        return;
+    };
+    let store = <Real<K> as Place>::open(folder.path());
+    let signal = |name: &str| {
+        let mut kill = std::process::Command::new("kill");
+        kill.args([name, &child.id().to_string()]).status().unwrap();
+    };
+    signal("-STOP");
+    let lease = lease_soon(&store, "s").await;
+    store.append(&lease, vec![said("second")]).await.unwrap();
+    drop(lease);
+    signal("-CONT");
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let mut told = lines.map(|line| line.unwrap());
+    let told = told.find(|line| line.contains('@'));
+    assert!(told.unwrap().contains("Err(Conflict)"));
+    child.wait().unwrap();
+    assert_eq!(texts(&store, "s").await, ["first", "second"]);
+}
+
+async fn a_lease_outlives_a_killed_process_for_a_while<K: Kind>() {
+    let folder = tempfile::tempdir().unwrap();
+    let test = name!("KIND::a_lease_outlives_a_killed_process_for_a_while");
+    let Some((mut child, _lines)) = other_process::<K>(test, folder.path()) else {
+        return;
+    };
+    let store = <Real<K> as Place>::open(folder.path());
+    let busy = store.lease("s").await.unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::SessionBusy);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let lease = lease_soon(&store, "s").await;
+    store.append(&lease, vec![said("second")]).await.unwrap();
+    assert_eq!(texts(&store, "s").await, ["first", "second"]);
+}
+
+/// Waits for leases of processes that were killed, in between.
+#[cfg(feature = "postgres")]
+#[test]
+fn real_postgres_loses_nothing_of_killed_processes() {
+    use agentcore::session::PostgresStore;
+    if super::is_there::<PostgresStore>() {
+        let test = name!("real_postgres_loses_nothing_of_killed_processes");
+        is_killed::<Real<PostgresStore>>(test);
+    }
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn real_redis_loses_nothing_of_killed_processes() {
+    use agentcore::session::RedisStore;
+    if super::is_there::<RedisStore>() {
+        let test = name!("real_redis_loses_nothing_of_killed_processes");
+        is_killed::<Real<RedisStore>>(test);
+    }
+}

@@ -1,0 +1,52 @@
+//! Stores on real servers, wherever the environment names one.
+//!
+//! * `AGENTCORE_TEST_POSTGRES`, such as `postgres://agent@127.0.0.1:5432/agent`.
+//! * `AGENTCORE_TEST_REDIS`, such as `redis://127.0.0.1:6379`.
+//!
+//! Without its variable a test says so and passes. Each test names what it keeps differently and
+//! removes it. `.ci/services` starts both servers where Debian's packages can be installed.
+
+#[cfg(feature = "postgres")]
+mod database;
+#[cfg(feature = "redis")]
+mod disk;
+mod fake;
+#[cfg(feature = "redis")]
+mod keys;
+mod machines;
+mod own;
+mod proxy;
+mod real;
+mod restarts;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub use real::{Real, is_there};
+
+/// Each test for each kind of server there is, in modules that `.ci/run` selects.
+macro_rules! for_each_server {
+    ($($test:ident),* $(,)?) => {
+        #[cfg(feature = "postgres")]
+        mod real_postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                type Kind = agentcore::session::PostgresStore;
+                if crate::session_stores::servers::is_there::<Kind>() {
+                    super::$test::<Kind>().await;
+                }
+            })*
+        }
+
+        #[cfg(feature = "redis")]
+        mod real_redis {
+            $(#[tokio::test]
+            async fn $test() {
+                type Kind = agentcore::session::RedisStore;
+                if crate::session_stores::servers::is_there::<Kind>() {
+                    super::$test::<Kind>().await;
+                }
+            })*
+        }
+    };
+}
+use for_each_server;

@@ -1,0 +1,177 @@
+//! Answers that are lost on their way: what was done is not done again.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agentcore::SessionStore;
+
+use super::for_each_server;
+use super::real::{Kind, Space};
+use crate::session_stores::places::said;
+
+for_each_server!(nothing_is_written_twice, nothing_is_lost_of_many_writes);
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug)]
+enum Lost {
+    /// It never arrives.
+    Request,
+    /// It is carried out, and nobody is told.
+    Answer,
+}
+
+/// What is lost, and what it says.
+type Loss = (Lost, Vec<u8>);
+
+/// Stands between a store and its server, and cuts the connection once something is said.
+#[derive(Clone)]
+struct Proxy {
+    port: u16,
+    next: Arc<Mutex<Option<Loss>>>,
+}
+
+impl Proxy {
+    /// In front of what `url` names, and the address of the proxy.
+    fn start(url: &str) -> (Self, String) {
+        let (head, rest) = url.split_once("://").unwrap();
+        let (rest, tail) = rest.split_once('/').map_or((rest, ""), |(a, b)| (a, b));
+        let (user, server) = rest.rsplit_once('@').map_or(("", rest), |(a, b)| (a, b));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Self {
+            port: listener.local_addr().unwrap().port(),
+            next: Arc::default(),
+        };
+        let at = if user.is_empty() { "" } else { "@" };
+        let url = format!("{head}://{user}{at}127.0.0.1:{}/{tail}", proxy.port);
+        let (all, server) = (proxy.clone(), server.to_owned());
+        // It ends with the process.
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                all.connect(client.unwrap(), TcpStream::connect(&server).unwrap());
+            }
+        });
+        (proxy, url)
+    }
+
+    fn lose(&self, what: Lost, mark: &str) {
+        *self.next.lock().unwrap() = Some((what, mark.as_bytes().to_vec()));
+    }
+
+    fn was_lost(&self) -> bool {
+        self.next.lock().unwrap().is_none()
+    }
+
+    fn connect(&self, client: TcpStream, server: TcpStream) {
+        let swallow = Arc::new(AtomicBool::new(false));
+        let clone = |stream: &TcpStream| stream.try_clone().unwrap();
+        let (mut from, mut to) = (clone(&client), clone(&server));
+        let (proxy, is_lost) = (self.clone(), swallow.clone());
+        std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            let mut bytes = [0; 65_536];
+            while let Ok(len @ 1..) = from.read(&mut bytes) {
+                seen.extend_from_slice(&bytes[..len]);
+                match proxy.heard(&seen) {
+                    Some(Lost::Request) => break,
+                    Some(Lost::Answer) => is_lost.store(true, Ordering::SeqCst),
+                    None => {}
+                }
+                if to.write_all(&bytes[..len]).is_err() {
+                    break;
+                }
+            }
+            let _ = from.shutdown(Shutdown::Both);
+            if !is_lost.load(Ordering::SeqCst) {
+                let _ = to.shutdown(Shutdown::Both);
+            }
+        });
+        std::thread::spawn(move || {
+            let (mut from, mut to) = (server, client);
+            let mut bytes = [0; 65_536];
+            while let Ok(len @ 1..) = from.read(&mut bytes) {
+                if swallow.load(Ordering::SeqCst) || to.write_all(&bytes[..len]).is_err() {
+                    break;
+                }
+            }
+            let _ = from.shutdown(Shutdown::Both);
+            let _ = to.shutdown(Shutdown::Both);
+        });
+    }
+
+    fn heard(&self, seen: &[u8]) -> Option<Lost> {
+        let mut next = self.next.lock().unwrap();
+        let (_, mark) = next.as_ref()?;
+        let is_said = seen.windows(mark.len()).any(|part| part == mark);
+        is_said.then(|| next.take().map(|(what, _)| what)).flatten()
+    }
+}
+
+async fn texts(store: &impl SessionStore, id: &str) -> Vec<String> {
+    let found = store.load(id).await.unwrap().unwrap();
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    let messages = found.state.messages.iter();
+    messages
+        .map(|message| message.text().into_owned())
+        .collect()
+}
+
+async fn nothing_is_written_twice<K: Kind>() {
+    let space = Space::<K>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let store = K::open(&url, space.options()).unwrap();
+    for (id, lost) in [("session_a", Lost::Answer), ("session_b", Lost::Request)] {
+        proxy.lose(lost, id);
+        let lease = store.lease(id).await.unwrap();
+        assert!(proxy.was_lost());
+        for text in ["first words", "second words", "third words"] {
+            proxy.lose(lost, text);
+            store.append(&lease, vec![said(text)]).await.unwrap();
+            assert!(proxy.was_lost(), "{lost:?} {text}");
+            store.append(&lease, vec![said("and on")]).await.unwrap();
+        }
+        drop(lease);
+        let expected = [
+            "first words",
+            "and on",
+            "second words",
+            "and on",
+            "third words",
+            "and on",
+        ];
+        assert_eq!(texts(&space.store(), id).await, expected, "{lost:?}");
+        let mut torn = K::log(&space.url, &space.prefix, id);
+        torn.extend_from_slice(b"torn words");
+        K::put(&space.url, &space.prefix, id, &torn);
+        // It is put aside with the same words.
+        proxy.lose(lost, "torn words");
+        drop(store.lease(id).await.unwrap());
+        assert!(proxy.was_lost());
+        assert_eq!(texts(&space.store(), id).await, expected, "{lost:?}");
+        assert_eq!(K::aside(&space.url, &space.prefix, id).len(), 1, "{lost:?}");
+        proxy.lose(lost, id);
+        assert!(store.delete(id).await.unwrap(), "{lost:?}");
+        assert!(proxy.was_lost());
+        assert!(store.load(id).await.unwrap().is_none());
+    }
+}
+
+async fn nothing_is_lost_of_many_writes<K: Kind>() {
+    let space = Space::<K>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let store = K::open(&url, space.options()).unwrap();
+    let lease = store.lease("s").await.unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    let all: Vec<_> = (0..60).map(|number| format!("words {number}.")).collect();
+    for text in &all {
+        match random.u8(..3) {
+            0 => proxy.lose(Lost::Request, text),
+            1 => proxy.lose(Lost::Answer, text),
+            _ => {}
+        }
+        store.append(&lease, vec![said(text)]).await.unwrap();
+    }
+    drop(lease);
+    assert_eq!(texts(&space.store(), "s").await, all);
+}
