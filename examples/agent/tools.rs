@@ -1,7 +1,7 @@
 //! What the model may call, what it is told of the directory, and who answers its questions.
 
 use agentcore::backend::LocalBackend;
-use agentcore::hooks::{MemoryHook, SkillsHook, TodoListHook};
+use agentcore::hooks::{MemoryHook, SkillsHook, SummarizationHook, TodoListHook};
 use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
 use agentcore::tools::preset;
 use agentcore::{AgentBuilder, Error};
@@ -20,7 +20,7 @@ pub(crate) enum Tools {
 }
 
 /// Adds the tools, on the files beneath `cwd`, with a task list, the skills and the `AGENTS.md`
-/// there; with a terminal, also a way to ask the user, and the user as the one who answers
+/// there, and a summary of what is old when the window fills up; with a terminal, also a way to ask the user, and the user as the one who answers
 /// permission questions.
 ///
 /// # Errors
@@ -39,13 +39,18 @@ pub(crate) fn add(builder: AgentBuilder, tools: Tools, cwd: &str) -> Result<Agen
         Tools::Coding => preset::coding,
         Tools::Wick => preset::wick,
         Tools::Picoclaw => preset::picoclaw,
-        Tools::None => return Ok(builder),
+        Tools::None => return Ok(builder.hook(SummarizationHook::new())),
+    };
+    let edit = match tools {
+        Tools::Coding => "Edit",
+        _ => "edit_file",
     };
     let backend = LocalBackend::new(cwd)?;
     Ok(builder
         .registry(&preset(backend.clone()))
         .hook(TodoListHook::new())
         .hook(SkillsHook::new(backend.clone()))
-        .hook(MemoryHook::new(backend.clone()))
+        .hook(MemoryHook::new(backend.clone()).edit_tool(edit))
+        .hook(SummarizationHook::new())
         .backend(backend))
 }

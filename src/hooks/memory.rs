@@ -20,12 +20,7 @@ const DEFAULT_PATH: &str = "AGENTS.md";
 const MAX_BYTES: usize = 256 * 1024;
 const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
-const GUIDELINES: &str = "\
-Guidelines for agent memory:
-- This memory persists across conversations
-- You can update it by using edit_file on the AGENTS.md file
-- Use it to track important context, decisions, and patterns
-- Keep entries concise and organized";
+const EDIT_TOOL: &str = "edit_file";
 
 /// Puts `AGENTS.md` files into the system prompt, and says how to keep them.
 ///
@@ -63,6 +58,7 @@ pub struct MemoryHook {
     backend: Arc<dyn Backend>,
     paths: Vec<String>,
     initial: Option<String>,
+    edit_tool: Arc<str>,
 }
 
 impl MemoryHook {
@@ -73,6 +69,7 @@ impl MemoryHook {
             backend: Arc::new(backend),
             paths: vec![DEFAULT_PATH.to_owned()],
             initial: None,
+            edit_tool: EDIT_TOOL.into(),
         }
     }
 
@@ -88,6 +85,13 @@ impl MemoryHook {
     #[must_use]
     pub fn initial_content(mut self, content: impl Into<String>) -> Self {
         self.initial = Some(content.into());
+        self
+    }
+
+    /// The tool that the model is told to keep the memory with; `edit_file` unless set.
+    #[must_use]
+    pub fn edit_tool(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.edit_tool = name.into();
         self
     }
 
@@ -167,7 +171,7 @@ impl Hook for MemoryHook {
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let contents = self.load(cx).await;
-        prompt::keep(&mut state, &self.name, section(&contents));
+        prompt::keep(&mut state, &self.name, section(&contents, &self.edit_tool));
         Ok(state)
     }
 
@@ -177,7 +181,7 @@ impl Hook for MemoryHook {
     }
 }
 
-fn section(contents: &[String]) -> String {
+fn section(contents: &[String], edit_tool: &str) -> String {
     let contents = contents
         .iter()
         .map(|content| content.trim_end())
@@ -187,7 +191,18 @@ fn section(contents: &[String]) -> String {
         return String::new();
     }
     let content = escaped(&contents.join(SEPARATOR), TAG);
-    format!("<{TAG}>\n{content}\n</{TAG}>\n\n{GUIDELINES}")
+    let guidelines = guidelines(edit_tool);
+    format!("<{TAG}>\n{content}\n</{TAG}>\n\n{guidelines}")
+}
+
+fn guidelines(edit_tool: &str) -> String {
+    format!(
+        "Guidelines for agent memory:\n\
+         - This memory persists across conversations\n\
+         - You can update it by using {edit_tool} on the AGENTS.md file\n\
+         - Use it to track important context, decisions, and patterns\n\
+         - Keep entries concise and organized"
+    )
 }
 
 /// `bytes` without a last character that was cut.

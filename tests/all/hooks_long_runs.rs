@@ -20,6 +20,8 @@ use crate::kit::{agent, any_object, warnings, watch};
 
 const WINDOW: u64 = 20_000;
 const ROUNDS: usize = 1_000;
+/// Enough for many compactions.
+const SOME: usize = 300;
 
 /// How a server counts tokens, and what it has refused.
 #[derive(Clone)]
@@ -66,9 +68,9 @@ fn size(round: usize) -> usize {
     }
 }
 
-/// A thousand calls of a tool. The summariser remembers what it was given, and its summaries hold
+/// So many calls of a tool. The summariser remembers what it was given, and its summaries hold
 /// nothing of it.
-async fn a_thousand_rounds(percent: u64, reports: bool, clear: bool) {
+async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
     let asked = Arc::<AtomicUsize>::default();
     let counting = Counting {
         percent,
@@ -84,7 +86,7 @@ async fn a_thousand_rounds(percent: u64, reports: bool, clear: bool) {
             let (asked, counting) = (asked.clone(), counting.clone());
             move |request| {
                 let round = asked.fetch_add(1, Ordering::Relaxed);
-                let answer = if round < ROUNDS {
+                let answer = if round < rounds {
                     let args = json!({"round": round});
                     ModelEvent::ToolCall(ToolCall::new(format!("c{round}"), "look", args))
                 } else {
@@ -143,12 +145,12 @@ async fn a_thousand_rounds(percent: u64, reports: bool, clear: bool) {
     assert_eq!(model.violations(), Vec::<String>::new());
     assert_eq!(summarizer.violations(), Vec::<String>::new());
     assert_eq!(warnings(&messages), Vec::<String>::new());
-    assert_eq!(output.turns as usize, ROUNDS + 1);
+    assert_eq!(output.turns as usize, rounds + 1);
     let refused = counting.refused.load(Ordering::Relaxed);
     assert_eq!(refused, 0, "no request was over the window");
     assert_eq!(
         output.messages.len(),
-        2 * ROUNDS + 2,
+        2 * rounds + 2,
         "the history is whole"
     );
     let read = read.lock().unwrap();
@@ -158,7 +160,7 @@ async fn a_thousand_rounds(percent: u64, reports: bool, clear: bool) {
         .collect();
     assert!(words.contains("swordfish."));
     let covered = output.state.compaction.unwrap().through_message;
-    assert!(covered > ROUNDS, "{covered}");
+    assert!(covered > rounds, "{covered}");
     for round in 0..(covered - 1) / 2 {
         let finding = format!("finding-{round}-end");
         assert!(words.contains(&*finding), "{finding} was never summarised");
@@ -167,28 +169,28 @@ async fn a_thousand_rounds(percent: u64, reports: bool, clear: bool) {
 
 #[tokio::test]
 async fn a_thousand_rounds_with_a_provider_that_reports() {
-    a_thousand_rounds(100, true, false).await;
+    rounds(ROUNDS, 100, true, false).await;
 }
 
 #[tokio::test]
 async fn a_thousand_rounds_with_a_provider_that_reports_nothing() {
-    a_thousand_rounds(100, false, false).await;
+    rounds(ROUNDS, 100, false, false).await;
 }
 
 #[tokio::test]
 async fn a_thousand_rounds_with_cleared_results() {
-    a_thousand_rounds(100, true, true).await;
+    rounds(ROUNDS, 100, true, true).await;
 }
 
 #[tokio::test]
-async fn a_thousand_rounds_with_a_provider_that_counts_more_than_is_estimated() {
-    a_thousand_rounds(150, true, false).await;
-    a_thousand_rounds(130, true, true).await;
+async fn many_rounds_with_a_provider_that_counts_more_than_is_estimated() {
+    rounds(SOME, 150, true, false).await;
+    rounds(SOME, 130, true, true).await;
 }
 
 #[tokio::test]
-async fn a_thousand_rounds_with_a_provider_that_counts_less_than_is_estimated() {
-    a_thousand_rounds(70, true, false).await;
+async fn many_rounds_with_a_provider_that_counts_less_than_is_estimated() {
+    rounds(SOME, 70, true, false).await;
 }
 
 /// One thing said, or a turn of calls with those of their results that have come.

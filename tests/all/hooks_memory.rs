@@ -116,6 +116,14 @@ async fn a_memory_that_cannot_be_begun_counts_with_a_warning() {
 }
 
 #[tokio::test]
+async fn the_guidelines_name_the_tool_that_there_is() {
+    let backend = with(&[("AGENTS.md", b"x")]).await;
+    let (prompt, _) = prompt(MemoryHook::new(backend).edit_tool("Edit")).await;
+    assert!(prompt.contains("\n- You can update it by using Edit on the AGENTS.md file\n"));
+    assert!(!prompt.contains("edit_file"));
+}
+
+#[tokio::test]
 async fn two_memories_stand_side_by_side() {
     let model = ScriptedModel::new().say("done");
     let own = MemoryHook::new(with(&[("AGENTS.md", b"of the user")]).await).named("user");

@@ -155,6 +155,10 @@ async fn a_summariser_that_fails_changes_nothing() {
             "said nothing",
         ),
         (ScriptedModel::new().step(Step::new()), "said nothing"),
+        (
+            ScriptedModel::new().call("echo", json!({"text": "<summary>x</summary>"})),
+            "said nothing",
+        ),
         (ScriptedModel::new().step(refused), "refused"),
     ];
     for (summarizer, why) in failing {
