@@ -194,9 +194,10 @@ fn main() {
                 address,
             );
         }
-        ["idle", who, reply, units, address] => {
+        ["idle", who, api, reply, units, address] => {
             idle(
                 who == "ours",
+                dialect(api),
                 reply.parse().unwrap(),
                 units.parse().unwrap(),
                 address,
@@ -204,6 +205,17 @@ fn main() {
         }
         _ => table(&words),
     }
+}
+
+/// The wire formats by what stands for them in arguments.
+const DIALECTS: [(&str, &str, Dialect); 2] = [
+    ("chat", "Chat Completions", Dialect::OpenAi),
+    ("messages", "Messages API", Dialect::Anthropic),
+];
+
+fn dialect(word: &str) -> Dialect {
+    let known = DIALECTS.iter().find(|(own, _, _)| *own == word);
+    known.expect("`chat` or `messages`").2
 }
 
 /// The 2 MB: 2,000 messages of a kilobyte.
@@ -282,16 +294,16 @@ where
 }
 
 /// Parks `units` agents in a call and prints how much memory the process has.
-fn idle(ours: bool, reply: Reply, units: usize, address: &str) {
+fn idle(ours: bool, dialect: Dialect, reply: Reply, units: usize, address: &str) {
     let base = format!("http://{address}/{reply}");
     block_on(async {
-        let agent = ours::agent(Dialect::OpenAi, &base, false, false);
+        let agent = ours::agent(dialect, &base, false, false);
         for _ in 0..units {
             if ours {
                 let run = agent.run(INPUT);
                 tokio::spawn(async move { ours::read(run).await });
             } else {
-                let mut conversation = Conversation::new(Dialect::OpenAi, &base, &[], false);
+                let mut conversation = Conversation::new(dialect, &base, &[], false);
                 tokio::spawn(async move { conversation.run(INPUT).await });
             }
             tokio::task::yield_now().await;
@@ -428,28 +440,27 @@ fn count(meter: Meter, args: &[String]) -> u64 {
 
 fn idle_table(units: usize) {
     println!("\nmemory of an agent parked in a call, in bytes");
-    for (what, reply) in [
+    let moments = [
         ("before the answer", Reply::Silence),
         ("in the answer", Reply::Park),
-    ] {
-        let [ours, bare] = ["ours", "bare"].map(|who| {
-            let measure = |units: usize| {
-                let server = Server::start().unwrap();
-                let args = [
-                    "idle",
-                    who,
-                    &reply.to_string(),
-                    &units.to_string(),
-                    server.address(),
-                ];
-                count(Meter::Cpu, &args.map(str::to_owned)) as f64
-            };
-            (measure(2 * units) - measure(units)) / units as f64
-        });
-        println!(
-            "| {what:20} | ours {ours:8.0} | bare {bare:8.0} | ours alone {:8.0} |",
-            ours - bare
-        );
+    ];
+    for (word, api, _) in DIALECTS {
+        for (when, reply) in moments {
+            let [ours, bare] = ["ours", "bare"].map(|who| {
+                let measure = |units: usize| {
+                    let server = Server::start().unwrap();
+                    let (reply, units) = (reply.to_string(), units.to_string());
+                    let args = ["idle", who, word, &reply, &units, server.address()];
+                    count(Meter::Cpu, &args.map(str::to_owned)) as f64
+                };
+                (measure(2 * units) - measure(units)) / units as f64
+            });
+            let what = format!("{api}, {when}");
+            println!(
+                "| {what:35} | ours {ours:8.0} | bare {bare:8.0} | ours alone {:8.0} |",
+                ours - bare
+            );
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::model::Model;
-use crate::run::{Run, RunHandle, Shared};
+use crate::run::{ModelCaller, Run, RunHandle, Shared};
 use crate::state::SessionStore;
 use crate::tool::Tool;
 use crate::util::sync::lock;
@@ -79,7 +79,7 @@ impl Agent {
     ///
     /// What the store failed with.
     pub async fn latest_session(&self) -> Result<Option<Session>> {
-        let Some(cwd) = &self.config().cwd else {
+        let Some(cwd) = &self.config().setting.cwd else {
             return Ok(None);
         };
         let latest = self.store().latest(cwd).await?;
@@ -94,7 +94,7 @@ impl Agent {
 
     /// The agent's name.
     pub fn name(&self) -> &str {
-        &self.config().name
+        &self.config().setting.agent
     }
 
     /// The model.
@@ -142,6 +142,11 @@ impl Agent {
                 .collect(),
             self.config().limits.max_turns,
         )
+    }
+
+    /// What asks models on behalf of the agent's runs.
+    pub(super) fn caller(&self) -> Arc<dyn ModelCaller> {
+        self.0.clone()
     }
 
     /// Notes that a run has begun, so that its handle can be found.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Model, ModelCard, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
+    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
 };
 use crate::run::RunContext;
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
@@ -19,18 +19,61 @@ use super::partials::Partials;
 /// text the user was reading, and what was used is paid for all the same.
 struct Kept<'a> {
     cx: &'a RunContext,
-    card: &'a ModelCard,
+    model: &'a dyn Model,
+    request: &'a ModelRequest,
     fold: ResponseFold,
+    begun: bool,
     done: bool,
-    visible: bool,
 }
 
 impl Kept<'_> {
+    /// Folds an event and passes it on. False when the stream has nothing more to say.
+    fn take(
+        &mut self,
+        event: Option<Result<ModelEvent>>,
+        taps: &mut Taps,
+        screen: &mut Screen<'_>,
+    ) -> Result<bool> {
+        let Some(event) = event.transpose()? else {
+            return Ok(false);
+        };
+        if !self.begun {
+            self.begin(&event, taps, screen);
+        }
+        if matches!(event, ModelEvent::Restart) {
+            self.book();
+            *taps = self.request.start_taps();
+            screen.restart();
+        }
+        let is_last = matches!(event, ModelEvent::Stop { .. });
+        if screen.partials.is_some() || !taps.is_empty() {
+            self.fold.note(&event);
+            pass(taps, screen, event);
+        } else {
+            self.fold.push(event);
+        }
+        Ok(!is_last)
+    }
+
+    fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, screen: &mut Screen<'_>) {
+        self.begun = true;
+        // What an earlier attempt left is void from here on.
+        self.cx.take_partial();
+        if self.request.is_visible() {
+            note_first_event(self.cx);
+        }
+        screen.begin();
+        if !matches!(first, ModelEvent::Start(_)) {
+            let head = Box::<ResponseHead>::default();
+            pass(taps, screen, ModelEvent::Start(head));
+        }
+    }
+
     /// Books what was used for an answer that will never be whole.
     fn book(&self) {
         let partial = self.fold.partial();
         if !partial.usage.is_zero() {
-            book_answer(self.cx, self.card, partial);
+            book_answer(self.cx, self.model, self.request, partial);
         }
     }
 }
@@ -41,7 +84,7 @@ impl Drop for Kept<'_> {
             return;
         }
         self.book();
-        if self.visible && !self.fold.partial().content.is_empty() {
+        if self.request.is_visible() && !self.fold.partial().content.is_empty() {
             self.cx.put_partial(self.fold.partial().clone());
         }
     }
@@ -141,73 +184,34 @@ impl<'a> Screen<'a> {
 pub(super) async fn attempt(
     cx: &RunContext,
     model: &dyn Model,
-    card: &ModelCard,
     request: &ModelRequest,
     show: bool,
 ) -> Result<ModelResponse> {
-    let shown = show && request.is_visible();
-    let mut screen = Screen::new(cx, request, shown);
-    let result = stream(cx, model, card, request, &mut screen).await;
+    let mut screen = Screen::new(cx, request, show && request.is_visible());
+    let mut kept = Kept {
+        cx,
+        model,
+        request,
+        fold: ResponseFold::new(),
+        begun: false,
+        done: false,
+    };
+    let result = stream(&mut kept, &mut screen).await;
     if result.is_ok() {
         screen.release();
     }
     result
 }
 
-async fn stream(
-    cx: &RunContext,
-    model: &dyn Model,
-    card: &ModelCard,
-    request: &ModelRequest,
-    screen: &mut Screen<'_>,
-) -> Result<ModelResponse> {
+async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelResponse> {
     // What an earlier attempt left is not what an interrupt of this one should keep.
-    drop(cx.take_partial());
-    let mut taps = request.start_taps();
-    let mut kept = Kept {
-        cx,
-        card,
-        fold: ResponseFold::new(),
-        done: false,
-        visible: request.is_visible(),
-    };
-    let mut events = model.stream(request.clone()).await?;
-    let mut begun = false;
-    while let Some(event) = events.next().await {
-        let event = event?;
-        if !begun {
-            begun = true;
-            // What an earlier attempt left is void from here on.
-            cx.take_partial();
-            if request.is_visible() {
-                note_first_event(cx);
-            }
-            screen.begin();
-            if !matches!(event, ModelEvent::Start(_)) {
-                pass(
-                    &mut taps,
-                    screen,
-                    ModelEvent::Start(Box::<ResponseHead>::default()),
-                );
-            }
-        }
-        if matches!(event, ModelEvent::Restart) {
-            kept.book();
-            taps = request.start_taps();
-            screen.restart();
-        }
-        let is_last = matches!(event, ModelEvent::Stop { .. });
-        if screen.partials.is_some() || !taps.is_empty() {
-            kept.fold.note(&event);
-            pass(&mut taps, screen, event);
-        } else {
-            kept.fold.push(event);
-        }
-        if is_last {
-            break;
-        }
-        if screen.partials.is_some() && cx.shared().is_backed_up() {
-            cx.shared().drained().await;
+    drop(kept.cx.take_partial());
+    let mut taps = kept.request.start_taps();
+    let mut events = kept.model.stream(kept.request.clone()).await?;
+    // No event is held while the reader catches up: there may be many runs that wait.
+    while kept.take(events.next().await, &mut taps, screen)? {
+        if screen.partials.is_some() && kept.cx.shared().is_backed_up() {
+            kept.cx.shared().drained().await;
         }
     }
     if !kept.fold.is_stopped() {

@@ -1,6 +1,6 @@
 //! Writing down what a model call has used.
 
-use crate::model::{ModelCard, ModelResponse};
+use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::usage::Usage;
 use crate::util::sync::lock;
@@ -25,12 +25,16 @@ pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     };
 }
 
-/// Books an answer, or what there is of one, as the model's that gave it: `asked`, unless another
-/// one answered.
-pub(super) fn book_answer(cx: &RunContext, asked: &ModelCard, answer: &ModelResponse) {
-    book(
-        cx,
-        answer.answered_by.as_deref().unwrap_or(asked),
-        answer.usage,
-    );
+/// Books an answer, or what there is of one, as the model's that gave it: the one that was asked,
+/// unless another one answered.
+pub(super) fn book_answer(
+    cx: &RunContext,
+    asked: &dyn Model,
+    request: &ModelRequest,
+    answer: &ModelResponse,
+) {
+    match &answer.answered_by {
+        Some(card) => book(cx, card, answer.usage),
+        None => book(cx, &asked.card(request), answer.usage),
+    }
 }

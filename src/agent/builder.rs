@@ -12,13 +12,16 @@ use crate::message::{EstimateCounter, TokenCounter};
 use crate::model::{
     self, Compactor, Model, ModelRequest, ModelSettings, Prompter, StaticPrompt, SystemPrompt,
 };
+use crate::run::Setting;
 use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{
-    AllowAll, Confirmer, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
+    AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
+    check_tool,
 };
 use crate::trace::TraceRecorder;
 
 use super::agent::Agent;
+use super::call_model;
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
 use super::retry::RetryPolicy;
 
@@ -55,6 +58,7 @@ pub struct AgentBuilder {
     store: Option<Arc<dyn SessionStore>>,
     gate: Arc<dyn PermissionGate>,
     confirmer: Option<Arc<dyn Confirmer>>,
+    ask_timeout: Option<Duration>,
     mode: PermissionMode,
     trace: Option<Arc<dyn TraceRecorder>>,
     counter: Arc<dyn TokenCounter>,
@@ -80,6 +84,7 @@ impl AgentBuilder {
             store: None,
             gate: Arc::new(AllowAll),
             confirmer: None,
+            ask_timeout: None,
             mode: PermissionMode::Default,
             trace: None,
             counter: Arc::new(EstimateCounter),
@@ -202,7 +207,7 @@ impl AgentBuilder {
 
     /// How long a question waits for its answer. For ever unless set.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.ask_timeout = Some(timeout);
+        self.ask_timeout = Some(timeout);
         self
     }
 
@@ -367,8 +372,18 @@ impl AgentBuilder {
         self.check()?;
         let of_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(of_hooks);
+        let setting = Setting {
+            agent: self.name,
+            cwd: self.cwd,
+            backend: self.backend,
+            trace: self.trace,
+            gates: Gates::one(self.gate),
+            confirmer: self.confirmer,
+            ask_timeout: self.ask_timeout,
+            counter: self.counter,
+        };
         Ok(Agent::new(Config {
-            name: self.name,
+            setting: Arc::new(setting),
             model: self.model,
             prompter: self.prompter,
             tools: self.tools,
@@ -376,14 +391,9 @@ impl AgentBuilder {
             allowed_tools: self.allowed_tools,
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
-            backend: self.backend,
-            cwd: self.cwd,
+            model_core: call_model::core(),
             store: self.store.unwrap_or_else(|| Arc::new(ThreadStore::new())),
-            gate: self.gate,
-            confirmer: self.confirmer,
             mode: self.mode,
-            trace: self.trace,
-            counter: self.counter,
             compactor,
             limits: self.limits,
             request: self.request,

@@ -1,6 +1,6 @@
 //! The centre of the model onion: budget, retries, one answer.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -8,78 +8,45 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
-use crate::message::{Message, Messages, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
 use crate::run::{DearestPrice, Estimate, ModelCaller, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
-use super::agent::Agent;
+use super::agent::Inner;
 use super::attempt::attempt;
 use super::booking::book_answer;
 
-/// The centre of the model onion of an agent's runs.
-pub(super) fn core(agent: &Agent) -> Core<ModelRequest> {
-    let agent = agent.clone();
-    let counted = Arc::<Mutex<Counted>>::default();
-    Arc::new(move |cx, request| {
+/// The centre of the model onion.
+pub(super) fn core() -> Core<ModelRequest> {
+    Arc::new(|cx, request| {
         let model = cx.model();
-        call_model(agent.clone(), cx, model, counted.clone(), request)
+        cx.caller().call(cx, model, request)
     })
 }
 
-/// Any model, asked as the agent's runs ask their own.
-pub(super) fn caller(agent: &Agent) -> ModelCaller {
-    let agent = agent.clone();
-    Arc::new(move |cx, model, request| {
-        call_model(agent.clone(), cx, model, Arc::default(), request)
-    })
-}
-
-/// The tokens of a history that grows: what was counted before is known by its address.
-#[derive(Default)]
-struct Counted {
-    /// Each message, and the tokens up to its end.
-    seen: Vec<(Arc<Message>, u64)>,
-}
-
-impl Counted {
-    fn count(&mut self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
-        let all = messages.as_slice();
-        let same = self
-            .seen
-            .iter()
-            .zip(all)
-            .take_while(|((old, _), new)| Arc::ptr_eq(old, new))
-            .count();
-        self.seen.truncate(same);
-        let mut tokens = self.seen.last().map_or(0, |(_, tokens)| *tokens);
-        for message in &all[same..] {
-            tokens += counter.count_message(message);
-            self.seen.push((message.clone(), tokens));
-        }
-        tokens
+impl ModelCaller for Inner {
+    fn call(
+        self: Arc<Self>,
+        cx: RunContext,
+        model: Arc<dyn Model>,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelResponse>> {
+        call_model(self, cx, model, request)
     }
 }
 
 /// Not an `async fn`, which would have room for the request twice.
 fn call_model(
-    agent: Agent,
+    agent: Arc<Inner>,
     cx: RunContext,
     model: Arc<dyn Model>,
-    counted: Arc<Mutex<Counted>>,
     mut request: ModelRequest,
 ) -> BoxFuture<'static, Result<ModelResponse>> {
     Box::pin(async move {
-        let config = agent.config();
-        let card = model.card(&request);
+        let config = &agent.config;
         let reservation = if cx.budget().is_limited() {
-            let cards = model.cards(&request);
-            if cx.budget().needs_prices() {
-                check_prices(&cards)?;
-            }
-            let estimate = estimate(&*config.counter, &cards, &counted, &request);
-            drop(cards);
+            let estimate = worst_case(&cx, &*model, &request)?;
             cx.budget().reserve(estimate).boxed().await?
         } else {
             cx.budget().unlimited()
@@ -91,14 +58,14 @@ fn call_model(
         loop {
             let error = {
                 // Given back while the call waits for its next try.
-                let _permit = cx.permits().acquire().await;
+                let _permit = cx.budget().permits().acquire().await;
                 let started = Instant::now();
                 let show = config.request.partial_messages;
-                let attempt = attempt(&cx, &*model, &card, &request, show).await;
+                let attempt = attempt(&cx, &*model, &request, show).await;
                 lock(&cx.shared().stats).api_time += started.elapsed();
                 match attempt {
                     Ok(response) => {
-                        book_answer(&cx, &card, &response);
+                        book_answer(&cx, &*model, &request, &response);
                         return Ok(response);
                     }
                     Err(error) => error,
@@ -124,6 +91,22 @@ fn call_model(
     })
 }
 
+/// The worst case of a call that any of the model's may come to answer.
+fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Result<Estimate> {
+    let cards = model.cards(request);
+    if cx.budget().needs_prices() {
+        check_prices(&cards)?;
+    }
+    let counter = &**cx.token_counter();
+    let messages = request.memo().count(counter, &request.messages);
+    let longest = cards.iter().map(|card| card.profile.max_output_tokens);
+    Ok(Estimate {
+        input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
+        max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
+        price: DearestPrice::of(&cards),
+    })
+}
+
 /// What is paid with money must have a price.
 fn check_prices(cards: &[ModelCard]) -> Result<()> {
     let Some(card) = cards.iter().find(|card| card.profile.prices.is_none()) else {
@@ -135,22 +118,6 @@ fn check_prices(cards: &[ModelCard]) -> Result<()> {
         card.id
     );
     Err(Error::new(ErrorKind::Config, text).attributed())
-}
-
-/// The worst case of a call that any of the models may come to answer.
-fn estimate(
-    counter: &dyn TokenCounter,
-    cards: &[ModelCard],
-    counted: &Mutex<Counted>,
-    request: &ModelRequest,
-) -> Estimate {
-    let messages = lock(counted).count(counter, &request.messages);
-    let longest = cards.iter().map(|card| card.profile.max_output_tokens);
-    Estimate {
-        input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
-        max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
-        price: DearestPrice::of(cards),
-    }
 }
 
 /// The error in the words of the message stream.

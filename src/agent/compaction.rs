@@ -134,7 +134,7 @@ impl Driver {
         if self.context.reported {
             return tokens;
         }
-        let counter = &*self.agent.config().counter;
+        let counter = &**self.cx.token_counter();
         let (system, tools) = (self.cx.system().prompt(), self.cx.tools().definitions());
         tokens.saturating_add(request_overhead(counter, &system, &tools))
     }
@@ -201,7 +201,7 @@ impl Driver {
         );
         request.current = current.clone();
         request.trigger = trigger;
-        request.counter = self.agent.config().counter.clone();
+        request.counter = self.cx.token_counter().clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
         let compacting = AssertUnwindSafe(async { compactor.compact(request).await });
         let compaction = match compacting.catch_unwind().await {
@@ -216,7 +216,7 @@ impl Driver {
 
     async fn apply(&mut self, trigger: CompactionTrigger, made: Compaction, took: Duration) {
         let before = self.context_tokens();
-        let counter = self.agent.config().counter.clone();
+        let counter = self.cx.token_counter().clone();
         let through = made.through_message;
         let state = self.cx.state(|state| {
             state.compaction = Some(made);

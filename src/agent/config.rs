@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::Backend;
-use crate::hook::{Hook, Phases};
-use crate::message::TokenCounter;
-use crate::model::{Compactor, Model, ModelSettings, Prompter};
-use crate::run::BudgetLimits;
+use crate::hook::{Core, Hook, Phases};
+use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
+use crate::run::{BudgetLimits, Setting};
 use crate::state::SessionStore;
-use crate::tool::{Confirmer, PermissionGate, PermissionMode, Tool, ToolSource};
-use crate::trace::TraceRecorder;
+use crate::tool::{PermissionMode, Tool, ToolSource};
 
 use super::retry::RetryPolicy;
 
@@ -27,7 +24,8 @@ pub enum Unanswered {
 
 /// The parts of an agent, shared by its clones and runs.
 pub(super) struct Config {
-    pub(super) name: Arc<str>,
+    /// What runs know of it, too.
+    pub(super) setting: Arc<Setting>,
     pub(super) model: Arc<dyn Model>,
     pub(super) prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
@@ -36,14 +34,10 @@ pub(super) struct Config {
     pub(super) allowed_tools: BTreeSet<Arc<str>>,
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Hooks,
-    pub(super) backend: Option<Arc<dyn Backend>>,
-    pub(super) cwd: Option<Arc<str>>,
+    /// The centre of the model onion, the same in every run.
+    pub(super) model_core: Core<ModelRequest>,
     pub(super) store: Arc<dyn SessionStore>,
-    pub(super) gate: Arc<dyn PermissionGate>,
-    pub(super) confirmer: Option<Arc<dyn Confirmer>>,
     pub(super) mode: PermissionMode,
-    pub(super) trace: Option<Arc<dyn TraceRecorder>>,
-    pub(super) counter: Arc<dyn TokenCounter>,
     /// `None` when nothing brought one: then nothing is counted for it either.
     pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) limits: Limits,
@@ -61,7 +55,6 @@ pub(super) struct Limits {
     pub(super) parallel_model_calls: usize,
     pub(super) tool_timeout: Duration,
     pub(super) hook_timeout: Option<Duration>,
-    pub(super) ask_timeout: Option<Duration>,
     pub(super) unanswered: Unanswered,
     /// How long a parked question can be answered; `None` is for ever.
     pub(super) approval_expiry: Option<Duration>,
@@ -81,7 +74,6 @@ impl Default for Limits {
             parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
             hook_timeout: Some(Duration::from_secs(60)),
-            ask_timeout: None,
             unanswered: Unanswered::Deny,
             approval_expiry: None,
             max_depth: 2,

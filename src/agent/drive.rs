@@ -1,19 +1,18 @@
 //! One run from its beginning to its result.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::FutureExt;
-use tokio::sync::Semaphore;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::Core;
 use crate::message::{Message, Messages};
-use crate::model::{ModelRequest, ModelResponse};
+use crate::model::ModelResponse;
 use crate::run::{
-    Budget, ContextParts, ExitReason, MAX_DEPTH, Options, OutputFormat, ParentCall, RunContext,
-    RunOutput, Shared,
+    Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, RunContext, RunOutput,
+    Shared,
 };
 use crate::state::{AgentState, Lease, Record, SessionStore};
 use crate::tool::{TaskScope, check_name};
@@ -22,7 +21,6 @@ use crate::util::{Cancellation, Values, panic};
 
 use super::agent::{Agent, Registration};
 use super::call_host::Parent;
-use super::call_model;
 use super::compaction::{Context, Shown};
 use super::ids::CallIds;
 use super::repeats::Repeats;
@@ -34,7 +32,6 @@ use super::tools::RunTools;
 pub(super) struct Start {
     pub(super) agent: Agent,
     pub(super) shared: Arc<Shared>,
-    pub(super) options: Arc<Mutex<Options>>,
     pub(super) tasks: TaskScope,
     pub(super) input: Messages,
     pub(super) input_id: Option<Arc<str>>,
@@ -72,7 +69,7 @@ pub(super) struct Driver {
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
     /// What is stored with the input: whose session it is and where it began.
-    pub(super) began: Option<Record>,
+    pub(super) began: Option<Box<Record>>,
     /// Makes the run's handle found by its session, once the session is this run's.
     pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
@@ -81,9 +78,8 @@ pub(super) struct Driver {
     pub(super) ids: CallIds,
     pub(super) context: Context,
     pub(super) shown: Shown,
-    pub(super) model_core: Core<ModelRequest>,
     pub(super) output: Option<OutputFormat>,
-    pub(super) structured: Option<serde_json::Value>,
+    pub(super) structured: Option<Box<Value>>,
     pub(super) last: Option<Arc<ModelResponse>>,
     /// How long the history was before this run.
     pub(super) first_new: usize,
@@ -122,31 +118,23 @@ impl Driver {
         let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
+            setting: config.setting.clone(),
             run_id: Uuid::now_v7().to_string().into(),
-            agent: config.name.clone(),
-            cwd: config.cwd.clone(),
-            budget: Budget::new(config.limits.budget, parent.map(RunContext::budget)),
-            parent: start.parent_call.clone(),
-            parent_run: parent.cloned(),
-            backend: config.backend.clone(),
-            trace: config.trace.clone(),
-            gate: config.gate.clone(),
-            confirmer: config.confirmer.clone(),
-            ask_parent: start.parent.as_ref().map(Parent::ask),
-            ask_timeout: config.limits.ask_timeout,
-            cancellation: Cancellation::default(),
-            permits: parent.map_or_else(
-                || Arc::new(Semaphore::new(config.limits.parallel_model_calls)),
-                |cx| cx.permits().clone(),
+            budget: Budget::new(
+                config.limits.budget,
+                config.limits.parallel_model_calls,
+                parent.map(RunContext::budget),
             ),
-            counter: config.counter.clone(),
-            caller: call_model::caller(&start.agent),
+            parent: start.parent_call.clone().map(Box::new),
+            parent_run: parent.cloned(),
+            ask_parent: start.parent.as_ref().map(Parent::ask),
+            cancellation: Cancellation::default(),
+            caller: start.agent.caller(),
         };
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
         let cx = RunContext::new(parts, config.model.clone(), config.mode, state, tasks);
         Self {
-            model_core: call_model::core(&start.agent),
             agent: start.agent.clone(),
             cx,
             keeper: None,
@@ -170,7 +158,7 @@ impl Driver {
 
     async fn body(&mut self, start: Box<Start>) -> Result<ExitReason> {
         self.check_depth()?;
-        self.output = lock(&start.options).output.clone();
+        self.output = lock(&start.shared.control).output.take();
         if let Some(output) = &self.output {
             check_name(&output.name).map_err(|error| error.context("output schema"))?;
         }
@@ -233,7 +221,7 @@ impl Driver {
         input_id: Option<Arc<str>>,
     ) -> Result<()> {
         let mut records = Vec::with_capacity(messages.len());
-        records.extend(self.began.take());
+        records.extend(self.began.take().map(|began| *began));
         let mut input_id = input_id;
         for message in &messages {
             records.push(Record::Message {
@@ -242,7 +230,7 @@ impl Driver {
             });
         }
         self.keeper()?.append(records).await?;
-        self.context.add(&*self.agent.config().counter, &messages);
+        self.context.add(&**self.cx.token_counter(), &messages);
         self.cx.state(|state| state.messages.extend(messages));
         Ok(())
     }

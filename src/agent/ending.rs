@@ -144,7 +144,7 @@ impl Driver {
             end: exit,
             session_id: self.cx.session_id().clone(),
             permission_denials: stats.permission_denials,
-            structured: self.structured.clone(),
+            structured: self.structured.as_deref().cloned(),
         }
     }
 

@@ -33,6 +33,7 @@ mod ids;
 mod introspect;
 mod opening;
 mod partials;
+mod prepare;
 mod repeats;
 mod request;
 mod rerun;

@@ -78,12 +78,14 @@ impl Driver {
         } = self.restore(stored, &id, resuming || sent_again);
         state.thread_id = id;
         state.user_id = start.user_id.or(state.user_id);
-        state.cwd = state.cwd.or_else(|| self.agent.config().cwd.clone());
+        state.cwd = state
+            .cwd
+            .or_else(|| self.agent.config().setting.cwd.clone());
         if known_about != (state.user_id.clone(), state.cwd.clone()) {
-            self.began = Some(Record::Began {
+            self.began = Some(Box::new(Record::Began {
                 user_id: state.user_id.clone(),
                 cwd: state.cwd.clone(),
-            });
+            }));
         }
         state.values = start.values;
         self.cx.state(|slot| *slot = state.clone());
@@ -168,7 +170,7 @@ impl Driver {
                 ExitReason::StructuredOutput
             }
             value => {
-                self.structured = value.and_then(Result::ok);
+                self.structured = value.and_then(Result::ok).map(Box::new);
                 ExitReason::EndTurn
             }
         }
@@ -239,8 +241,8 @@ impl Driver {
         tools.sort_unstable();
         let cx = PromptContext::new(
             self.cx.session_id(),
-            &config.name,
-            config.cwd.as_deref(),
+            &config.setting.agent,
+            config.setting.cwd.as_deref(),
             config.model.id(),
             &tools,
         );
@@ -288,8 +290,11 @@ impl Driver {
             self.cx.system().section(id, text, section.stability);
         }
         self.tools = RunTools::new(std::mem::take(&mut state.tools));
-        self.context
-            .restart(&*config.counter, &state.messages, state.compaction.as_ref());
+        self.context.restart(
+            &**self.cx.token_counter(),
+            &state.messages,
+            state.compaction.as_ref(),
+        );
         self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
         self.tools.refresh(config, &self.cx).await

@@ -1,6 +1,6 @@
 //! Noticing a model that runs in circles.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::message::{ToolCall, ToolResult};
@@ -15,7 +15,7 @@ const STOP: u32 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     /// What was seen, by its hash.
-    seen: HashMap<u64, Seen>,
+    seen: BTreeMap<u64, Seen>,
     turn: u32,
     /// The last turn that was progress.
     progress: u32,

@@ -1,14 +1,14 @@
 //! One session of an agent.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 
 use crate::error::Result;
 use crate::message::Messages;
-use crate::run::{Options, ParentCall, Run, RunOutput, Shared};
+use crate::run::{ParentCall, Run, RunOutput, Shared};
 use crate::state::AgentState;
 use crate::tool::TaskScope;
 use crate::tool::ToolContext;
@@ -187,13 +187,11 @@ impl Session {
         let call = parent.map(|parent| ParentCall::new(&parent.cx, parent.call_id.clone()));
         let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
         let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
-        let options = Arc::<Mutex<Options>>::default();
         let tasks = TaskScope::default();
         // Boxed, for every future that is handed it on would have room for it.
         let start = Box::new(Start {
             agent: self.agent,
             shared: shared.clone(),
-            options: options.clone(),
             tasks: tasks.clone(),
             input,
             input_id: self.input_id,
@@ -203,7 +201,7 @@ impl Session {
             parent_call: call,
             parent: self.parent,
         });
-        Run::new(shared, tasks, options, drive(start).boxed())
+        Run::new(shared, tasks, drive(start).boxed())
     }
 }
 

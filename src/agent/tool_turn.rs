@@ -269,7 +269,7 @@ impl Driver {
             .into_iter()
             .map(|result| Arc::new(Message::Tool(result)))
             .collect();
-        self.context.add(&*self.agent.config().counter, &messages);
+        self.context.add(&**self.cx.token_counter(), &messages);
         self.show_results(messages, for_programs);
     }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
 use crate::message::{AssistantMessage, Message, Part};
-use crate::model::{CompactionTrigger, ModelResponse, Stability, StopReason};
+use crate::model::{CompactionTrigger, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, SystemKind, UserEvent};
 use crate::util::sync::lock;
@@ -69,7 +69,7 @@ impl Driver {
                     return Ok(exit);
                 }
             };
-            let next = self.take(response, &mut tried).await?;
+            let next = self.take(response, &mut tried).boxed().await?;
             if let Next::End(exit) = next {
                 return Ok(exit);
             }
@@ -147,21 +147,14 @@ impl Driver {
     }
 
     async fn ask_once(&mut self, tried: &mut Tried) -> Result<Arc<ModelResponse>> {
-        let agent = self.agent.clone();
-        let config = agent.config();
-        self.cx.set_turn(self.cx.turn() + 1);
-        if !std::mem::take(&mut tried.dropped) {
-            self.cx.reset_attempts();
-        }
-        self.tools.refresh(config, &self.cx).await?;
-        self.compact_if_due().await;
-        self.nudge();
-        let output = self.output.as_ref();
-        let request = self.requests.build(config, &self.cx, output).await?;
+        // Boxed, so that what waits for the model has no room for what came before.
+        let anew = !std::mem::take(&mut tried.dropped);
+        let request = self.prepare(anew).boxed().await?;
+        let config = self.agent.config();
         let onion = Onion {
             hooks: config.hooks.wrap_model_call.clone(),
             context: self.cx.clone(),
-            core: self.model_core.clone(),
+            core: config.model_core.clone(),
             timeout: config.limits.hook_timeout,
             repeatable: true,
         };
@@ -173,25 +166,6 @@ impl Driver {
             return Err(empty_response(self.cx.model().id()));
         }
         Ok(Arc::new(response))
-    }
-
-    /// Near the turn limit the model is told how many turns are left.
-    fn nudge(&self) {
-        let config = self.agent.config();
-        let max_turns = config.limits.max_turns;
-        if !config.request.wrap_up || max_turns == 0 {
-            return;
-        }
-        let left = (max_turns - self.cx.turn()).saturating_add(1);
-        if left <= 2 {
-            let text = format!(
-                "Turns left, this one included: {left}. Wrap up: finish what matters most and \
-                 give your answer with what you have."
-            );
-            self.cx
-                .system()
-                .section("wrap-up", text, Stability::Volatile);
-        }
     }
 
     /// Whether a request that was too long is short enough now. Tried once a turn.
@@ -405,7 +379,7 @@ impl Driver {
         }
         if let Some(format) = &self.output {
             match answer::read(format, &response.text()) {
-                Ok(value) => self.structured = Some(value),
+                Ok(value) => self.structured = Some(Box::new(value)),
                 Err(complaint) => {
                     if tried.outputs >= self.agent.config().limits.output_retries {
                         self.notes.push(complaint);

@@ -1,7 +1,7 @@
 //! A history of messages.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::content::Content;
 use super::message::Message;
@@ -12,8 +12,16 @@ use super::role::Role;
 ///
 /// A clone is one pointer. A write copies the list of pointers if it is shared, and of the
 /// messages only the one that is written.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Messages(Arc<Vec<Arc<Message>>>);
+
+impl Default for Messages {
+    /// All that are empty share one list.
+    fn default() -> Self {
+        static EMPTY: LazyLock<Messages> = LazyLock::new(|| Messages(Arc::default()));
+        EMPTY.clone()
+    }
+}
 
 /// Iterator over the messages of a [`Messages`].
 type Iter<'a> = std::iter::Map<std::slice::Iter<'a, Arc<Message>>, fn(&Arc<Message>) -> &Message>;

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use crate::message::{Message, Messages, TokenCounter};
 use crate::util::sync::lock;
 
 /// A slot in which a provider keeps what it encoded, so that the next request of the same run
@@ -12,17 +13,54 @@ use crate::util::sync::lock;
 /// Clones share the slot; a request made by hand has a slot of its own. What is in it is a cache
 /// and may be lost at any time.
 #[derive(Clone, Default)]
-pub struct RequestMemo(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+pub struct RequestMemo(Arc<Memo>);
+
+#[derive(Default)]
+struct Memo {
+    slot: Mutex<Option<Box<dyn Any + Send>>>,
+    counted: Mutex<Counted>,
+}
+
+/// The tokens of a history that grows: what was counted before is known by its address.
+#[derive(Default)]
+struct Counted {
+    /// Each message, and the tokens up to its end.
+    seen: Vec<(Arc<Message>, u64)>,
+}
+
+impl Counted {
+    fn count(&mut self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
+        let all = messages.as_slice();
+        let same = self
+            .seen
+            .iter()
+            .zip(all)
+            .take_while(|((old, _), new)| Arc::ptr_eq(old, new))
+            .count();
+        self.seen.truncate(same);
+        let mut tokens = self.seen.last().map_or(0, |(_, tokens)| *tokens);
+        for message in &all[same..] {
+            tokens += counter.count_message(message);
+            self.seen.push((message.clone(), tokens));
+        }
+        tokens
+    }
+}
 
 impl RequestMemo {
     /// Takes the value out, if it is a `T`.
     pub fn take<T: Send + 'static>(&self) -> Option<Box<T>> {
-        lock(&self.0).take()?.downcast().ok()
+        lock(&self.0.slot).take()?.downcast().ok()
     }
 
     /// Puts a value in for the next request.
     pub fn put<T: Send + 'static>(&self, value: Box<T>) {
-        *lock(&self.0) = Some(value);
+        *lock(&self.0.slot) = Some(value);
+    }
+
+    /// The tokens of `messages`, of which what was counted before is not counted again.
+    pub(crate) fn count(&self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
+        lock(&self.0.counted).count(counter, messages)
     }
 }
 

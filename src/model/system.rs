@@ -1,7 +1,7 @@
 //! The system prompt, in sections.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Whether a section of the system prompt changes from turn to turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +37,16 @@ pub struct Section {
 /// system.set("skills", "You can sing.", Stability::Stable);
 /// assert_eq!(system.to_string(), "Be brief.\n\nYou can sing.\n\nIt is noon.");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemPrompt(Arc<Vec<Section>>);
+
+impl Default for SystemPrompt {
+    /// All that are empty share one list.
+    fn default() -> Self {
+        static EMPTY: LazyLock<SystemPrompt> = LazyLock::new(|| SystemPrompt(Arc::default()));
+        EMPTY.clone()
+    }
+}
 
 impl SystemPrompt {
     /// No sections.

@@ -6,7 +6,7 @@
 //! old bytes are copied once. That also makes the prefix stable to the byte, which providers'
 //! prompt caches need.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ struct Last {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     len: usize,
-    ids: Arc<HashSet<Arc<str>>>,
+    ids: Option<Arc<BTreeSet<Arc<str>>>>,
     /// The last group, whose calls are not among `ids`.
     last: Vec<Arc<Message>>,
 }
@@ -126,7 +126,8 @@ impl History {
 
     /// Whether one of its calls has this id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
-        self.ids.contains(id) || calls(&self.last).any(|call| *call.id == *id)
+        self.ids.as_ref().is_some_and(|ids| ids.contains(id))
+            || calls(&self.last).any(|call| *call.id == *id)
     }
 }
 
@@ -172,8 +173,8 @@ struct Cache<W> {
     bytes: Vec<u8>,
     /// Where each of those groups ends.
     ends: Vec<End>,
-    /// The ids of the calls in `messages`.
-    ids: Arc<HashSet<Arc<str>>>,
+    /// The ids of the calls in `messages`, if there are any.
+    ids: Option<Arc<BTreeSet<Arc<str>>>>,
     /// The group behind them, which may change its form once others follow.
     last: Last,
 }
@@ -199,7 +200,7 @@ impl<W: Wire> Cache<W> {
             messages: Vec::new(),
             bytes: Vec::new(),
             ends: Vec::new(),
-            ids: Arc::default(),
+            ids: None,
             last: Last::default(),
         }
     }
@@ -281,8 +282,10 @@ impl<W: Wire> Cache<W> {
                 self.bytes.push(b',');
             }
             self.write_inner(&messages[group.clone()], place)?;
-            let ids = Arc::make_mut(&mut self.ids);
-            ids.extend(calls(&messages[group.clone()]).map(|call| call.id.clone()));
+            for call in calls(&messages[group.clone()]) {
+                let ids = self.ids.get_or_insert_default();
+                Arc::make_mut(ids).insert(call.id.clone());
+            }
             self.messages.extend_from_slice(&messages[group]);
             self.ends.push(End {
                 message: start,
@@ -326,8 +329,10 @@ impl<W: Wire> Cache<W> {
             self.ends.pop();
         }
         let end = self.ends.last().copied().unwrap_or_default();
-        if end.message < self.messages.len() {
-            let ids = Arc::make_mut(&mut self.ids);
+        if let Some(ids) = &mut self.ids
+            && end.message < self.messages.len()
+        {
+            let ids = Arc::make_mut(ids);
             for call in calls(&self.messages[end.message..]) {
                 ids.remove(&call.id);
             }

@@ -11,6 +11,7 @@
 //! log line or a `Debug` text.
 
 pub mod anthropic;
+mod ask;
 mod buffer;
 mod calls;
 mod decode;

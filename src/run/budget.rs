@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -36,8 +36,10 @@ struct Node {
     limits: BudgetLimits,
     deadline: Option<Instant>,
     amounts: Mutex<Amounts>,
-    /// One for the whole tree: told when a reservation is settled anywhere in it.
-    settled: Arc<Notify>,
+    /// The root's is told when a reservation is settled anywhere in the tree.
+    settled: Notify,
+    /// The root's limit how many model calls the tree has going on at once.
+    permits: Semaphore,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,13 +105,15 @@ impl Estimate {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: BudgetLimits, parent: Option<&Self>) -> Self {
+    /// `parallel_calls` counts when there is no parent.
+    pub(crate) fn new(limits: BudgetLimits, parallel_calls: usize, parent: Option<&Self>) -> Self {
         Self(Arc::new(Node {
             parent: parent.cloned(),
             limits,
             deadline: limits.duration.map(|duration| Instant::now() + duration),
             amounts: Mutex::default(),
-            settled: parent.map_or_else(Arc::default, |parent| parent.0.settled.clone()),
+            settled: Notify::new(),
+            permits: Semaphore::new(parallel_calls),
         }))
     }
 
@@ -176,7 +180,7 @@ impl Budget {
     /// settle; when there are none, the answer's length is cut to what fits.
     pub(crate) async fn reserve(&self, estimate: Estimate) -> Result<Reservation> {
         loop {
-            let mut settled = std::pin::pin!(self.0.settled.notified());
+            let mut settled = std::pin::pin!(self.root().settled.notified());
             settled.as_mut().enable();
             match self.try_reserve(estimate) {
                 Fit::Granted(reservation) => return Ok(reservation),
@@ -254,6 +258,15 @@ impl Budget {
         }
     }
 
+    /// What a model call of the tree needs to begin.
+    pub(crate) fn permits(&self) -> &Semaphore {
+        &self.root().permits
+    }
+
+    fn root(&self) -> &Node {
+        self.chain().last().unwrap_or(&self.0)
+    }
+
     fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
     }
@@ -309,7 +322,7 @@ impl Drop for Reservation {
             amounts.reserved_usd = (amounts.reserved_usd - self.usd).max(0.0);
             amounts.reserved_tokens = amounts.reserved_tokens.saturating_sub(self.tokens);
         }
-        self.budget.0.settled.notify_waiters();
+        self.budget.root().settled.notify_waiters();
     }
 }
 

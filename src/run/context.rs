@@ -27,6 +27,7 @@ use crate::util::{Cancellation, Values};
 use super::budget::Budget;
 use super::parent::{AskParent, ModelCaller, ParentCall};
 use super::responder::Waiting;
+use super::setting::Setting;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
@@ -34,22 +35,14 @@ use super::system::SystemSections;
 /// What a context is made of when a run begins.
 pub(crate) struct ContextParts {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) setting: Arc<Setting>,
     pub(crate) run_id: Arc<str>,
-    pub(crate) agent: Arc<str>,
-    pub(crate) cwd: Option<Arc<str>>,
     pub(crate) budget: Budget,
-    pub(crate) parent: Option<ParentCall>,
+    pub(crate) parent: Option<Box<ParentCall>>,
     pub(crate) parent_run: Option<RunContext>,
-    pub(crate) backend: Option<Arc<dyn Backend>>,
-    pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
-    pub(crate) gate: Arc<dyn PermissionGate>,
-    pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
     pub(crate) ask_parent: Option<AskParent>,
-    pub(crate) ask_timeout: Option<std::time::Duration>,
     pub(crate) cancellation: Cancellation,
-    pub(crate) permits: Arc<tokio::sync::Semaphore>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
-    pub(crate) caller: ModelCaller,
+    pub(crate) caller: Arc<dyn ModelCaller>,
 }
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
@@ -69,8 +62,8 @@ struct Inner {
     gates: Mutex<Gates>,
     tools: Mutex<ToolMap>,
     system: Mutex<SystemPrompt>,
-    stop: Mutex<Option<String>>,
-    partial: Mutex<Option<ModelResponse>>,
+    stop: Mutex<Option<Box<str>>>,
+    partial: Mutex<Option<Box<ModelResponse>>>,
     memo: RequestMemo,
     tasks: TaskScope,
 }
@@ -83,7 +76,7 @@ impl RunContext {
         state: AgentState,
         tasks: TaskScope,
     ) -> Self {
-        let gates = Gates::one(parts.gate.clone());
+        let gates = parts.setting.gates.clone();
         Self(Arc::new(Inner {
             parts,
             started: Instant::now(),
@@ -116,12 +109,12 @@ impl RunContext {
 
     /// The agent's name.
     pub fn agent(&self) -> &str {
-        &self.0.parts.agent
+        &self.0.parts.setting.agent
     }
 
     /// The working directory the agent was given.
     pub fn cwd(&self) -> Option<&str> {
-        self.0.parts.cwd.as_deref()
+        self.0.parts.setting.cwd.as_deref()
     }
 
     /// Which turn it is: 1 during the first model call and the tool calls it asks for, 0 before.
@@ -172,12 +165,13 @@ impl RunContext {
         request: impl Into<ModelRequest>,
     ) -> Result<ModelResponse> {
         let request = request.into();
-        (self.0.parts.caller)(self.clone(), model.clone(), request).await
+        let asked = self.caller().call(self.clone(), model.clone(), request);
+        asked.await
     }
 
     /// How tokens are counted where the provider has not said.
     pub fn token_counter(&self) -> &Arc<dyn TokenCounter> {
-        &self.0.parts.counter
+        &self.0.parts.setting.counter
     }
 
     /// The tools of this turn.
@@ -240,7 +234,7 @@ impl RunContext {
 
     /// The trace recorder, if the agent has one.
     pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
-        self.0.parts.trace.as_ref()
+        self.0.parts.setting.trace.as_ref()
     }
 
     /// Sends a system message to the reader.
@@ -267,17 +261,17 @@ impl RunContext {
 
     /// Ends the run at the next step with [`ExitReason::HookStopped`](super::ExitReason).
     pub fn stop(&self, reason: impl Into<String>) {
-        lock(&self.0.stop).get_or_insert(reason.into());
+        lock(&self.0.stop).get_or_insert(reason.into().into());
     }
 
     /// Where files live and commands run, if the agent has such a place.
     pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
-        self.0.parts.backend.as_ref()
+        self.0.parts.setting.backend.as_ref()
     }
 
     /// The call this run is a child of.
     pub fn parent(&self) -> Option<&ParentCall> {
-        self.0.parts.parent.as_ref()
+        self.0.parts.parent.as_deref()
     }
 
     /// The run that the [parent](Self::parent) call belongs to, to look up what hooks left in its
@@ -306,9 +300,9 @@ impl RunContext {
         self.parent().map_or(0, |parent| parent.depth)
     }
 
-    /// Limits how many model calls the whole tree of runs has going on at once.
-    pub(crate) fn permits(&self) -> &Arc<tokio::sync::Semaphore> {
-        &self.0.parts.permits
+    /// What asks models on the run's account.
+    pub(crate) fn caller(&self) -> Arc<dyn ModelCaller> {
+        self.0.parts.caller.clone()
     }
 
     pub(crate) fn memo(&self) -> &RequestMemo {
@@ -373,15 +367,15 @@ impl RunContext {
     }
 
     pub(crate) fn stop_reason(&self) -> Option<String> {
-        lock(&self.0.stop).clone()
+        lock(&self.0.stop).as_deref().map(str::to_owned)
     }
 
     pub(crate) fn put_partial(&self, partial: ModelResponse) {
-        *lock(&self.0.partial) = Some(partial);
+        *lock(&self.0.partial) = Some(Box::new(partial));
     }
 
     pub(crate) fn take_partial(&self) -> Option<ModelResponse> {
-        lock(&self.0.partial).take()
+        lock(&self.0.partial).take().map(|partial| *partial)
     }
 
     pub(crate) fn state<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {
@@ -430,7 +424,7 @@ impl RunContext {
             question,
         );
         let answer = self.answer(request);
-        match self.0.parts.ask_timeout {
+        match self.0.parts.setting.ask_timeout {
             None => answer.await,
             Some(limit) => tokio::time::timeout(limit, answer)
                 .await
@@ -440,7 +434,7 @@ impl RunContext {
 
     /// The answer to a question of this run or of one below it.
     pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
-        if let Some(confirmer) = &self.0.parts.confirmer {
+        if let Some(confirmer) = &self.0.parts.setting.confirmer {
             match confirm(&**confirmer, &request).await {
                 Answer::Unanswered => {}
                 answer => return answer,

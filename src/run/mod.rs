@@ -16,6 +16,7 @@ mod parent;
 mod responder;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
+mod setting;
 mod shared;
 mod state_cell;
 mod stats;
@@ -33,8 +34,8 @@ pub use parent::ParentCall;
 pub(crate) use parent::{AskParent, MAX_DEPTH, ModelCaller};
 pub use responder::Responder;
 pub use run::Run;
-pub(crate) use run::{Options, OutputFormat};
-pub(crate) use shared::{Shared, Stop};
+pub(crate) use setting::Setting;
+pub(crate) use shared::{OutputFormat, Shared, Stop};
 pub use stats::{ModelStats, RunStats};
 pub use system::SystemSections;
 pub use typed::TypedRun;

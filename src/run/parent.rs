@@ -43,9 +43,12 @@ impl ParentCall {
 pub(crate) type AskParent =
     Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// How a model is asked on a run's account: the engine's budget, retries and statistics.
-pub(crate) type ModelCaller = Arc<
-    dyn Fn(RunContext, Arc<dyn Model>, ModelRequest) -> BoxFuture<'static, Result<ModelResponse>>
-        + Send
-        + Sync,
->;
+/// Asks models on a run's account: the engine's budget, retries and statistics.
+pub(crate) trait ModelCaller: Send + Sync {
+    fn call(
+        self: Arc<Self>,
+        cx: RunContext,
+        model: Arc<dyn Model>,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelResponse>>;
+}

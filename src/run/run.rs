@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::{IntoFuture, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
@@ -20,20 +20,7 @@ use crate::util::sync::lock;
 use super::handle::RunHandle;
 use super::output::RunOutput;
 use super::responder::Responder;
-use super::shared::Shared;
-
-/// The form an answer must have.
-#[derive(Clone, Debug)]
-pub(crate) struct OutputFormat {
-    pub(crate) name: Arc<str>,
-    pub(crate) schema: Arc<Value>,
-}
-
-/// What may still be said about a run before it is first polled.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
-    pub(crate) output: Option<OutputFormat>,
-}
+use super::shared::{OutputFormat, Shared};
 
 /// A run: a stream of messages, or, awaited, its output.
 ///
@@ -67,7 +54,6 @@ pub struct Run {
     future: Option<BoxFuture<'static, Result<RunOutput>>>,
     shared: Arc<Shared>,
     tasks: TaskScope,
-    options: Arc<Mutex<Options>>,
     output: Option<Box<Result<RunOutput>>>,
 }
 
@@ -75,14 +61,12 @@ impl Run {
     pub(crate) fn new(
         shared: Arc<Shared>,
         tasks: TaskScope,
-        options: Arc<Mutex<Options>>,
         future: BoxFuture<'static, Result<RunOutput>>,
     ) -> Self {
         Self {
             future: Some(future),
             shared,
             tasks,
-            options,
             output: None,
         }
     }
@@ -108,7 +92,7 @@ impl Run {
     ///
     /// Call it before the first poll; later it has no effect. `name` is `[A-Za-z0-9_-]{1,64}`.
     pub fn output_schema(self, name: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
-        lock(&self.options).output = Some(OutputFormat {
+        lock(&self.shared.control).output = Some(OutputFormat {
             name: name.into(),
             schema: schema.into(),
         });

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures::task::AtomicWaker;
 use pin_project_lite::pin_project;
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -37,9 +38,18 @@ pub(crate) enum Stop {
     Abort = 3,
 }
 
-/// Wishes of handles that the loop takes up between two turns.
+/// The form an answer must have.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputFormat {
+    pub(crate) name: Arc<str>,
+    pub(crate) schema: Arc<Value>,
+}
+
+/// Wishes of the caller's, and of handles, which the loop takes up between two turns.
 #[derive(Default)]
 pub(crate) struct Control {
+    /// Taken up when the run begins.
+    pub(crate) output: Option<OutputFormat>,
     pub(crate) steering: Vec<Message>,
     /// Set when nobody will read what is steered from here on.
     closed: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ use crate::util::Values;
 use crate::util::hash::fnv1a;
 
 use super::inputs::Inputs;
+
+type Files = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
@@ -31,7 +33,7 @@ use super::inputs::Inputs;
 /// );
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentState {
     /// The session's id.
@@ -50,10 +52,10 @@ pub struct AgentState {
     #[serde(default)]
     pub messages: Messages,
     /// The task list.
-    #[serde(default, skip_serializing_if = "is_empty_list")]
+    #[serde(default = "no_todos", skip_serializing_if = "is_empty_list")]
     pub todos: Arc<Vec<Todo>>,
     /// Files the agent wrote: path to content.
-    #[serde(default, skip_serializing_if = "is_empty_map")]
+    #[serde(default = "no_files", skip_serializing_if = "is_empty_map")]
     pub files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// The summary that stands for the history's beginning in requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +84,29 @@ pub struct AgentState {
     pub usage: Option<Usage>,
     #[serde(skip)]
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Default for AgentState {
+    fn default() -> Self {
+        Self {
+            thread_id: Arc::default(),
+            user_id: None,
+            title: None,
+            cwd: None,
+            messages: Messages::default(),
+            todos: no_todos(),
+            files: no_files(),
+            compaction: None,
+            pending: Vec::new(),
+            inputs: Inputs::default(),
+            system_prompt: SystemPrompt::default(),
+            values: Values::default(),
+            response: None,
+            output_messages: Messages::default(),
+            usage: None,
+            tools: Vec::new(),
+        }
+    }
 }
 
 impl AgentState {
@@ -153,6 +178,18 @@ impl fmt::Debug for AgentState {
             .field("pending", &self.pending.len())
             .finish_non_exhaustive()
     }
+}
+
+/// All states without tasks share one list.
+fn no_todos() -> Arc<Vec<Todo>> {
+    static EMPTY: LazyLock<Arc<Vec<Todo>>> = LazyLock::new(Arc::default);
+    EMPTY.clone()
+}
+
+/// All states without files share one map.
+fn no_files() -> Arc<Files> {
+    static EMPTY: LazyLock<Arc<Files>> = LazyLock::new(Arc::default);
+    EMPTY.clone()
 }
 
 fn is_empty_list(todos: &Arc<Vec<Todo>>) -> bool {

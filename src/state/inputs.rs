@@ -1,15 +1,23 @@
 //! Inputs that the caller gave an id, so that they can be sent again.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
 /// The inputs of a session that have ids, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Inputs(Arc<Vec<Input>>);
+
+impl Default for Inputs {
+    /// All that are empty share one list.
+    fn default() -> Self {
+        static EMPTY: LazyLock<Inputs> = LazyLock::new(|| Inputs(Arc::default()));
+        EMPTY.clone()
+    }
+}
 
 /// Where an input stands in the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -46,7 +46,8 @@ struct Inner {
 }
 
 struct Threads {
-    entries: HashMap<Arc<str>, Entry>,
+    /// Boxed, for a map has room for more than it holds.
+    entries: HashMap<Arc<str>, Box<Entry>>,
     swept_at: Instant,
     clock: u64,
 }
@@ -194,18 +195,13 @@ impl ThreadStore {
 impl Threads {
     /// The entry of `id`, made if need be; its access is now.
     fn entry(&mut self, id: &str) -> &mut Entry {
-        let now = Instant::now();
-        let entry = self.entries.entry(id.into()).or_insert_with(|| Entry {
-            session: StoredSession::new(AgentState::new(id)),
-            last_access: now,
-            written: 0,
-            created_at: SystemTime::now(),
-            updated_at: SystemTime::now(),
-            token: 0,
-            held: false,
-            exists: false,
-        });
-        entry.last_access = now;
+        let id = match self.entries.get_key_value(id) {
+            Some((known, _)) => known.clone(),
+            None => id.into(),
+        };
+        let entry = self.entries.entry(id.clone());
+        let entry = entry.or_insert_with(|| Box::new(Entry::new(id)));
+        entry.last_access = Instant::now();
         entry
     }
 
@@ -241,6 +237,19 @@ impl Threads {
 }
 
 impl Entry {
+    fn new(id: Arc<str>) -> Self {
+        Self {
+            session: StoredSession::new(AgentState::new(id)),
+            last_access: Instant::now(),
+            written: 0,
+            created_at: SystemTime::now(),
+            updated_at: SystemTime::now(),
+            token: 0,
+            held: false,
+            exists: false,
+        }
+    }
+
     fn is_expired(&self, ttl: Duration) -> bool {
         !self.held && self.last_access.elapsed() >= ttl
     }
@@ -318,18 +327,18 @@ impl SessionStore for ThreadStore {
                 "a session id must not be empty",
             ));
         }
-        let token = self.with(id, |threads| {
+        let leased = self.with(id, |threads| {
             let entry = threads.entry(id);
             if entry.held {
                 return None;
             }
             entry.held = true;
             entry.token += 1;
-            Some(entry.token)
+            Some((entry.session.state.thread_id.clone(), entry.token))
         });
-        let token = token.ok_or_else(|| busy(id))?;
-        let (store, key) = (Arc::downgrade(&self.0), Arc::<str>::from(id));
-        Ok(Lease::new(id, token, move || {
+        let (key, token) = leased.ok_or_else(|| busy(id))?;
+        let store = Arc::downgrade(&self.0);
+        Ok(Lease::new(key.clone(), token, move || {
             if let Some(inner) = store.upgrade() {
                 ThreadStore(inner).release(&key, token);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::model::ToolDefinition;
 
@@ -12,8 +12,16 @@ use super::tool::Tool;
 
 /// The tools of one turn by name: a snapshot, so that a turn's calls find the tools the model
 /// was told of. A clone costs one pointer.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ToolMap(Arc<Inner>);
+
+impl Default for ToolMap {
+    /// All that are empty share what is in them.
+    fn default() -> Self {
+        static EMPTY: LazyLock<ToolMap> = LazyLock::new(|| ToolMap(Arc::default()));
+        EMPTY.clone()
+    }
+}
 
 #[derive(Default)]
 struct Inner {

@@ -39,8 +39,8 @@ type Task = BoxFuture<'static, (Arc<str>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
-    /// Out while it is polled, so that a task may spawn another.
-    running: FuturesUnordered<Task>,
+    /// Out while it is polled, so that a task may spawn another. Most runs never have one.
+    running: Option<FuturesUnordered<Task>>,
     added: Vec<Task>,
     count: u64,
     /// Id and label of those that have not ended, in the order in which they began.
@@ -111,14 +111,14 @@ impl TaskScope {
                 tasks.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            let mut running = std::mem::take(&mut tasks.running);
+            let mut running = tasks.running.take().unwrap_or_default();
             running.extend(tasks.added.drain(..));
             running
         };
         let polled = running.poll_next_unpin(cx);
         let mut tasks = lock(&self.0);
         let waiting = !tasks.added.is_empty();
-        tasks.running = running;
+        tasks.running = Some(running);
         tasks.waker = Some(cx.waker().clone());
         if let Poll::Ready(Some((id, outcome))) = polled {
             let at = tasks.open.iter().position(|(open, _)| *open == id);

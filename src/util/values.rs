@@ -1,7 +1,7 @@
 //! Values keyed by their type.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// assert!(values.get::<String>().is_none());
 /// ```
 #[derive(Clone, Default)]
-pub struct Values(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub struct Values(BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Values {
     /// Puts a value in and returns the one of the same type it replaced.

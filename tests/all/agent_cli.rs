@@ -10,41 +10,45 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The program. `cargo test --test all` does not build examples, and one built earlier would be
-/// another program than the one these tests are about; cargo knows, and mostly has nothing to do.
+/// The program.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args(["build", "--example", "agent", "--all-features"])
-            .args(["--locked", "--offline", "--message-format=json"]);
-        // What cargo tells this test of its package, build scripts of others take for a change.
-        for (name, _) in std::env::vars_os() {
-            let name = name.to_string_lossy();
-            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-                build.env_remove(&*name);
-            }
+    PROGRAM.get_or_init(|| example("agent"))
+}
+
+/// An example's program. `cargo test --test all` does not build examples, and one built earlier
+/// would be another program than the one these tests are about; cargo knows, and mostly has nothing
+/// to do.
+pub fn example(name: &str) -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--example", name, "--all-features"])
+        .args(["--locked", "--offline", "--message-format=json"]);
+    // What cargo tells this test of its package, build scripts of others take for a change.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(&*name);
         }
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        let output = build.output().expect("cargo runs");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "the example was not built: {errors}"
-        );
-        let messages = String::from_utf8(output.stdout).unwrap();
-        let built = messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .filter(|message| message["target"]["name"] == "agent")
-            .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
-        built.expect("cargo says where it put the example")
-    })
+    }
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    let output = build.output().expect("cargo runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "the example was not built: {errors}"
+    );
+    let messages = String::from_utf8(output.stdout).unwrap();
+    let built = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
+    built.expect("cargo says where it put the example")
 }
 
 /// The program with these arguments, without keys, and in a process group of its own: not in the

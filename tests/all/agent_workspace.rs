@@ -2,15 +2,16 @@
 
 use std::process::Command;
 
+use agentcore::testing::Reply;
 use serde_json::json;
 
 use crate::agent_cli::{Workshop, agent, call, text};
-use crate::fake_server::{FakeServer, Script, events};
+use crate::serving::{events, last, serve};
 
 const SKILL: &str = "---\nname: deploy\ndescription: Ship a release\n---\nPush the button.\n";
 
 /// A whole answer, as a Chat Completions server streams it.
-fn answer() -> Script {
+fn answer() -> Reply {
     let choice = json!({"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"});
     let chunk = json!({"id": "c", "model": "m", "choices": [choice]});
     events(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))
@@ -28,7 +29,7 @@ async fn the_model_is_told_what_the_directory_says() {
     let workshop = Workshop::new(&json!([]));
     workshop.put("AGENTS.md", "Speak like a sailor.");
     workshop.put("skills/deploy/SKILL.md", SKILL);
-    let server = FakeServer::start([answer()]).await;
+    let server = serve([answer()]).await;
     let ask = |tools: &str| {
         let mut command = agent(&["--model", "openai:m", "--tools", tools]);
         command.arg("--cwd").arg(workshop.project()).arg("Hi");
@@ -37,13 +38,13 @@ async fn the_model_is_told_what_the_directory_says() {
         command
     };
     run(ask("coding")).await;
-    let request = server.last_request().json();
+    let request = last(&server).json();
     let system = request["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("Speak like a sailor."), "{system}");
     assert!(system.contains("[deploy] Ship a release"), "{system}");
     assert!(!system.contains("Push the button."), "{system}");
     run(ask("none")).await;
-    let request = server.last_request().json();
+    let request = last(&server).json();
     assert_eq!(
         request["messages"].as_array().unwrap().len(),
         1,

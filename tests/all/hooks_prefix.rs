@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::{FilesystemHook, MemoryHook, SkillsHook, TodoListHook};
 use agentcore::providers::Anthropic;
+use agentcore::testing::fault_server::Received;
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Agent, AgentBuilder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::fake_server::{FakeServer, Received, Script, events};
 use crate::hooks_kit::golden;
+use crate::serving::{events, serve};
 
 const ANSWER: &str = include_str!("../data/anthropic/text.sse");
 
 /// A turn that calls one tool.
-fn call(id: &str, name: &str, args: &Value) -> Script {
+fn call(id: &str, name: &str, args: &Value) -> Reply {
     let start = json!({"type": "message_start", "message": {"id": "m", "type": "message",
         "role": "assistant", "model": "claude-sonnet-4-5", "content": [], "stop_reason": null,
         "usage": {"input_tokens": 1, "output_tokens": 1}}});
@@ -55,11 +57,11 @@ fn prefix(request: &Received) -> (String, String) {
         #[serde(borrow)]
         system: &'a RawValue,
     }
-    let body: Body<'_> = serde_json::from_str(request.text()).unwrap();
+    let body: Body<'_> = serde_json::from_slice(&request.body).unwrap();
     (body.tools.get().to_owned(), body.system.get().to_owned())
 }
 
-fn agent(server: &FakeServer, backend: &MemoryBackend) -> Agent {
+fn agent(server: &FaultServer, backend: &MemoryBackend) -> Agent {
     let model = Anthropic::new("claude-sonnet-4-5", "sk-test-123456").base_url(server.url());
     AgentBuilder::new(model)
         .system_prompt("You are a coding assistant.")
@@ -71,7 +73,7 @@ fn agent(server: &FakeServer, backend: &MemoryBackend) -> Agent {
         .unwrap()
 }
 
-fn turns() -> Vec<Script> {
+fn turns() -> Vec<Reply> {
     let write = |path: &str, content: &str| json!({"path": path, "content": content});
     vec![
         call("a", "write_todos", &json!({"todos": [{"title": "Look"}]})),
@@ -89,8 +91,8 @@ async fn the_prefix_is_the_same_from_turn_to_turn_and_from_run_to_run() {
     let skill = b"---\nname: greet\ndescription: Greet\n---\n";
     backend.write("skills/greet/SKILL.md", skill).await.unwrap();
     backend.write("AGENTS.md", b"- Be kind\n").await.unwrap();
-    let scripts = turns().into_iter().chain([events(ANSWER), events(ANSWER)]);
-    let server = FakeServer::start(scripts).await;
+    let replies = turns().into_iter().chain([events(ANSWER), events(ANSWER)]);
+    let server = serve(replies).await;
     let agent = agent(&server, &backend);
 
     agent.session("s").run("Go").await.unwrap();

@@ -23,8 +23,8 @@ mod compile_fail;
 mod costs;
 #[cfg(all(feature = "docker", target_os = "linux"))]
 mod docker;
-#[cfg(feature = "http")]
-mod fake_server;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod examples;
 #[cfg(feature = "http")]
 mod fault_server;
 #[cfg(feature = "http")]
@@ -130,6 +130,8 @@ mod sdk_unknown;
 mod sdk_wire;
 #[cfg(feature = "http")]
 mod secrets;
+#[cfg(feature = "http")]
+mod serving;
 mod session_stores;
 mod sessions;
 #[cfg(feature = "web")]

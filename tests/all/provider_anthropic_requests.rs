@@ -6,6 +6,7 @@ use agentcore::model::{
     ToolDefinition,
 };
 use agentcore::providers::Anthropic;
+use agentcore::testing::FaultServer;
 use agentcore::{
     Content, ErrorKind, Message, Messages, Model, ModelRequest, ModelResponse, Part, ToolCall,
     ToolResult,
@@ -14,11 +15,11 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
-use crate::fake_server::{FakeServer, events};
+use crate::serving::{events, last, serve, text};
 
 const ANSWER: &str = include_str!("../data/anthropic/text.sse");
 
-async fn send(server: &FakeServer, request: ModelRequest) -> ModelResponse {
+async fn send(server: &FaultServer, request: ModelRequest) -> ModelResponse {
     Anthropic::new("claude-sonnet-4-5", "sk-test-123456")
         .base_url(server.url())
         .call(request)
@@ -27,9 +28,9 @@ async fn send(server: &FakeServer, request: ModelRequest) -> ModelResponse {
 }
 
 async fn sent(request: ModelRequest) -> Value {
-    let server = FakeServer::start([events(ANSWER)]).await;
+    let server = serve([events(ANSWER)]).await;
     send(&server, request).await;
-    server.last_request().json()
+    last(&server).json()
 }
 
 fn marked() -> Value {
@@ -119,27 +120,23 @@ async fn a_history_becomes_alternating_messages() {
 
 #[tokio::test]
 async fn blocks_and_arguments_are_sent_as_they_came() {
-    let server = FakeServer::start([events(ANSWER)]).await;
+    let server = serve([events(ANSWER)]).await;
     send(&server, ModelRequest::new(history())).await;
-    let request = server.last_request();
+    let request = last(&server);
     for verbatim in [
         "{ \"signature\":\"s\", \"thinking\":\"t\", \"type\":\"thinking\" }",
         "{ \"city\": \"Oslo\" }",
     ] {
-        assert!(request.text().contains(verbatim), "{verbatim}");
+        assert!(text(&request).contains(verbatim), "{verbatim}");
     }
-    assert!(request.head.contains("post /v1/messages "));
-    assert!(request.head.contains("\r\nx-api-key: sk-test-123456\r\n"));
-    assert!(
-        request
-            .head
-            .contains("\r\nanthropic-version: 2023-06-01\r\n")
-    );
-    assert!(
-        request
-            .head
-            .contains("\r\ncontent-type: application/json\r\n")
-    );
+    assert_eq!((&*request.method, &*request.path), ("POST", "/v1/messages"));
+    for (name, value) in [
+        ("x-api-key", "sk-test-123456"),
+        ("anthropic-version", "2023-06-01"),
+        ("content-type", "application/json"),
+    ] {
+        assert_eq!(request.header(name), Some(value));
+    }
 }
 
 #[tokio::test]
@@ -287,7 +284,7 @@ async fn what_the_user_says_in_a_row_is_one_message() {
 
 #[tokio::test]
 async fn a_request_without_messages_is_refused_before_it_is_sent() {
-    let server = FakeServer::start([events(ANSWER)]).await;
+    let server = serve([events(ANSWER)]).await;
     let error = Anthropic::new("m", "k")
         .base_url(server.url())
         .call(ModelRequest::new(Messages::new().system("only")))
@@ -360,7 +357,7 @@ proptest! {
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let server = FakeServer::start([events(ANSWER)]).await;
+            let server = serve([events(ANSWER)]).await;
             let mut running = ModelRequest::new(Messages::new().human("begin"));
             for (at, turn) in turns.iter().enumerate() {
                 apply(turn, at, &mut running.messages);
@@ -368,9 +365,9 @@ proptest! {
                     continue;
                 }
                 send(&server, running.clone()).await;
-                let kept = server.last_request().body;
+                let kept = last(&server).body;
                 send(&server, ModelRequest::new(running.messages.clone())).await;
-                assert_eq!(kept, server.last_request().body, "after {:?}", &turns[..=at]);
+                assert_eq!(kept, last(&server).body, "after {:?}", &turns[..=at]);
             }
         });
     }
@@ -378,14 +375,14 @@ proptest! {
 
 #[tokio::test]
 async fn a_turn_leaves_the_bytes_before_it_as_they_were() {
-    let server = FakeServer::start([events(ANSWER)]).await;
+    let server = serve([events(ANSWER)]).await;
     let mut request = ModelRequest::new("begin")
         .with_system("You help.")
         .with_tools([ToolDefinition::new("f", "d", json!({"type": "object"}))]);
     let mut before: Option<String> = None;
     for turn in 0..6 {
         send(&server, request.clone()).await;
-        let body = server.last_request().text().to_owned();
+        let body = text(&last(&server)).to_owned();
         if let Some(before) = before {
             // All but the last message, whose breakpoint moves on.
             let stable = before.rfind("{\"role\":").expect("a message");

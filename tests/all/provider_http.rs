@@ -4,20 +4,21 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use agentcore::providers::Anthropic;
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest};
 use futures::StreamExt;
 
-use crate::fake_server::{FakeServer, Script, Step, chunked, events, status};
+use crate::serving::{events, last, serve, status};
 
 const ANSWER: &str = include_str!("../data/anthropic/text.sse");
 const KEY: &str = "sk-canary-0123456789";
 
-fn model(server: &FakeServer) -> Anthropic {
+fn model(server: &FaultServer) -> Anthropic {
     Anthropic::new("m", KEY).base_url(server.url())
 }
 
-async fn failure(scripts: impl IntoIterator<Item = Script>) -> Error {
-    let server = FakeServer::start(scripts).await;
+async fn failure(replies: impl IntoIterator<Item = Reply>) -> Error {
+    let server = serve(replies).await;
     let error = model(&server)
         .call(ModelRequest::new("x"))
         .await
@@ -187,7 +188,7 @@ async fn the_server_decides_about_retries_but_not_for_used_up_quotas() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = FakeServer::start([events(ANSWER)]).await;
+    let elsewhere = serve([events(ANSWER)]).await;
     let location = format!("location: {}/v1/messages\r\n", elsewhere.url());
     let error = failure([status(307, &location, "")]).await;
     assert_eq!(error.kind(), ErrorKind::Protocol);
@@ -204,18 +205,18 @@ async fn a_web_page_is_not_an_answer() {
 
 #[tokio::test]
 async fn a_broken_connection_is_told_apart_by_when_it_broke() {
-    let before = failure([vec![Step::Close]]).await;
+    let before = failure([Reply::raw().close()]).await;
     assert_eq!(before.kind(), ErrorKind::Connect);
     assert!(before.is_retryable());
 
     let half = &ANSWER[..ANSWER.len() / 2];
-    let during = vec![Step::Send(chunked(half, false)), Step::Close];
+    let during = events(half).close();
     assert_eq!(failure([during]).await.kind(), ErrorKind::StreamTruncated);
 
-    let short = vec![Step::Send(chunked(half, true))];
+    let short = events(half);
     assert_eq!(failure([short]).await.kind(), ErrorKind::StreamTruncated);
 
-    let no_http = vec![Step::Send(b"SSH-2.0-OpenSSH\r\n".to_vec()), Step::Close];
+    let no_http = Reply::raw().send("SSH-2.0-OpenSSH\r\n").close();
     assert!(failure([no_http]).await.kind() == ErrorKind::Connect);
 }
 
@@ -280,12 +281,9 @@ async fn mistakes_in_the_setup_are_named() {
 
 #[tokio::test]
 async fn silence_ends_at_the_idle_timeout() {
-    let stalls: [Script; 2] = [
-        vec![Step::Stall],
-        vec![Step::Send(chunked(&ANSWER[..700], false)), Step::Stall],
-    ];
+    let stalls = [Reply::raw().stall(), events(&ANSWER[..700]).stall()];
     for stall in stalls {
-        let server = FakeServer::start([stall]).await;
+        let server = serve([stall]).await;
         let error = model(&server)
             .idle_timeout(Duration::from_millis(30))
             .call(ModelRequest::new("x"))
@@ -298,7 +296,7 @@ async fn silence_ends_at_the_idle_timeout() {
 
 #[tokio::test]
 async fn connections_are_used_again() {
-    let server = FakeServer::start([events(ANSWER)]).await;
+    let server = serve([events(ANSWER)]).await;
     // A client of its own, so that no other test's connections count.
     let model = model(&server).connect_timeout(Duration::from_secs(9));
     for _ in 0..5 {
@@ -309,8 +307,7 @@ async fn connections_are_used_again() {
 
 #[tokio::test]
 async fn the_last_event_ends_the_answer_although_the_socket_stays_open() {
-    let open = vec![Step::Send(chunked(ANSWER, false)), Step::Stall];
-    let server = FakeServer::start([open]).await;
+    let server = serve([events(ANSWER).stall()]).await;
     let model = model(&server);
     let answer = model.call(ModelRequest::new("x"));
     // Far less than the idle timeout, far more than the answer takes.
@@ -321,8 +318,8 @@ async fn the_last_event_ends_the_answer_although_the_socket_stays_open() {
 
 #[tokio::test]
 async fn a_stale_connection_is_replaced_at_once() {
-    let closing = vec![Step::Send(chunked(ANSWER, true))];
-    let server = FakeServer::start([closing, vec![Step::Close], events(ANSWER)]).await;
+    let replies = [events(ANSWER), Reply::raw().close(), events(ANSWER)];
+    let server = serve(replies).await;
     let model = model(&server);
     model.call(ModelRequest::new("x")).await.expect("an answer");
     model.call(ModelRequest::new("x")).await.expect("an answer");
@@ -331,7 +328,7 @@ async fn a_stale_connection_is_replaced_at_once() {
 
 #[tokio::test]
 async fn text_nobody_watches_is_joined() {
-    let server = FakeServer::start([events(ANSWER)]).await;
+    let server = serve([events(ANSWER)]).await;
     let texts = async |request: ModelRequest| {
         let stream = model(&server).stream(request).await.expect("a stream");
         let text =
@@ -346,7 +343,7 @@ async fn text_nobody_watches_is_joined() {
 #[tokio::test]
 async fn a_key_in_a_header_of_ones_own_is_a_secret_too() {
     let body = api_error("authentication_error", "unknown token tkn-canary-9");
-    let server = FakeServer::start([status(401, "", &body)]).await;
+    let server = serve([status(401, "", &body)]).await;
     let model = model(&server).header("Authorization", "Bearer tkn-canary-9");
     let error = model
         .call(ModelRequest::new("x"))
@@ -354,6 +351,6 @@ async fn a_key_in_a_header_of_ones_own_is_a_secret_too() {
         .expect_err("no key");
     assert_no_key(&error);
     assert!(!format!("{model:?}").contains("canary"));
-    let head = server.last_request().head;
-    assert!(head.contains("\r\nauthorization: bearer tkn-canary-9\r\n"));
+    let request = last(&server);
+    assert_eq!(request.header("authorization"), Some("Bearer tkn-canary-9"));
 }

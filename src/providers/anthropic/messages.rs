@@ -1,5 +1,6 @@
 //! The model.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
+use super::super::ask::ask;
 use super::super::decode::{Framing, decode as decode_frames};
 use super::super::env;
 use super::super::http::{Endpoint, Secrets};
@@ -154,19 +156,18 @@ impl Model for Anthropic {
             Some(name) => body(&request, name, &profile(name)),
             None => body(&request, &self.model, &self.profile),
         };
+        let body = match body {
+            Ok(body) => body,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
         let join = !request.wants_events();
-        Box::pin(async move {
-            let reply = self.endpoint.post_stream(body?).await?;
-            let secrets = self.endpoint.secrets().clone();
-            Ok(decode_frames(
-                PROVIDER,
-                reply.body,
-                Framing::Sse,
-                MessagesDecoder::new(reply.request_id, secrets.clone()),
-                join,
-                secrets,
-            ))
-        })
+        ask(
+            &self.endpoint,
+            body,
+            Framing::Sse,
+            join,
+            MessagesDecoder::new,
+        )
     }
 }
 

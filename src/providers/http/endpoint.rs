@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryFutureExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 
@@ -155,27 +155,35 @@ impl Endpoint {
         self
     }
 
+    /// What stands in front of error texts.
+    pub(crate) fn provider(&self) -> &'static str {
+        self.provider
+    }
+
     /// What must not appear in errors.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Sends `body`, which is JSON, and returns the answer once its head is there. Cancel safe: dropping the future closes the connection.
+    /// Sends `body`, which is JSON, and returns the answer once its head is there. Cancel safe:
+    /// dropping the future closes the connection.
     ///
     /// # Errors
     ///
     /// Whatever kept the answer from coming, and every status but 2xx; see [`status`].
-    pub(crate) async fn post_stream(&self, body: Bytes) -> Result<Reply> {
+    pub(crate) fn post_stream<'a>(
+        &'a self,
+        body: &'a Bytes,
+    ) -> impl Future<Output = Result<Reply>> + Send + 'a {
         self.send(body)
-            .await
             .map_err(|error| error.context(self.provider))
     }
 
-    async fn send(&self, body: Bytes) -> Result<Reply> {
+    async fn send(&self, body: &Bytes) -> Result<Reply> {
         let url = self.url()?;
         let client = client::client(url.scheme() == "https", self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
-        let first = self.attempt(&client, url, body.clone()).await;
+        let first = self.attempt(&client, url, body).await;
         let response = match first {
             // A pooled connection the server had closed meanwhile: worth one fresh try at once.
             Err(error)
@@ -188,7 +196,7 @@ impl Endpoint {
         if !lock(&ANSWERED).contains(&self.base) {
             lock(&ANSWERED).insert(self.base.clone());
         }
-        match self.judge(response) {
+        match self.judge(*response) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
         }
@@ -215,14 +223,20 @@ impl Endpoint {
             .map_err(|error| error.context(self.provider))
     }
 
-    async fn attempt(&self, client: &reqwest::Client, url: &Url, body: Bytes) -> Result<Response> {
+    /// The answer is boxed, for it is large beside all else that waits for it.
+    fn attempt(
+        &self,
+        client: &reqwest::Client,
+        url: &Url,
+        body: &Bytes,
+    ) -> impl Future<Output = Result<Box<Response>>> + Send + '_ {
         let request = client.post(url.clone()).headers(self.headers.clone());
-        let sending = request.body(body).send();
-        match tokio::time::timeout(self.idle_timeout, sending).await {
-            Ok(Ok(response)) => Ok(response),
+        let sending = request.body(body.clone()).send();
+        tokio::time::timeout(self.idle_timeout, sending).map(|sent| match sent {
+            Ok(Ok(response)) => Ok(Box::new(response)),
             Ok(Err(error)) => Err(failure::sending(error, &self.secrets)),
             Err(_) => Err(idle_error(self.idle_timeout)),
-        }
+        })
     }
 
     fn judge(&self, response: Response) -> Result<Reply, Box<Response>> {

@@ -1,16 +1,18 @@
 //! The model.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 
 use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
+use super::super::ask::ask;
 use super::super::decode::{Framing, decode as decode_frames};
 use super::super::encode::History;
 use super::super::env;
@@ -166,7 +168,6 @@ fn address(host: &str) -> String {
     format!("{scheme}://{rest}:{PORT}")
 }
 
-#[async_trait]
 impl Model for Ollama {
     fn id(&self) -> &str {
         &self.id
@@ -176,26 +177,23 @@ impl Model for Ollama {
         &self.profile
     }
 
-    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
-        let (body, history) = body(
-            &request,
-            &Options {
-                model: &self.model,
-                num_ctx: self.num_ctx,
-                max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
-            },
-        )?;
-        let reply = self.endpoint.post_stream(body).await?;
-        let secrets = self.endpoint.secrets().clone();
+    // Written by hand, so that what waits for the answer does not keep the request.
+    fn stream<'a: 'b, 'b>(&'a self, request: ModelRequest) -> BoxFuture<'b, Result<ModelStream>>
+    where
+        Self: 'b,
+    {
+        let options = Options {
+            model: &self.model,
+            num_ctx: self.num_ctx,
+            max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+        };
+        let (body, history) = match body(&request, &options) {
+            Ok(encoded) => encoded,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
         let join = !request.wants_events();
-        Ok(decode_frames(
-            PROVIDER,
-            reply.body,
-            Framing::Lines,
-            ChatDecoder::new(reply.request_id, history, secrets.clone()),
-            join,
-            secrets,
-        ))
+        let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
+        ask(&self.endpoint, body, Framing::Lines, join, decoder)
     }
 }
 

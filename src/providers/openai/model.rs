@@ -1,5 +1,6 @@
 //! The model.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::error::Result;
 use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
+use super::super::ask::ask;
 use super::super::decode::{Framing, decode as decode_frames};
 use super::super::encode::History;
 use super::super::env;
@@ -225,21 +227,13 @@ impl Model for OpenAi {
     where
         Self: 'b,
     {
-        let encoded = self.encode(&request);
+        let (body, history) = match self.encode(&request) {
+            Ok(encoded) => encoded,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
         let join = !request.wants_events();
-        Box::pin(async move {
-            let (body, history) = encoded?;
-            let reply = self.endpoint.post_stream(body).await?;
-            let secrets = self.endpoint.secrets().clone();
-            Ok(decode_frames(
-                PROVIDER,
-                reply.body,
-                Framing::Sse,
-                ChatDecoder::new(reply.request_id, history, secrets.clone()),
-                join,
-                secrets,
-            ))
-        })
+        let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
+        ask(&self.endpoint, body, Framing::Sse, join, decoder)
     }
 }
 

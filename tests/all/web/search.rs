@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::tools::web::{SearchProvider, SearchResults, Source, Tavily, internet_search};
 use agentcore::{BoxError, ErrorKind, async_trait};
 use serde_json::{Value, json};
 
 use super::site::call;
-use crate::fake_server::{FakeServer, Script, Step};
+use crate::serving::{last, serve, status, text};
 
 const KEY: &str = "tvly-canary-0123456789";
 
-fn reply(status: &str, headers: &str, body: &str) -> Script {
-    let length = body.len();
-    let text = format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}");
-    vec![Step::Send(text.into_bytes()), Step::Close]
+fn reply(line: &str, headers: &str, body: &str) -> Reply {
+    let code = line.split(' ').next().unwrap().parse().unwrap();
+    status(code, headers, body).close()
 }
 
-async fn search(script: Script, args: Value) -> (Result<String, String>, FakeServer) {
-    let server = FakeServer::start([script]).await;
+async fn search(reply: Reply, args: Value) -> (Result<String, String>, FaultServer) {
+    let server = serve([reply]).await;
     let tavily = Tavily::new(KEY).base_url(&server.url()).unwrap();
     let found = call(&internet_search(tavily), args).await;
     (
@@ -27,8 +27,8 @@ async fn search(script: Script, args: Value) -> (Result<String, String>, FakeSer
     )
 }
 
-async fn error(script: Script) -> String {
-    let (found, _server) = search(script, json!({"query": "x"})).await;
+async fn error(reply: Reply) -> String {
+    let (found, _server) = search(reply, json!({"query": "x"})).await;
     let error = found.unwrap_err();
     assert!(error.starts_with("Tavily: "), "{error}");
     assert!(!error.contains("canary"), "{error}");
@@ -64,24 +64,17 @@ async fn an_answer_comes_with_its_sources() {
          - [Everest](https://a.test/1)\n  It is 8,849 m high.\n\n\
          - [https://b.test/2](https://b.test/2)\n  \n\n"
     );
-    let request = server.last_request();
-    assert!(
-        request.head.starts_with("post /search http/1.1\r\n"),
-        "{}",
-        request.head
-    );
-    assert!(
-        request
-            .head
-            .contains(&format!("authorization: bearer {KEY}\r\n"))
-    );
+    let request = last(&server);
+    assert_eq!((&*request.method, &*request.path), ("POST", "/search"));
+    let key = format!("Bearer {KEY}");
+    assert_eq!(request.header("authorization"), Some(key.as_str()));
     let sent = request.json();
     assert_eq!(
         (&sent["query"], &sent["max_results"]),
         (&json!("tallest mountain"), &json!(2))
     );
     assert_eq!(sent["include_answer"], true);
-    assert!(!request.text().contains("canary"));
+    assert!(!text(&request).contains("canary"));
 }
 
 #[tokio::test]
@@ -181,21 +174,18 @@ async fn garbage_is_an_error() {
         error_text.contains("longer than 2097152 bytes"),
         "{error_text}"
     );
-    let cut = vec![
-        Step::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec()),
-        Step::Close,
-    ];
-    error(cut).await;
-    error(vec![Step::Close]).await;
+    let cut = Reply::raw().send("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{");
+    error(cut.close()).await;
+    error(Reply::raw().close()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_silent_is_given_up() {
     assert_eq!(
-        error(vec![Step::Stall]).await,
+        error(Reply::raw().stall()).await,
         "Tavily: no reply within 30s"
     );
-    let server = FakeServer::start([vec![Step::Stall]]).await;
+    let server = serve([Reply::raw().stall()]).await;
     let tavily = Tavily::new(KEY).base_url(&server.url()).unwrap();
     let tool = internet_search(tavily.timeout(Duration::from_secs(3)));
     let late = call(&tool, json!({"query": "x"})).await.unwrap_err();

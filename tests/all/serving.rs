@@ -1,0 +1,40 @@
+//! Short ways to a server with scripted answers.
+
+use agentcore::testing::fault_server::{Framing, Received};
+use agentcore::testing::{FaultServer, Reply};
+
+/// A server that gives these replies in order, and the last one for ever.
+pub async fn serve(replies: impl IntoIterator<Item = Reply>) -> FaultServer {
+    let server = FaultServer::start().await.unwrap();
+    for reply in replies {
+        server.fallback(reply.clone());
+        server.reply(reply);
+    }
+    server
+}
+
+/// What was asked last.
+pub fn last(server: &FaultServer) -> Received {
+    server.requests().pop().unwrap()
+}
+
+/// A request's body.
+pub fn text(request: &Received) -> &str {
+    std::str::from_utf8(&request.body).unwrap()
+}
+
+/// A successful event stream in one piece.
+pub fn events(body: &str) -> Reply {
+    Reply::sse([body]).header("request-id", "req_1")
+}
+
+/// An answer of this status with these header lines and this body.
+pub fn status(status: u16, headers: &str, body: &str) -> Reply {
+    let headers = headers.lines().filter_map(|line| line.split_once(": "));
+    headers
+        .fold(Reply::new(status), |reply, (name, value)| {
+            reply.header(name, value)
+        })
+        .framing(Framing::ContentLength)
+        .send(body.to_owned())
+}
