@@ -3,11 +3,8 @@
 //! A provider that is sent one message it refuses refuses every later request of the session too,
 //! so nothing goes into the history unless it may be sent.
 
-use crate::message::{Content, Message, Messages, Part, ToolResult};
+use crate::message::{Content, Message, Messages, NO_OUTPUT, Part, ToolResult};
 use crate::model::ModelResponse;
-
-/// What a result says that says nothing.
-const NO_OUTPUT: &str = "(no output)";
 
 /// Drops what no model can mean: empty texts, and calls that do not say of which tool.
 pub(super) fn answer(response: &mut ModelResponse) {

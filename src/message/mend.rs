@@ -10,14 +10,12 @@ use super::message::Message;
 use super::order::order;
 use super::part::{Part, ToolCall};
 use super::repair::Repair;
-use super::result::ToolResult;
+use super::result::{NO_OUTPUT, ToolResult};
 use super::role::Role;
 use super::validate::says_nothing;
 
 /// What a call without a result is answered with.
 const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
-/// What a result without content is filled with.
-const NO_OUTPUT: &str = "(no output)";
 
 /// The repaired history and, in no particular order, the changes.
 pub(super) fn mend(

@@ -73,6 +73,7 @@ pub use content::Content;
 pub use message::{AssistantMessage, Message, SystemMessage, UserMessage};
 pub use part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 pub use repair::{Repair, Repairs};
+pub(crate) use result::NO_OUTPUT;
 pub use result::{ToolResult, ToolResultView};
 pub use role::Role;
 pub use todo::{Todo, TodoStatus};

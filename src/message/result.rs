@@ -10,6 +10,9 @@ use crate::util::secret;
 use super::content::Content;
 use super::part::{Part, ToolCall};
 
+/// What a tool result says that says nothing: providers refuse empty ones.
+pub(crate) const NO_OUTPUT: &str = "(no output)";
+
 /// The result of one tool call: what the model reads, and what is meant for others.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

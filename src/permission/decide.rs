@@ -3,13 +3,14 @@
 use crate::tool::PermissionMode;
 
 use super::explanation::{Explanation, Verdict};
-use super::facts::{Facts, Touch};
+use super::facts::{Command, Facts, Touch};
 use super::glob::Match;
 use super::matching;
+use super::named::Named;
 use super::paths::{PathOf, Places};
-use super::protected::{is_protected, is_repository, path_words, target};
+use super::protected::{is_protected, is_repository};
 use super::rule::{Behavior, Kind, Rule};
-use super::shell::{Analysis, Weight, Word};
+use super::shell::{Analysis, Weight};
 
 /// What decisions stand on.
 pub(super) struct Policy<'a> {
@@ -83,7 +84,8 @@ impl Policy<'_> {
             .rules
             .iter()
             .find(|rule| rule.behavior() != Behavior::Allow && restricts_commands(rule));
-        for (_, analysis) in facts.commands() {
+        for command in facts.commands() {
+            let analysis = &command.analysis;
             let weight = match restricted {
                 Some(_) => Weight::Script,
                 None => Weight::Refused,
@@ -130,34 +132,24 @@ impl Policy<'_> {
                         return Some(path.clone());
                     }
                 }
-                Touch::Command(_, analysis) => {
-                    let at = |word: &Word| {
-                        let words = analysis.readings(word);
-                        words
-                            .into_iter()
-                            .map(|word| PathOf::of_word(&word, self.places, &analysis.directories))
-                            .collect::<Vec<_>>()
+                Touch::Command(command) => {
+                    let names = &command.names;
+                    let known = |named: &&Named, is: &dyn Fn(&PathOf) -> bool| {
+                        named.paths.iter().any(|path| path.is_known() && is(path))
                     };
-                    let targets = analysis.commands.iter().filter_map(target);
-                    let found = analysis
-                        .writes
+                    let targets = || names.targets.iter().find(|named| known(named, &written));
+                    let changed = names.words.iter().filter(|word| !word.only_reads);
+                    let found = names
+                        .written
                         .iter()
-                        .find(|word| at(word).iter().any(written))
+                        .find(|named| named.paths.iter().any(written))
+                        .or_else(targets)
                         .or_else(|| {
-                            targets.clone().find(|word| {
-                                at(word).iter().filter(|path| path.is_known()).any(written)
-                            })
+                            let mut words = changed.map(|word| &word.named);
+                            words.find(|named| known(named, &guarded))
                         });
-                    if let Some(word) = found {
-                        return Some(word.to_string());
-                    }
-                    let named = path_words(analysis)
-                        .filter(|(_, only_reads, _)| !only_reads)
-                        .find(|(word, ..)| {
-                            at(word).iter().filter(|path| path.is_known()).any(guarded)
-                        });
-                    if let Some((word, ..)) = named {
-                        return Some(word.to_string());
+                    if let Some(named) = found {
+                        return Some(named.word.to_string());
                     }
                 }
                 Touch::Read(_) | Touch::Url(_) => {}
@@ -181,7 +173,7 @@ impl Policy<'_> {
         let mut last = None;
         for touch in &facts.touches {
             let rule = match touch {
-                Touch::Command(_, analysis) => self.allows_command(facts, analysis)?,
+                Touch::Command(command) => self.allows_command(facts, command)?,
                 touch => self
                     .of(Behavior::Allow)
                     .find(|rule| matching::allows(rule, facts, touch, self.places))
@@ -192,11 +184,8 @@ impl Policy<'_> {
         last.map(allowed).ok_or(None)
     }
 
-    fn allows_command(
-        &self,
-        facts: &Facts<'_>,
-        analysis: &Analysis,
-    ) -> Result<&Rule, Option<String>> {
+    fn allows_command(&self, facts: &Facts<'_>, whole: &Command) -> Result<&Rule, Option<String>> {
+        let analysis = &whole.analysis;
         if let Some(rule) = self
             .of(Behavior::Allow)
             .find(|rule| matching::allows_commands(rule, facts))
@@ -206,7 +195,6 @@ impl Policy<'_> {
         let mut last = None;
         for command in analysis.commands.iter().filter(|c| !c.guessed) {
             let harmless = command.argv.is_empty()
-                && !command.assignments.is_empty()
                 && analysis.opaque.is_empty()
                 && command
                     .assignments
@@ -237,23 +225,23 @@ impl Policy<'_> {
         if let Some(reason) = blocking {
             return Err(Some(reason.to_string()));
         }
-        for word in &analysis.writes {
-            let path = PathOf::of_word(word, self.places, &analysis.directories);
+        for named in &whole.names.written {
+            let word = &named.word;
             let free = word.literal().is_some_and(|text| {
                 matches!(
                     text.as_str(),
                     "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
                 )
             });
-            let edits = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places);
-            let covered = free
-                || edits
-                || (path.is_known()
-                    && !word.is_glob()
-                    && self
-                        .of(Behavior::Allow)
-                        .any(|rule| matching::allows_redirection(rule, &path, self.places)));
-            if !covered {
+            let covers = |path: &PathOf| {
+                self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
+                    || path.is_known()
+                        && !word.is_glob()
+                        && self
+                            .of(Behavior::Allow)
+                            .any(|rule| matching::allows_redirection(rule, path, self.places))
+            };
+            if !(free || named.paths.iter().all(covers)) {
                 return Err(Some(format!("no rule allows writing {word}")));
             }
         }
@@ -291,7 +279,7 @@ impl Policy<'_> {
             Touch::Write(path) | Touch::Read(path) => {
                 PathOf::of_text(path, self.places).is_inside(self.places)
             }
-            Touch::Command(..) | Touch::Url(_) => false,
+            Touch::Command(_) | Touch::Url(_) => false,
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::message::ToolCall;
 use crate::tool::{Access, Tool};
 
 use super::links::destination;
+use super::named::NamedPaths;
 use super::parse::{Family, family};
 use super::paths::Places;
 use super::shell::{Analysis, analyse};
@@ -22,10 +23,18 @@ pub(super) struct Facts<'a> {
 /// One thing a call touches.
 #[derive(Debug)]
 pub(super) enum Touch {
-    Command(String, Box<Analysis>),
+    Command(Box<Command>),
     Read(String),
     Write(String),
     Url(String),
+}
+
+/// A shell command, taken apart.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) text: String,
+    pub(super) analysis: Analysis,
+    pub(super) names: NamedPaths,
 }
 
 impl<'a> Facts<'a> {
@@ -34,10 +43,10 @@ impl<'a> Facts<'a> {
         let mut touches = tool
             .accesses(&call.args)
             .into_iter()
-            .filter_map(touch)
+            .map(|access| touch(access, places))
             .collect::<Vec<_>>();
         if touches.is_empty() {
-            touches = named(&call.name, &call.args, read_only);
+            touches = named(&call.name, &call.args, read_only, places);
         }
         if places.follows_links {
             let led: Vec<_> = touches
@@ -54,49 +63,57 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(super) fn of_command(command: &str) -> Facts<'static> {
+    pub(super) fn of_command(command: &str, places: &Places) -> Facts<'static> {
         const NO_ARGUMENTS: &Value = &Value::Null;
         Facts {
             tool: "Bash",
             args: NO_ARGUMENTS,
             read_only: false,
-            touches: vec![Touch::Command(
-                command.to_owned(),
-                Box::new(analyse(command)),
-            )],
+            touches: vec![Touch::command(command, places)],
         }
     }
 
-    pub(super) fn commands(&self) -> impl Iterator<Item = (&str, &Analysis)> {
+    pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
         self.touches.iter().filter_map(|touch| match touch {
-            Touch::Command(text, analysis) => Some((text.as_str(), &**analysis)),
+            Touch::Command(command) => Some(&**command),
             _ => None,
         })
     }
 }
 
 impl Touch {
+    fn command(text: &str, places: &Places) -> Self {
+        let analysis = analyse(text);
+        let names = NamedPaths::of(&analysis, places);
+        let text = text.to_owned();
+        Self::Command(Box::new(Command {
+            text,
+            analysis,
+            names,
+        }))
+    }
+
     /// What is touched instead if links lead elsewhere.
     fn led(&self, places: &Places) -> Option<Self> {
         match self {
             Self::Read(path) => destination(path, places).map(Self::Read),
             Self::Write(path) => destination(path, places).map(Self::Write),
-            Self::Command(..) | Self::Url(_) => None,
+            Self::Command(_) | Self::Url(_) => None,
         }
     }
 }
 
-fn touch(access: Access) -> Option<Touch> {
-    Some(match access {
-        Access::Command(text) => Touch::Command(text.to_string(), Box::new(analyse(&text))),
+fn touch(access: Access, places: &Places) -> Touch {
+    match access {
+        Access::Command(text) => Touch::command(&text, places),
         Access::Read(path) => Touch::Read(path.to_string()),
         Access::Write(path) => Touch::Write(path.to_string()),
         Access::Url(url) => Touch::Url(url.to_string()),
-    })
+    }
 }
 
 /// What arguments with well-known names say, for tools that do not say it themselves.
-fn named(tool: &str, args: &Value, read_only: bool) -> Vec<Touch> {
+fn named(tool: &str, args: &Value, read_only: bool, places: &Places) -> Vec<Touch> {
     let text = |names: &[&str]| {
         names
             .iter()
@@ -105,8 +122,7 @@ fn named(tool: &str, args: &Value, read_only: bool) -> Vec<Touch> {
     };
     let mut touches = Vec::new();
     if let Some(command) = text(&["command", "cmd"]) {
-        let analysis = Box::new(analyse(&command));
-        touches.push(Touch::Command(command, analysis));
+        touches.push(Touch::command(&command, places));
     }
     if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
         let reads = match family(tool) {

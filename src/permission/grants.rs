@@ -61,7 +61,7 @@ fn grants<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Grant> + 'a {
         .is_empty()
         .then(|| Grant::Call(facts.tool.to_owned(), facts.args.to_string()));
     let parts = facts.touches.iter().map(|touch| match touch {
-        Touch::Command(text, _) => Grant::Command(text.clone()),
+        Touch::Command(command) => Grant::Command(command.text.clone()),
         Touch::Read(path) => Grant::Read(lexical(path)),
         Touch::Write(path) => Grant::Write(lexical(path)),
         Touch::Url(url) => Grant::Domain(match Url::parse(url) {

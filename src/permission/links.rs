@@ -1,14 +1,100 @@
 //! Where paths lead once symbolic links are followed.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::util::path::lexical;
 
 use super::paths::Places;
+use super::shell::{Part, Word};
 
 /// Links that do not lead anywhere yet are followed one by one; after more, they lead in a circle.
 const MOST_LINKS: usize = 40;
+/// Paths of one command that are looked up; after more, a word may lead anywhere.
+const MOST_PATHS: usize = 1024;
+/// Changes of directory that are followed.
+const MOST_DIRECTORIES: usize = 4;
+
+/// Where the words of one command lead, each path looked up once.
+#[derive(Debug)]
+pub(super) struct Links<'a> {
+    places: &'a Places,
+    known: HashMap<String, Option<String>>,
+}
+
+impl<'a> Links<'a> {
+    pub(super) fn new(places: &'a Places) -> Self {
+        let known = HashMap::new();
+        Self { places, known }
+    }
+
+    /// The other paths that `word` leads to, from the workspace and from where the command may
+    /// have changed to. What follows the first wildcard stays as it is written.
+    pub(super) fn of_word(&mut self, word: &Word, directories: &[Word]) -> Vec<Word> {
+        if !self.places.follows_links || word.starts_with_dash() {
+            return Vec::new();
+        }
+        let Some((path, rest)) = fixed(word, self.places) else {
+            return Vec::new();
+        };
+        let mut bases = vec![String::new()];
+        if !path.starts_with('/') {
+            for directory in directories.iter().take(MOST_DIRECTORIES) {
+                if let Some((directory, [])) = fixed(directory, self.places) {
+                    let next: Vec<_> = bases.iter().map(|base| join(base, &directory)).collect();
+                    bases.extend(next);
+                }
+            }
+        }
+        let mut led = Vec::new();
+        for base in bases {
+            let path = join(&base, &path);
+            if self.known.len() >= MOST_PATHS && !self.known.contains_key(&path) {
+                return vec![Word::unknown()];
+            }
+            let places = self.places;
+            let found = self.known.entry(path);
+            let found = found.or_insert_with_key(|path| destination(path, places));
+            led.extend(found.as_ref().map(|path| {
+                let mut word = Word::from_text(path);
+                word.parts.extend_from_slice(rest);
+                word
+            }));
+        }
+        led
+    }
+}
+
+/// The folders that a word is sure to begin with, and the parts that follow; all of it when all
+/// is sure. `None` if there are none.
+fn fixed<'w>(word: &'w Word, places: &Places) -> Option<(String, &'w [Part])> {
+    let mut path = String::new();
+    for (at, part) in word.parts.iter().enumerate() {
+        match part {
+            Part::Text { text, .. } => path.push_str(text),
+            Part::Brace(c) => path.push(*c),
+            Part::Home(user) if user.is_empty() => path.push_str(places.home.as_deref()?),
+            Part::Value {
+                name: Some(name), ..
+            } if at == 0 && name == "HOME" => path.push_str(places.home.as_deref()?),
+            Part::Value {
+                name: Some(name), ..
+            } if at == 0 && name == "PWD" => path.push('.'),
+            Part::Glob(_) => return path.ends_with('/').then(|| (path, &word.parts[at..])),
+            _ => return None,
+        }
+    }
+    Some((path, &[]))
+}
+
+fn join(base: &str, path: &str) -> String {
+    match base {
+        "" => path.to_owned(),
+        _ if path.starts_with('/') => path.to_owned(),
+        base => format!("{base}/{path}"),
+    }
+}
 
 /// The other path that `path` leads to through links; `None` when it is what it is called, when
 /// nobody knows where it begins, or when this machine does not have it.

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::facts::{Facts, Touch};
 use super::glob::{Match, matches, tokens};
+use super::named::{Named, NamedPaths};
 use super::parse::{Family, family};
 use super::paths::{PathOf, PathPattern, Places};
-use super::protected::{deep_words, path_words};
-use super::rule::{Kind, Rule};
-use super::shell::{Analysis, SimpleCommand, Word};
+use super::rule::{Behavior, Kind, Rule};
+use super::shell::{SimpleCommand, Word};
 use super::url::Url;
 
 /// Whether a deny or ask rule fires: on anything the call does, and on what it may do.
@@ -25,7 +25,7 @@ pub(super) fn catches(rule: &Rule, facts: &Facts<'_>, places: &Places) -> Match 
                 return Match::No;
             }
             commands
-                .flat_map(|(_, analysis)| &analysis.commands)
+                .flat_map(|command| &command.analysis.commands)
                 .map(|command| pattern.catches(command))
                 .max()
                 .unwrap_or(pattern.is_any().into())
@@ -80,12 +80,12 @@ fn paths(
                     found = found.max(pattern.catches(&path, places));
                 }
             }
-            Touch::Command(_, analysis) => {
+            Touch::Command(command) => {
                 if reads {
-                    found = found.max(read_by(analysis, pattern, places));
+                    found = found.max(read_by(&command.names, pattern, places));
                 }
                 if writes {
-                    found = found.max(written_by(analysis, pattern, places));
+                    found = found.max(written_by(&command.names, pattern, places));
                 }
             }
             Touch::Url(_) => {}
@@ -95,52 +95,33 @@ fn paths(
 }
 
 /// Whether the command reads what the pattern names, as far as its words say.
-fn read_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match {
-    let at = |word: &Word| {
-        let readings = analysis.readings(word);
-        let matches = readings.iter().map(|word| {
-            let path = PathOf::of_word(word, places, &analysis.directories);
-            pattern.catches(&path, places)
-        });
-        matches.max().unwrap_or(Match::No)
-    };
-    let mut found = Match::No;
-    for word in analysis.reads.iter().chain(&analysis.directories) {
-        found = found.max(at(word));
-    }
-    for (word, _, speaks) in path_words(analysis) {
-        let hit = at(&word);
-        if !speaks || hit == Match::Yes {
-            found = found.max(hit);
-        }
-    }
-    for word in deep_words(analysis) {
-        let path = PathOf::of_word(word, places, &analysis.directories);
-        if pattern.lies_beneath(&path, places) {
-            found = found.max(Match::Maybe);
-        }
+fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
+    let hit = |named: &Named| caught(named, pattern, places);
+    let opened = names.read.iter().map(hit);
+    let words = names.words.iter().map(|word| match hit(&word.named) {
+        Match::Maybe if word.speaks => Match::No,
+        hit => hit,
+    });
+    let found = opened.chain(words).max().unwrap_or(Match::No);
+    let mut deep = names.deep.iter().flat_map(|named| &named.paths);
+    if deep.any(|path| pattern.lies_beneath(path, places)) {
+        return found.max(Match::Maybe);
     }
     found
 }
 
 /// Whether the command writes what the pattern names: redirections, and words of programs that
 /// do more than read.
-fn written_by(analysis: &Analysis, pattern: &PathPattern, places: &Places) -> Match {
-    let at = |word: &Word| {
-        let readings = analysis.readings(word);
-        let matches = readings.iter().map(|word| {
-            let path = PathOf::of_word(word, places, &analysis.directories);
-            pattern.catches(&path, places)
-        });
-        matches.max().unwrap_or(Match::No)
-    };
-    let redirected = analysis.writes.iter().map(at).max().unwrap_or(Match::No);
-    let named = path_words(analysis)
-        .filter(|(_, only_reads, _)| !only_reads)
-        .map(|(word, ..)| at(&word))
-        .max()
-        .unwrap_or(Match::No);
-    redirected.max(named)
+fn written_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
+    let words = names.words.iter().filter(|word| !word.only_reads);
+    let written = names.written.iter().chain(words.map(|word| &word.named));
+    let hits = written.map(|named| caught(named, pattern, places));
+    hits.max().unwrap_or(Match::No)
+}
+
+fn caught(named: &Named, pattern: &PathPattern, places: &Places) -> Match {
+    let hits = named.paths.iter().map(|path| pattern.catches(path, places));
+    hits.max().unwrap_or(Match::No)
 }
 
 /// Whether an allow rule covers every call of the tool.
@@ -242,11 +223,13 @@ fn governs(rule: &Rule, touch: &Touch) -> bool {
     let has =
         |wanted: Family, name: &str| family(name) == wanted && names.iter().any(|n| n == name);
     match touch {
-        Touch::Command(_, analysis) => {
-            has(Family::Command, "Bash")
-                || ((has(Family::Write, "Write") || has(Family::Write, "Edit"))
-                    && rule.behavior() != super::rule::Behavior::Allow
-                    && !analysis.writes.is_empty())
+        Touch::Command(command) => {
+            let names = &command.names;
+            let reads = !command.analysis.reads.is_empty() || names.shows_content;
+            let opens = has(Family::Read, "Read") && reads
+                || (has(Family::Write, "Write") || has(Family::Write, "Edit"))
+                    && !names.written.is_empty();
+            has(Family::Command, "Bash") || rule.behavior() != Behavior::Allow && opens
         }
         Touch::Read(_) => has(Family::Read, "Read"),
         Touch::Write(_) => has(Family::Write, "Write") || has(Family::Write, "Edit"),

@@ -15,8 +15,8 @@
 //! in it matches, an allow rule is enough only if *every* command matches one and nothing is left
 //! that is not understood.
 //!
-//! A path that a tool names is judged twice if symbolic links lead it elsewhere: as it is written,
-//! and as where it leads at that moment. Words of shell commands are judged as they are written.
+//! A path that a tool or a word of a shell command names is judged twice if symbolic links lead it
+//! elsewhere: as it is written, and as where it leads at that moment. So is what a search finds.
 //!
 //! Rules are no sandbox. They judge what a call says it does; a script file, a build tool or a
 //! program's own configuration can do anything once it runs.
@@ -37,12 +37,15 @@
 
 mod config;
 mod decide;
+mod deep;
 mod explanation;
 mod facts;
 mod glob;
 mod grants;
+mod host;
 mod links;
 mod matching;
+mod named;
 mod options;
 mod parse;
 mod paths;
@@ -54,6 +57,7 @@ mod rules_gate;
 pub mod shell;
 mod suggest;
 mod url;
+mod words;
 #[cfg(feature = "yaml")]
 mod yaml;
 

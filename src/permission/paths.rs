@@ -94,8 +94,13 @@ impl PathPattern {
     /// Whether a rule to allow covers `path`: it certainly is the pattern's.
     pub(crate) fn covers(&self, path: &PathOf, places: &Places) -> bool {
         let beneath = self.text.ends_with('/');
-        let pattern = self.segments(places);
-        path.is_known() && self.find(&pattern, path, beneath) == Match::Yes
+        let mut pattern = self.segments(places);
+        if pattern.last() == Some(&Segment::Deep) {
+            // What lies beneath, not the folder itself.
+            pattern.push(Segment::Name(vec![Tok::Many]));
+        }
+        let is = |path: &Vec<Segment>| compare(&pattern, path, beneath) == Match::Yes;
+        path.is_known() && path.0.iter().all(is)
     }
 
     /// Whether a rule to deny or to ask catches `path`: it may be the pattern's or lie under what
@@ -223,6 +228,14 @@ impl PathOf {
             all.extend(bases.iter().skip(1).map(|base| resolve(word, base, places)));
         }
         Self(all)
+    }
+
+    /// The same path, or what it is besides where links lead.
+    pub(crate) fn or_led(mut self, led: &[Word]) -> Self {
+        let nowhere = Places::default();
+        self.0
+            .extend(led.iter().map(|word| resolve(word, &[], &nowhere)));
+        self
     }
 
     /// The same path as a file system that folds case compares it.

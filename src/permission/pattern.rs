@@ -2,6 +2,7 @@
 
 use super::glob::{Match, Tok, matches};
 use super::options::{has_flag, variants};
+use super::paths::lexical;
 use super::shell::{SimpleCommand, Word};
 
 /// A specifier of `Bash(..)`.
@@ -81,7 +82,7 @@ impl CommandPattern {
                 let has_star = toks.contains(&Tok::Many);
                 let up = text.split('/').any(|name| name == "..");
                 if has_star && up && !text.contains("://") {
-                    return matches(toks, &chars(&super::paths::lexical(&text))).into();
+                    return matches(toks, &chars(&lexical(&text))).into();
                 }
                 matches(toks, &chars(&text)).into()
             }
@@ -103,11 +104,12 @@ impl CommandPattern {
         for argv in variants(&command.argv) {
             let found = self.walk(&argv, rest, &caught);
             best = best.max(found).max(self.as_text(&argv));
+            best = best.max(self.as_flags(&argv));
             if best == Match::Yes {
                 return best;
             }
         }
-        best.max(self.as_flags(&command.argv))
+        best
     }
 
     /// Matches word by word: a table of pattern words against words.
@@ -231,7 +233,9 @@ impl CommandPattern {
                 .zip(&wanted_words)
                 .enumerate()
                 .all(|(at, (word, wanted))| {
-                    word == wanted || (at == 0 && word.eq_ignore_ascii_case(wanted))
+                    word == wanted
+                        || lexical(word) == *wanted
+                        || (at == 0 && word.eq_ignore_ascii_case(wanted))
                 });
         if !fits || (!open && words.len() != wanted_words.len()) {
             return Match::No;
@@ -258,6 +262,10 @@ impl CommandPattern {
 
 fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
     if let Some(text) = word.literal() {
+        let is_path = text.contains('/') && !text.contains("://");
+        if is_path && at > 0 && matches(toks, &chars(&lexical(&text))) {
+            return Match::Yes;
+        }
         let text = chars(&text);
         if at == 0 {
             let folded = text

@@ -1,11 +1,16 @@
 //! What a call may show of the files it comes upon.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
 use serde_json::Value;
 
 use crate::backend::PathFilter;
+use crate::util::sync::lock;
 
 use super::facts::{Facts, Touch};
 use super::glob::Match;
+use super::links::destination;
 use super::matching;
 use super::paths::Places;
 use super::rule::{Behavior, Kind, Rule};
@@ -19,6 +24,8 @@ pub(super) struct Readable {
     places: Places,
     tool: String,
     args: Value,
+    /// Where links lead the folders of what was shown so far.
+    folders: Mutex<HashMap<String, Option<String>>>,
 }
 
 impl Readable {
@@ -41,6 +48,7 @@ impl Readable {
             places: places.clone(),
             tool: facts.tool.to_owned(),
             args: facts.args.clone(),
+            folders: Mutex::default(),
         })
     }
 
@@ -49,14 +57,35 @@ impl Readable {
     }
 
     fn shows(&self, path: &str) -> bool {
+        let led = self.led(path).map(Touch::Read);
         let facts = Facts {
             tool: &self.tool,
             args: &self.args,
             read_only: true,
-            touches: vec![Touch::Read(path.to_owned())],
+            touches: led
+                .into_iter()
+                .chain([Touch::Read(path.to_owned())])
+                .collect(),
         };
         self.rules
             .iter()
             .all(|rule| matching::catches(rule, &facts, &self.places) == Match::No)
+    }
+
+    /// The other path that links lead to. A search passes through them only on its way to the
+    /// folder it begins at, so that it is enough to ask about folders.
+    fn led(&self, path: &str) -> Option<String> {
+        if !self.places.follows_links {
+            return None;
+        }
+        let (folder, name) = path.rsplit_once('/')?;
+        let mut folders = lock(&self.folders);
+        let led = match folders.get(folder) {
+            Some(led) => led,
+            None => folders
+                .entry(folder.to_owned())
+                .or_insert_with(|| destination(folder, &self.places)),
+        };
+        led.as_ref().map(|folder| format!("{folder}/{name}"))
     }
 }

@@ -138,9 +138,9 @@ impl Permissions {
         self
     }
 
-    /// Whether a path that a tool names is looked up on this machine, and also judged as where
-    /// symbolic links lead it; on unless set. Turn it off for a workspace that is on another
-    /// machine.
+    /// Whether a path that a tool or a word of a command names is looked up on this machine, and
+    /// also judged as where symbolic links lead it; on unless set. The looking up is synchronous:
+    /// turn it off for a workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.places.follows_links = follows;
         self
@@ -175,7 +175,8 @@ impl Permissions {
 
     /// What would be decided about a shell command, and why.
     pub fn explain_command(&self, command: &str) -> Explanation {
-        self.decide(&Facts::of_command(command), PermissionMode::Default, None)
+        let facts = Facts::of_command(command, &self.places);
+        self.decide(&facts, PermissionMode::Default, None)
     }
 
     /// Allow rules to offer for a call: none is broader than what the call shows, and there is
@@ -255,7 +256,7 @@ fn question(facts: &Facts<'_>, found: &Explanation) -> String {
     use super::facts::Touch;
     use super::shell::printable;
     let what = facts.touches.first().map(|touch| match touch {
-        Touch::Command(text, _) => format!("run `{}`", printable(text)),
+        Touch::Command(command) => format!("run `{}`", printable(&command.text)),
         Touch::Read(path) => format!("read {}", printable(path)),
         Touch::Write(path) => format!("write {}", printable(path)),
         Touch::Url(url) => format!("fetch {}", printable(url)),

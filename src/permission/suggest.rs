@@ -10,7 +10,8 @@ pub(super) fn suggest(facts: &Facts<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
     for touch in &facts.touches {
         match touch {
-            Touch::Command(_, analysis) => {
+            Touch::Command(command) => {
+                let analysis = &command.analysis;
                 if !analysis.opaque.is_empty() {
                     return Vec::new();
                 }

@@ -1,12 +1,14 @@
 //! Addresses and rules about them.
 
 use super::glob::{matches, tokens};
+use super::host::{canonical, is_address};
+use super::paths::lexical;
 
 /// What a rule about addresses asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UrlPattern {
-    /// The host, or any below it.
-    Domain(String),
+    /// The host, or any below it; on one port, or on all.
+    Domain { host: String, port: Option<u16> },
     /// The whole address; `*` stops at slashes, but for a last one.
     Glob {
         scheme: String,
@@ -22,29 +24,18 @@ impl UrlPattern {
             None => (!text.contains("://"), text),
         };
         if is_domain {
-            let name = name
-                .strip_prefix("*.")
-                .unwrap_or(name)
-                .trim_end_matches('.')
-                .to_lowercase();
-            if name.is_empty() {
-                return Err("empty specifier: write WebFetch(domain:example.com)".to_owned());
-            }
-            if !name
-                .chars()
-                .all(|c| c.is_alphanumeric() || ".-_:[]".contains(c))
-            {
-                return Err(format!(
-                    "`{name}` is no host name; write WebFetch(domain:example.com)"
-                ));
-            }
-            return Ok(Self::Domain(name));
+            return domain(name);
         }
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         let end = rest.find('/').unwrap_or(rest.len());
-        let host = rest[..end].to_lowercase();
+        let mut host = rest[..end].to_lowercase();
         if host.is_empty() || host.contains('@') {
             return Err(format!("`{text}` names no host"));
+        }
+        if !host.contains(['*', '?', ':']) {
+            host = canonical(&host).ok_or_else(|| unusual(&host))?;
+        } else if !host.is_ascii() {
+            return Err(unusual(&host));
         }
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
@@ -59,12 +50,11 @@ impl UrlPattern {
 
     pub(crate) fn matches(&self, url: &Url) -> bool {
         match self {
-            Self::Domain(domain) => {
-                url.host == *domain
-                    || url
-                        .host
-                        .strip_suffix(domain.as_str())
-                        .is_some_and(|head| head.ends_with('.') && !is_address(&url.host))
+            Self::Domain { host, port } => {
+                let head = url.host.strip_suffix(host.as_str());
+                head.is_some_and(|head| {
+                    head.is_empty() || (head.ends_with('.') && !is_address(&url.host))
+                }) && port.is_none_or(|port| url.port == Some(port))
             }
             Self::Glob { scheme, host, rest } => {
                 let fits = |pattern: &str, text: &str| {
@@ -84,13 +74,39 @@ impl UrlPattern {
     }
 }
 
+fn domain(name: &str) -> Result<UrlPattern, String> {
+    let (name, port) = match name.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, Some(port)),
+        _ => (name, None),
+    };
+    let name = name.strip_prefix("*.").unwrap_or(name);
+    if name.trim_end_matches('.').is_empty() {
+        return Err("empty specifier: write WebFetch(domain:example.com)".to_owned());
+    }
+    let host = canonical(name).ok_or_else(|| unusual(name))?;
+    let port = match port.map(str::parse) {
+        Some(Err(_)) => return Err(format!("`{name}` is followed by no port")),
+        Some(Ok(port)) => Some(port),
+        None => None,
+    };
+    Ok(UrlPattern::Domain { host, port })
+}
+
+fn unusual(name: &str) -> String {
+    format!(
+        "`{name}` is no host name, or not in its usual spelling; write WebFetch(domain:example.com), \
+         and letters beyond ASCII as `xn--..`"
+    )
+}
+
 /// The parts of an address that rules look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     scheme: String,
-    /// Lower case, without user, port and trailing dot.
+    /// In its canonical spelling, without user and port.
     pub(crate) host: String,
     authority: String,
+    port: Option<u16>,
     default_port: bool,
     rest: String,
 }
@@ -107,6 +123,8 @@ impl Url {
         }
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+            // `https:evil.test` leads there too.
+            None if text.starts_with("http") && text.contains(':') => return None,
             None => ("https".to_owned(), text),
         };
         let known = !scheme.is_empty()
@@ -128,41 +146,61 @@ impl Url {
                 None => (authority.as_str(), None),
             },
         };
-        let port = match port {
+        let usual = match scheme.as_str() {
+            "https" => Some(443),
+            "http" => Some(80),
+            _ => None,
+        };
+        let port = match port.filter(|port| !port.is_empty()) {
             Some(port) if !port.bytes().all(|b| b.is_ascii_digit()) => return None,
-            port => port.filter(|port| !port.is_empty()),
+            Some(port) => Some(port.parse().ok()?),
+            None => usual,
         };
-        let default_port = match port {
-            None => true,
-            Some(port) => matches!((scheme.as_str(), port), ("https", "443") | ("http", "80")),
-        };
-        let host = host.trim_end_matches('.').to_owned();
-        if host.is_empty() {
-            return None;
-        }
+        let host = canonical(host)?;
         let rest = &rest[end..];
         let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-        let path = match path {
+        let path = decoded(path);
+        let path = match path.as_str() {
             "" => "/".to_owned(),
             path if path.ends_with('/') && path.len() > 1 => {
-                format!("{}/", super::paths::lexical(path))
+                format!("{}/", lexical(path).trim_end_matches('/'))
             }
-            path => super::paths::lexical(path),
+            path => lexical(path),
         };
         Some(Self {
             scheme,
-            authority: authority.clone(),
+            authority,
             host,
-            default_port,
+            port,
+            default_port: port == usual,
             rest: format!("{path}{query}"),
         })
     }
 }
 
-/// Whether the host is an address: nothing is below one.
-fn is_address(host: &str) -> bool {
-    host.starts_with('[')
-        || host
-            .split('.')
-            .all(|label| label.bytes().all(|b| b.is_ascii_digit()))
+/// `path` without needless escapes: `%2e%2e` climbs as `..` does.
+fn decoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let byte = escape
+            .get(1..3)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let plain = byte.filter(|b| b.is_ascii_alphanumeric() || b"-._~".contains(b));
+        let length = match plain {
+            Some(byte) => {
+                out.push(char::from(byte));
+                3
+            }
+            None => {
+                out.push('%');
+                1
+            }
+        };
+        rest = &escape[length..];
+    }
+    out.push_str(rest);
+    out
 }

@@ -81,6 +81,8 @@ where
 
 /// The names of a file's path.
 pub(super) const PATH: [&str; 2] = ["file_path", "path"];
+/// The name of a command's folder.
+pub(super) const WORKING_DIR: [&str; 1] = ["working_dir"];
 
 pub(super) fn reads(args: &Value) -> Vec<Access> {
     let path = text_of(args, &PATH).filter(|path| !path.is_empty());
@@ -105,4 +107,16 @@ pub(super) fn runs(args: &Value) -> Vec<Access> {
     let command = text_of(args, &["command"]);
     let command = command.map(|command| Access::Command(command.into()));
     command.into_iter().collect()
+}
+
+/// What running a command elsewhere does: going there is part of it.
+pub(super) fn runs_there(args: &Value) -> Vec<Access> {
+    let folder = text_of(args, &WORKING_DIR).filter(|folder| !folder.is_empty());
+    let (Some(folder), Some(command)) = (folder, text_of(args, &["command"])) else {
+        return runs(args);
+    };
+    let folder = folder.replace('\'', "'\\''");
+    vec![Access::Command(
+        format!("cd -- '{folder}' && {command}").into(),
+    )]
 }

@@ -9,7 +9,7 @@ use crate::backend::{Backend, Command};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolOutput};
 
-use super::args::{Args, PATH, over, reads, runs, writes};
+use super::args::{Args, PATH, WORKING_DIR, over, reads, runs_there, writes};
 use super::files;
 use super::run::{self, Stderr, Style};
 use super::wick::file;
@@ -84,11 +84,11 @@ pub fn exec(backend: impl Backend) -> FuncTool {
     FuncTool::new("exec", description, parameters, over(backend, call_exec))
         .exclusive()
         .timeout(CALL_TIMEOUT)
-        .accesses(runs)
+        .accesses(runs_there)
 }
 
 async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut command = Command::new(args.text(&["command"])?);
-    command.cwd = args.some_text(&["working_dir"]).map(str::to_owned);
+    command.cwd = args.some_text(&WORKING_DIR).map(str::to_owned);
     run::run(&*backend, command, TIMEOUT, STYLE).await
 }

@@ -34,7 +34,7 @@ pub(super) async fn numbered(
     if page.is_lossy {
         shown.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
     }
-    for (number, line) in (first..).zip(&page.lines) {
+    for (line, number) in page.lines.iter().zip(first..) {
         shown.push_str(&format!("{number:>6}\t{line}\n"));
     }
     if let Some(note) = page.note(first) {

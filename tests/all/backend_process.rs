@@ -6,52 +6,11 @@ use std::time::{Duration, Instant};
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, LocalBackend};
 
+use crate::processes::{FAMILY, dies, family, is_alive, pid_in};
 use crate::workspace::Workspace;
 
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-/// Reads a process id from a file once it is there.
-async fn pid_in(path: &Path) -> u32 {
-    let deadline = Instant::now() + secs(20);
-    loop {
-        if let Ok(Ok(pid)) = std::fs::read_to_string(path).map(|text| text.trim().parse()) {
-            return pid;
-        }
-        assert!(Instant::now() < deadline, "{path:?} was not written");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
-}
-
-async fn dies(pid: u32) {
-    let deadline = Instant::now() + secs(20);
-    while is_alive(pid) {
-        assert!(Instant::now() < deadline, "process {pid} is still alive");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// A shell, its child and a grandchild that ignores `SIGTERM`, each of which writes its id.
-const FAMILY: &str = "echo $$ > one; sleep 300 & echo $! > two; \
-    (trap '' TERM; echo $BASHPID > three; while true; do sleep 300; done) & wait";
-
-async fn family(workspace: &Workspace) -> [u32; 3] {
-    let path = |name| workspace.root.join(name);
-    [
-        pid_in(&path("one")).await,
-        pid_in(&path("two")).await,
-        pid_in(&path("three")).await,
-    ]
 }
 
 #[tokio::test]
@@ -61,7 +20,7 @@ async fn a_timeout_ends_all_processes() {
     let output = workspace.backend.execute(command).await.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.exit_code, None);
-    for pid in family(&workspace).await {
+    for pid in family(&workspace.root).await {
         dies(pid).await;
     }
 }
@@ -71,7 +30,7 @@ async fn a_dropped_command_ends_all_processes_at_once() {
     let workspace = Workspace::new();
     let backend = workspace.backend.clone();
     let running = tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await });
-    let pids = family(&workspace).await;
+    let pids = family(&workspace.root).await;
     assert!(pids.into_iter().all(is_alive));
     running.abort();
     for pid in pids {
@@ -176,7 +135,7 @@ async fn commands_do_not_outlive_a_host_that_is_killed() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let pids = family(&workspace).await;
+    let pids = family(&workspace.root).await;
     assert!(pids.into_iter().all(is_alive));
     // Not in a way it could do anything about.
     host.kill().unwrap();
@@ -338,7 +297,7 @@ async fn a_background_command_is_read_as_it_goes() {
 async fn a_background_command_ends_when_stopped_and_with_its_backend() {
     let workspace = Workspace::new();
     let id = workspace.backend.start(Command::new(FAMILY)).await.unwrap();
-    let pids = family(&workspace).await;
+    let pids = family(&workspace.root).await;
     let output = workspace.backend.stop(&id).await.unwrap();
     assert!(!output.running && !output.output.timed_out);
     for pid in pids {
@@ -347,7 +306,7 @@ async fn a_background_command_ends_when_stopped_and_with_its_backend() {
     let again = Workspace::new();
     let backend = LocalBackend::new(&again.root).unwrap();
     backend.start(Command::new(FAMILY)).await.unwrap();
-    let pids = family(&again).await;
+    let pids = family(&again.root).await;
     drop(backend);
     for pid in pids {
         dies(pid).await;
@@ -364,7 +323,7 @@ fn a_runtime_that_is_shut_down_takes_its_commands_along() {
     let pids = runtime.block_on(async {
         let backend = workspace.backend.clone();
         tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await });
-        family(&workspace).await
+        family(&workspace.root).await
     });
     drop(runtime);
     let checker = tokio::runtime::Builder::new_current_thread()

@@ -97,8 +97,14 @@ mod permission_protected;
 mod permission_readable;
 mod permission_rules;
 mod permission_shell;
+mod permission_urls;
 mod pretty;
 mod prices;
+#[cfg(any(
+    all(feature = "tools", unix),
+    all(feature = "docker", target_os = "linux")
+))]
+mod processes;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
@@ -151,6 +157,8 @@ mod tools_datetime;
 #[cfg(all(feature = "tools", unix))]
 mod tools_files;
 mod tools_in_runs;
+#[cfg(all(feature = "tools", unix))]
+mod tools_odd_input;
 #[cfg(all(feature = "tools", unix))]
 mod tools_search;
 #[cfg(all(feature = "tools", unix))]

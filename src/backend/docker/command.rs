@@ -85,7 +85,7 @@ fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String
         work.push_str(&format!("export {name}={}\n", quoted(value)));
     }
     work.push_str(&format!(
-        "exec \"$0\" -c {}\n{end}\n",
+        "exec \"$0\" -c -- {}\n{end}\n",
         quoted(&command.command)
     ));
     Ok(work)

@@ -39,7 +39,7 @@ static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 const START: &str = "exec 3<&0 </dev/null
 ( (trap '' HUP INT QUIT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
 exec 3<&-
-exec \"$0\" -c \"$1\"";
+exec \"$0\" -c -- \"$1\"";
 
 /// How commands are run.
 #[derive(Clone, Debug)]

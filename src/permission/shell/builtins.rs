@@ -4,7 +4,8 @@ use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Context;
 use super::shells::{run_word, run_words};
-use super::word::Word;
+use super::simple::exports;
+use super::word::{Part, Word};
 
 /// Looks at a builtin; `false` if `name` is none of those that matter.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
@@ -12,6 +13,11 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
     match name {
         "eval" => {
             cx.note(Reason::Builtin(name.to_owned()));
+            let ends = |word: &Word| word.literal().is_some_and(|w| w == "--");
+            let args = match args.split_first() {
+                Some((first, rest)) if ends(first) => rest,
+                _ => args,
+            };
             run_words(cx, command, name, args);
         }
         "trap" => {
@@ -53,9 +59,9 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
                 word.literal().is_some_and(|w| {
                     matches!(
                         w.as_str(),
-                        "pipefail" | "errexit" | "nounset" | "xtrace" | "noglob"
+                        "pipefail" | "errexit" | "nounset" | "xtrace" | "noglob" | "errtrace"
                     ) || (w.starts_with(['-', '+'])
-                        && w[1..].bytes().all(|b| b"euxofC".contains(&b)))
+                        && w[1..].bytes().all(|b| b"eEuxofCvbmT".contains(&b)))
                 })
             });
             if !harmless {
@@ -63,7 +69,9 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
                 cx.note(Reason::Builtin(name.to_owned()));
             }
         }
-        "declare" | "typeset" | "local" | "export" | "readonly" => declares(cx, name, args),
+        "declare" | "typeset" | "local" | "export" | "readonly" => {
+            declares(cx, name, args, exports(&command.argv));
+        }
         "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
         "printf" => {
             let first = args.first().map(Word::literal_prefix).unwrap_or_default();
@@ -78,7 +86,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             let target = args.iter().find(|word| !word.starts_with_dash());
             let home = || {
                 let mut word = Word::default();
-                word.parts.push(super::word::Part::Home(String::new()));
+                word.parts.push(Part::Home(String::new()));
                 word
             };
             let target = target.cloned().unwrap_or_else(|| match args.first() {
@@ -93,12 +101,12 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
     true
 }
 
-fn declares(cx: &mut Context, name: &str, args: &[Word]) {
+fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
     for word in args {
         let Some(text) = word.literal() else {
             let prefix = word.literal_prefix();
             match prefix.split_once('=') {
-                Some((variable, _)) if is_name(variable) => cx.assign(variable, None, true),
+                Some((variable, _)) if is_name(variable) => cx.assign(variable, None, exported),
                 _ => cx.note(Reason::Builtin(name.to_owned())),
             }
             continue;
@@ -116,8 +124,8 @@ fn declares(cx: &mut Context, name: &str, args: &[Word]) {
             let value = text
                 .split_once('=')
                 .map(|(_, value)| Word::from_text(value));
-            cx.assign(variable, value.as_ref(), true);
-        } else if name == "export" {
+            cx.assign(variable, value.as_ref(), exported);
+        } else if exported {
             // What was set before is exported now.
             cx.assign(variable, None, true);
         }
@@ -128,6 +136,9 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
     let mut skips_value = false;
     for word in args {
         let Some(text) = word.literal() else {
+            if name == "wait" && word.is_number() {
+                continue;
+            }
             cx.note(Reason::Builtin(name.to_owned()));
             cx.any_text = true;
             continue;
@@ -175,7 +186,7 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
             .and_then(Word::literal)
             .is_none_or(|operand| is_name(&operand) || operand == "]");
         let hides = looks_up && (!plain || args.get(at + 1).is_some_and(|w| w.literal().is_none()));
-        if hides || word.may_split() {
+        if hides || word.parts.iter().any(|part| may_be_operator(cx, part)) {
             cx.note(Reason::Builtin(format!("{name} -v")));
         }
     }
@@ -186,4 +197,27 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
     if unknown_operator {
         cx.note(Reason::Builtin(format!("{name} -v")));
     }
+}
+
+/// Whether an unquoted value may become an operator of `test` and its operand. A variable that
+/// nobody sets here has what the shell was started with.
+fn may_be_operator(cx: &Context, part: &Part) -> bool {
+    let Part::Value {
+        name,
+        quoted: false,
+    } = part
+    else {
+        return false;
+    };
+    let Some(name) = name.as_deref().filter(|name| is_name(name) && *name != "_") else {
+        return true;
+    };
+    let plain = |text: &String| {
+        let mut bytes = text.bytes();
+        !text.starts_with('-') && bytes.all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b))
+    };
+    let values = cx.constants.get(name).into_iter().flatten();
+    cx.any_text
+        || cx.texts.contains(name) && cx.unknown.contains(name)
+        || !values.clone().all(plain)
 }

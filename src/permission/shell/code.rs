@@ -2,9 +2,8 @@
 
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
-use super::word::Word;
 
-/// Interpreters: name, short options that take program text, long ones, options that load code.
+/// Interpreters: name, short options that take or load program text, long ones.
 const INTERPRETERS: &[(&str, &str, &str)] = &[
     ("python", "c", ""),
     ("pypy", "c", ""),
@@ -56,13 +55,49 @@ const INTERPRETERS: &[(&str, &str, &str)] = &[
     ("ts-node", "epr", "eval print require"),
 ];
 
+/// Options of interpreters whose value is the next word.
+const VALUES: &[(&str, &str)] = &[
+    ("python", "-W -X -Q --check-hash-based-pycs"),
+    ("pypy", "-W -X"),
+    (
+        "ruby",
+        "-C -E -K -T -W --encoding --external-encoding --internal-encoding",
+    ),
+    (
+        "node",
+        "-C --conditions --input-type --title --env-file --redirect-warnings --icu-data-dir \
+         --diagnostic-dir --disable-warning --test-name-pattern --test-reporter --watch-path",
+    ),
+    ("php", "-c -z -t -S"),
+    (
+        "julia",
+        "-p -t -J -H --project --threads --procs --sysimage",
+    ),
+    ("pwsh", "-w -v"),
+    ("R", "-g -d"),
+];
+
 /// Looks at a call of an interpreter; `false` if `name` is none.
 pub(super) fn interpreter(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let Some((_, letters, words)) = INTERPRETERS.iter().find(|(known, ..)| *known == plain) else {
         return false;
     };
+    let values = VALUES
+        .iter()
+        .find(|(known, _)| *known == plain)
+        .map_or("", |(_, values)| *values);
+    let takes_next = |text: &str| {
+        let long = text.starts_with("--");
+        values.split_ascii_whitespace().any(|option| {
+            text == option || (!long && option.len() == 2 && text.ends_with(&option[1..]))
+        })
+    };
+    let mut is_value = false;
     for (at, word) in command.argv.iter().enumerate().skip(1) {
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
         let Some(text) = word.literal() else {
             cx.note(Reason::InlineCode(name.to_owned()));
             return true;
@@ -73,9 +108,10 @@ pub(super) fn interpreter(cx: &mut Context, name: &str, command: &SimpleCommand)
                 cx.note(Reason::InlineCode(name.to_owned()));
                 return true;
             }
-            if matches!(long, "version" | "help") {
+            if matches!(long, "version" | "help" | "test") {
                 return true;
             }
+            is_value = takes_next(&text);
         } else if text.len() > 1 && text.starts_with('-') {
             if text[1..].contains(|c| letters.contains(c)) {
                 cx.note(Reason::InlineCode(name.to_owned()));
@@ -89,6 +125,7 @@ pub(super) fn interpreter(cx: &mut Context, name: &str, command: &SimpleCommand)
                 cx.note(Reason::Script(module.unwrap_or_default()));
                 return true;
             }
+            is_value = takes_next(&text);
         } else if text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/") {
             break;
         } else {
@@ -104,219 +141,22 @@ pub(super) fn interpreter(cx: &mut Context, name: &str, command: &SimpleCommand)
     true
 }
 
-/// `awk` can run commands, read and write files.
-pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let args = &command.argv[1..];
-    let mut at = 0;
-    while let Some(word) = args.get(at) {
-        let prefix = word.literal_prefix();
-        if !prefix.starts_with('-') || prefix == "-" {
-            break;
-        }
-        if prefix == "--" {
-            at += 1;
-            break;
-        }
-        match prefix.as_bytes()[1] {
-            b'F' | b'v' => at += 1 + usize::from(prefix.len() == 2),
-            _ => {
-                cx.note(Reason::InlineCode(name.to_owned()));
-                return;
-            }
-        }
-    }
-    let Some(program) = args.get(at) else { return };
-    let Some(text) = program.literal() else {
-        cx.note(Reason::InlineCode(name.to_owned()));
-        return;
+/// Clients of databases: their own commands in the input may run programs.
+pub(super) fn statements(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let escapes = |text: String| match name {
+        "sqlite3" => text.lines().any(|line| line.trim_start().starts_with('.')),
+        "psql" => text.contains('\\'),
+        _ => text.contains('\\') || text.contains("system"),
     };
-    let without_or = text.replace("||", "");
-    if without_or.contains(['|', '@'])
-        || ["system", "getline", "/inet", "extension"]
-            .iter()
-            .any(|word| text.contains(word))
-    {
-        cx.note(Reason::InlineCode(name.to_owned()));
-    } else if text.contains('>') && text.contains("print") {
-        cx.note(Reason::Effect(name.to_owned(), "print >".to_owned()));
-    }
-}
-
-/// `sed`: scripts of plain commands are harmless; `e`, `w`, `r` and what is not known are not.
-pub(super) fn sed(cx: &mut Context, command: &SimpleCommand) {
-    let mut scripts: Vec<&Word> = Vec::new();
-    let mut first: Option<&Word> = None;
-    let mut in_place = false;
-    let args = &command.argv[1..];
-    let mut at = 0;
-    let mut owned: Vec<Word> = Vec::new();
-    while let Some(word) = args.get(at) {
-        at += 1;
-        let prefix = word.literal_prefix();
-        if prefix == "--" && word.literal().is_some() {
-            first = first.or(args.get(at));
-            break;
+    match &command.input {
+        Some(input) => match input.literal() {
+            Some(text) if !escapes(text.clone()) => {}
+            Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
+            None => cx.note(Reason::Script(format!("the input of {name}"))),
+        },
+        None if command.piped.is_some() => {
+            cx.note(Reason::Script(format!("the input of {name}")));
         }
-        if let Some(long) = prefix.strip_prefix("--") {
-            let name = long.split('=').next().unwrap_or_default();
-            if "in-place".starts_with(name) {
-                in_place = true;
-            } else if "expression".starts_with(name) {
-                match word.without_prefix(&format!("--{name}=")) {
-                    Some(script) if long.contains('=') => owned.push(script),
-                    _ => {
-                        scripts.extend(args.get(at));
-                        at += 1;
-                    }
-                }
-            } else if "file".starts_with(name) {
-                cx.note(Reason::InlineCode("sed".to_owned()));
-                return;
-            }
-        } else if prefix.len() > 1 && prefix.starts_with('-') {
-            for (offset, letter) in prefix.char_indices().skip(1) {
-                let rest = word.without_prefix(&prefix[..=offset]).unwrap_or_default();
-                match letter {
-                    'i' => {
-                        in_place = true;
-                        break;
-                    }
-                    'e' => {
-                        if rest.parts.is_empty() || rest.literal().is_some_and(|r| r.is_empty()) {
-                            scripts.extend(args.get(at));
-                            at += 1;
-                        } else {
-                            owned.push(rest);
-                        }
-                        break;
-                    }
-                    'f' => {
-                        cx.note(Reason::InlineCode("sed".to_owned()));
-                        return;
-                    }
-                    'l' => {
-                        at += usize::from(rest.parts.is_empty());
-                        break;
-                    }
-                    _ => {}
-                }
-            }
-        } else {
-            first = first.or(Some(word));
-        }
+        None => {}
     }
-    scripts.extend(owned.iter());
-    if scripts.is_empty() {
-        scripts.extend(first);
-    }
-    if in_place {
-        cx.note(Reason::Effect("sed".to_owned(), "-i".to_owned()));
-    }
-    let joined = scripts
-        .iter()
-        .map(|word| word.literal())
-        .collect::<Option<Vec<_>>>()
-        .map(|texts| texts.join("\n"));
-    match joined {
-        Some(text) if is_plain_sed(&text) => {}
-        _ => cx.note(Reason::InlineCode("sed".to_owned())),
-    }
-}
-
-/// Whether the script only selects, deletes, prints and substitutes.
-fn is_plain_sed(script: &str) -> bool {
-    let mut rest = script;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '}']);
-        if rest.is_empty() {
-            return true;
-        }
-        let Some(after) = after_addresses(rest) else {
-            return false;
-        };
-        let after = after.trim_start_matches([' ', '!']);
-        let Some(command) = after.chars().next() else {
-            return false;
-        };
-        rest = &after[command.len_utf8()..];
-        match command {
-            'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'l' | 'q'
-            | 'Q' | '{' => {
-                rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
-                if command != '{' && !rest.is_empty() && !rest.starts_with([';', '\n', '}']) {
-                    return false;
-                }
-            }
-            's' | 'y' => {
-                let Some(flags) = after_substitution(rest) else {
-                    return false;
-                };
-                let end = flags.find([';', '\n', '}', ' ']).unwrap_or(flags.len());
-                if !flags[..end]
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || b"gpiI".contains(&b))
-                {
-                    return false;
-                }
-                rest = &flags[end..];
-                let next = rest.trim_start_matches(' ');
-                if !next.is_empty() && !next.starts_with([';', '\n', '}']) {
-                    return false;
-                }
-            }
-            _ => return false,
-        }
-    }
-}
-
-fn after_addresses(script: &str) -> Option<&str> {
-    let mut rest = script;
-    for turn in 0..2 {
-        if turn == 1 {
-            match rest.strip_prefix(',') {
-                Some(after) => rest = after.trim_start_matches(['+', '~']),
-                None => return Some(rest),
-            }
-        }
-        if let Some(after) = rest.strip_prefix('/') {
-            rest = after_delimiter(after, '/')?.trim_start_matches(['I']);
-        } else if rest.starts_with('\\') {
-            return None;
-        } else {
-            rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$' || c == '~');
-        }
-    }
-    Some(rest)
-}
-
-fn after_substitution(rest: &str) -> Option<&str> {
-    let delimiter = rest.chars().next()?;
-    if delimiter == '\\' || delimiter == '\n' {
-        return None;
-    }
-    let rest = &rest[delimiter.len_utf8()..];
-    after_delimiter(after_delimiter(rest, delimiter)?, delimiter)
-}
-
-/// What follows the next `delimiter`; `None` if it stands between brackets, where it is text.
-fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
-    let mut escaped = false;
-    let mut in_brackets = false;
-    for (at, c) in text.char_indices() {
-        if escaped {
-            escaped = false;
-        } else if c == '\\' {
-            escaped = true;
-        } else if c == '[' {
-            in_brackets = true;
-        } else if c == ']' {
-            in_brackets = false;
-        } else if c == delimiter {
-            if in_brackets {
-                return None;
-            }
-            return Some(&text[at + c.len_utf8()..]);
-        }
-    }
-    None
 }

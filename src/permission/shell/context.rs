@@ -114,7 +114,9 @@ impl Context {
                     .push(text);
             }
             None => {
-                self.texts.insert(name.to_owned());
+                if !value.is_some_and(Word::is_number) {
+                    self.texts.insert(name.to_owned());
+                }
                 self.unknown.insert(name.to_owned());
             }
         }

@@ -59,7 +59,9 @@ impl Parser<'_> {
             }
             Some(b) if b.is_ascii_digit() || b"@*#?-$!".contains(&b) => {
                 self.bump_by(2)?;
-                word.push_value(Some(char::from(b).to_string()), quoted && b != b'@');
+                // These are numbers: they neither split nor vanish.
+                let whole = quoted && b != b'@' || b"#?$".contains(&b);
+                word.push_value(Some(char::from(b).to_string()), whole);
             }
             _ => {
                 self.bump_by(1)?;
@@ -137,12 +139,18 @@ impl Parser<'_> {
         if length {
             self.bump()?;
         }
-        if self.peek() == Some(b'!') {
+        let indirect = self.peek() == Some(b'!');
+        if indirect {
             self.bump()?;
-            self.opaque(Reason::Expansion("`${!name}`"));
         }
         let name = match self.peek() {
-            Some(b) if b.is_ascii_alphanumeric() || b == b'_' => self.name()?,
+            Some(b) if b.is_ascii_alphanumeric() || b == b'_' => {
+                let name = self.name()?;
+                if b.is_ascii_digit() && !name.bytes().all(|b| b.is_ascii_digit()) {
+                    return self.cx.stop("an expansion");
+                }
+                name
+            }
             Some(b) if b"@*#?-$!".contains(&b) => {
                 self.bump()?;
                 char::from(b).to_string()
@@ -156,9 +164,17 @@ impl Parser<'_> {
             if all {
                 quoted_value = false;
                 self.bump_by(2)?;
+                if indirect && self.take("}")? {
+                    // The keys of an array.
+                    word.push_value(None, false);
+                    return Ok(());
+                }
             } else if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");
             }
+        }
+        if indirect {
+            self.opaque(Reason::Expansion("`${!name}`"));
         }
         if self.take("}")? {
             if length {

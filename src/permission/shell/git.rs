@@ -165,14 +165,7 @@ fn config(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[Str
     let reads = words.iter().any(|word| {
         matches!(
             word.as_str(),
-            "--get"
-                | "--get-all"
-                | "--get-regexp"
-                | "--get-urlmatch"
-                | "-l"
-                | "--list"
-                | "get"
-                | "list"
+            "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list"
         )
     });
     let plain = rest
@@ -189,7 +182,9 @@ fn config(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[Str
             .iter()
             .any(|option| w.starts_with(option))
         });
-    if reads || asks {
+    let first = plain.first().and_then(|word| word.literal());
+    let shows = matches!(first.as_deref(), Some("get" | "list"));
+    if reads || asks || shows {
         return;
     }
     cx.note(Reason::Option("git".to_owned(), "config".to_owned()));

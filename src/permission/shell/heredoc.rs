@@ -103,8 +103,13 @@ impl Parser<'_> {
             return;
         }
         let shown = target.to_string();
-        let normal = super::super::paths::lexical(&shown);
-        if normal.starts_with("/dev/tcp") || normal.starts_with("/dev/udp") {
+        let mut known = self.cx.guesses(&target, true);
+        known.push(shown.clone());
+        let connects = |path: &String| {
+            let path = super::super::paths::lexical(path);
+            path.starts_with("/dev/tcp") || path.starts_with("/dev/udp")
+        };
+        if known.iter().any(connects) {
             self.opaque(Reason::Network(shown));
             return;
         }

@@ -3,7 +3,7 @@
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
 use super::word::{Part, Word};
-use super::{builtins, code, git, options, peel, shells, wrappers};
+use super::{awk, builtins, code, git, options, peel, sed, shells, wrappers};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: [&str; 8] = [
@@ -52,9 +52,7 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     };
     if let Some(path) = first.literal()
         && path.contains('/')
-        && !SYSTEM
-            .iter()
-            .any(|directory| path.strip_prefix(directory) == Some(&name))
+        && !is_system_program(&path)
     {
         cx.note(Reason::Script(path));
     }
@@ -74,7 +72,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     let words = command.argv.iter().skip(1).filter_map(Word::literal);
     if wrappers::is_loose(name, words) {
         peel::every_tail(cx, name, command);
-        if matches!(name, "watch" | "parallel" | "script" | "su") {
+        if matches!(name, "watch" | "parallel" | "script" | "su" | "runuser") {
             let tail = command
                 .argv
                 .iter()
@@ -93,9 +91,13 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     match name {
         "xargs" | "gxargs" => peel::xargs(cx, command),
         "find" | "fd" | "fdfind" | "gfind" => peel::exec_actions(cx, name, command),
-        "awk" | "gawk" | "mawk" | "nawk" => code::awk(cx, name, command),
-        "sed" | "gsed" => code::sed(cx, command),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::awk(cx, name, command),
+        "sed" | "gsed" => sed::sed(cx, command),
         "git" => git::git(cx, command),
+        "cp" | "mv" | "ln" | "install" | "link" => renamed(cx, name, command),
+        "uniq" => second_is_written(cx, command, "fsw"),
+        "xxd" => second_is_written(cx, command, "clsgoR"),
+        "psql" | "sqlite3" | "mysql" | "mariadb" => code::statements(cx, name, command),
         "npm" | "pnpm" | "yarn" => {
             let sets = |word: &Word| {
                 word.literal()
@@ -156,4 +158,30 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
         // It may expand to nothing.
         peel::inner(cx, "$", command, command.argv[1..].to_vec());
     }
+}
+
+/// A system's program under another name: whoever is denied the one is denied the other.
+fn renamed(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let outer = std::mem::replace(&mut cx.guessing, true);
+    for word in &command.argv[1..] {
+        let is_program = word.literal().is_some_and(|path| is_system_program(&path));
+        if is_program {
+            peel::inner(cx, name, command, vec![word.clone()]);
+        }
+    }
+    cx.guessing = outer;
+}
+
+/// For programs whose second operand is the file they write.
+fn second_is_written(cx: &mut Context, command: &SimpleCommand, values: &str) {
+    cx.found
+        .writes
+        .extend(options::operands(&command.argv, values).nth(1).cloned());
+}
+
+fn is_system_program(path: &str) -> bool {
+    let name = path.rsplit('/').next();
+    SYSTEM
+        .iter()
+        .any(|directory| path.strip_prefix(directory) == name)
 }

@@ -9,6 +9,7 @@
 
 mod analyse;
 mod analysis;
+mod awk;
 mod brace;
 mod builtins;
 mod code;
@@ -23,6 +24,7 @@ mod options;
 mod parser;
 mod peel;
 mod programs;
+mod sed;
 mod shells;
 mod simple;
 mod word;
@@ -31,5 +33,6 @@ mod wrappers;
 pub use analyse::analyse;
 pub use analysis::{Analysis, Reason, SimpleCommand, Weight};
 pub(crate) use git::GLOBAL_VALUES as GIT_GLOBAL_VALUES;
+pub(crate) use options::operands;
 pub use word::Word;
 pub(crate) use word::{Part, printable};

@@ -36,8 +36,14 @@ pub(super) fn options(cx: &mut Context, name: &str, command: &SimpleCommand) {
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }
     }
-    if matches!(name, "ed" | "red" | "dc" | "m4") {
+    if matches!(
+        name,
+        "ed" | "red" | "dc" | "m4" | "ftp" | "lftp" | "mail" | "mailx" | "telnet"
+    ) {
         super::shells::input(cx, name, command, false);
+    }
+    if matches!(name, "tar" | "gtar") {
+        bundled(cx, name, command);
     }
     if let Some(program) = PROGRAMS.iter().find(|known| is_one_of(known.names, name)) {
         scan(
@@ -55,14 +61,51 @@ pub(super) fn options(cx: &mut Context, name: &str, command: &SimpleCommand) {
     }
 }
 
+/// `tar cIf program archive`: letters without a dash, their values in the words that follow.
+fn bundled(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let letters = command.argv.get(1).map(Word::literal_prefix);
+    if letters.is_some_and(|letters| !letters.starts_with('-') && letters.contains(['I', 'F'])) {
+        super::peel::every_tail(cx, name, command);
+    }
+}
+
+/// The words that are neither options nor their values. `values` are the short options that take
+/// one.
+pub(crate) fn operands<'a>(argv: &'a [Word], values: &str) -> impl Iterator<Item = &'a Word> {
+    let mut only_operands = false;
+    let mut is_value = false;
+    argv.iter().skip(1).filter(move |word| {
+        let prefix = word.literal_prefix();
+        if std::mem::take(&mut is_value) {
+            return false;
+        }
+        if only_operands || !prefix.starts_with('-') || prefix.len() < 2 {
+            return true;
+        }
+        if prefix == "--" && word.literal().is_some() {
+            only_operands = true;
+        } else if !prefix.starts_with("--") {
+            is_value = prefix
+                .char_indices()
+                .skip(1)
+                .find(|(_, letter)| values.contains(*letter))
+                .is_some_and(|(at, letter)| at + letter.len_utf8() == prefix.len());
+        }
+        false
+    })
+}
+
 /// A word that is only known when the command runs may be an option.
 fn unknown_options(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    for word in command.argv.iter().skip(1) {
+    for (at, word) in command.argv.iter().enumerate().skip(1) {
         if word.literal().is_some() || !word.is_dynamic() {
             continue;
         }
         if word.literal_prefix() == "--" {
             return;
+        }
+        if !word.may_split() && is_message(name, &command.argv[..at]) {
+            continue;
         }
         let safe_start =
             !word.literal_prefix().is_empty() && !word.literal_prefix().starts_with('-');
@@ -95,6 +138,17 @@ fn unknown_options(cx: &mut Context, name: &str, command: &SimpleCommand) {
         }
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
     }
+}
+
+/// Whether what follows these words is the text of a commit, a tag and the like.
+fn is_message(name: &str, before: &[Word]) -> bool {
+    let is = |word: Option<&Word>, names: &[&str]| {
+        let text = word.and_then(Word::literal).unwrap_or_default();
+        names.contains(&text.as_str())
+    };
+    name == "git"
+        && is(before.get(1), &["commit", "tag", "merge", "notes", "stash"])
+        && is(before.last(), &["-m", "-am", "--message"])
 }
 
 /// Looks for the options `table` among the words from number `from` on.

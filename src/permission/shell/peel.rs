@@ -121,10 +121,43 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         }
         return true;
     }
+    if name == "strace" {
+        piped_output(cx, command);
+    }
     if at < argv.len() {
         inner(cx, name, command, argv[at..].to_vec());
+    } else if starts_shell(name, argv) {
+        super::shells::input(cx, name, command, true);
     }
     true
+}
+
+/// `strace -o '|program'` runs it.
+fn piped_output(cx: &mut Context, command: &SimpleCommand) {
+    for word in &command.argv[1..] {
+        for mark in ["|", "!", "-o|", "-o!", "--output=|", "--output=!"] {
+            if let Some(program) = word.without_prefix(mark) {
+                cx.note(Reason::Option("strace".to_owned(), "-o".to_owned()));
+                super::shells::run_word(cx, command, "strace -o", &program);
+            }
+        }
+    }
+}
+
+/// Whether the wrapper runs a shell when it is given no program.
+fn starts_shell(name: &str, argv: &[Word]) -> bool {
+    match name {
+        "sudo" | "doas" => {
+            let long = |word: &Word| {
+                let prefix = word.literal_prefix();
+                prefix.starts_with("--s") || prefix.starts_with("--lo")
+            };
+            has_short(argv, "si") || argv.iter().any(long)
+        }
+        "chroot" | "unshare" | "nsenter" | "setarch" | "linux32" | "linux64" | "i386"
+        | "x86_64" | "fakeroot" | "torsocks" | "sg" => true,
+        _ => false,
+    }
 }
 
 /// Adds `argv` as a command found behind `command`.

@@ -9,6 +9,15 @@ use super::word::Word;
 /// Builtins whose arguments are assignments, arrays included.
 const DECLARES: [&str; 5] = ["declare", "typeset", "local", "export", "readonly"];
 
+/// Whether what is declared so is seen by programs.
+pub(super) fn exports(argv: &[Word]) -> bool {
+    let flags = |word: &Word| {
+        let prefix = word.literal_prefix();
+        prefix.starts_with('-') && prefix.contains('x')
+    };
+    argv[0].literal().is_none_or(|name| name == "export") || argv.iter().any(flags)
+}
+
 impl Parser<'_> {
     /// A simple command, or a function definition that looks like one at first.
     pub(super) fn simple(&mut self) -> Parse<Stage> {
@@ -33,7 +42,8 @@ impl Parser<'_> {
             {
                 any = true;
                 if declares {
-                    self.cx.assign(&name, value.as_ref(), true);
+                    let exported = exports(&command.argv);
+                    self.cx.assign(&name, value.as_ref(), exported);
                 } else {
                     command.assignments.push(name.clone());
                     assigned.push((name, value));
@@ -58,7 +68,12 @@ impl Parser<'_> {
             return self.cx.stop("a command is missing");
         }
         let exported = !command.argv.is_empty();
+        let reads = command.program().is_some_and(|name| name == "read");
         for (name, value) in assigned {
+            if reads && name == "IFS" {
+                // For this one line, which it splits.
+                continue;
+            }
             self.cx.assign(&name, value.as_ref(), exported);
         }
         if self.cx.piped > 0 {

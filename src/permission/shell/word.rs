@@ -100,6 +100,12 @@ impl Word {
             .any(|part| matches!(part, Part::Value { quoted: false, .. }))
     }
 
+    /// Whether it is the result of arithmetic, or another number that only the shell knows.
+    pub(crate) fn is_number(&self) -> bool {
+        let number = |name: &str| matches!(name, "#" | "?" | "$" | "!");
+        matches!(&self.parts[..], [Part::Value { name: Some(name), .. }] if number(name))
+    }
+
     /// Whether it holds `*`, `?` or `[` that the shell expands to file names.
     pub fn is_glob(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Glob(_)))

@@ -142,7 +142,7 @@ pub(super) fn wrapper(name: &str) -> Option<Wrapper> {
             "timeout wait conflict-exit-code",
             1,
         ),
-        "runuser" | "gosu" | "su-exec" => plain("", "", 1),
+        "gosu" | "su-exec" => plain("", "", 1),
         "faketime" => plain("", "", 1),
         "xvfb-run" => plain("a", "nsefpw", 0),
         "cgexec" => plain("", "g", 0),
@@ -156,6 +156,8 @@ pub(super) fn wrapper(name: &str) -> Option<Wrapper> {
 /// do, or none if it always does. Where the program begins is not worked out.
 const LOOSE: &[(&str, &str)] = &[
     ("su", ""),
+    ("runuser", ""),
+    ("newgrp", ""),
     ("runcon", ""),
     ("capsh", ""),
     ("bwrap", ""),

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 
 use crate::error::Result;
-use crate::message::{Content, Media, MediaSource, Message, Part, Role, ToolCall, ToolResult};
+use crate::message::{
+    Content, Media, MediaSource, Message, NO_OUTPUT, Part, Role, ToolCall, ToolResult,
+};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
@@ -21,9 +23,6 @@ use super::super::json::{call_args, write, write_identifier, write_text};
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
-
-/// What a tool result without content says; the API refuses empty ones.
-const NO_OUTPUT: &str = "(no output)";
 
 /// What stands in for a message of which nothing can be sent.
 const NOTHING: &str = "(nothing)";

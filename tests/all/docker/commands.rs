@@ -6,42 +6,12 @@ use std::time::Duration;
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, DockerBackend};
 
-use super::{Engine, until};
-
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
-}
-
-async fn pid_in(path: &Path) -> u32 {
-    let read = || {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.trim().parse().ok()
-    };
-    until(&format!("{path:?} was not written"), || read().is_some()).await;
-    read().unwrap()
-}
-
-/// A shell, its child and a grandchild that ignores `SIGTERM`, each of which writes its id.
-const FAMILY: &str = "echo $$ > one; sleep 300 & echo $! > two; \
-    sh -c 'trap \"\" TERM; echo $$ > three; while true; do sleep 300; done' & wait";
-
-async fn family(engine: &Engine) -> [u32; 3] {
-    let path = |name| engine.workdir().join(name);
-    [
-        pid_in(&path("one")).await,
-        pid_in(&path("two")).await,
-        pid_in(&path("three")).await,
-    ]
-}
+use super::Engine;
+use crate::processes::{FAMILY, dies, family, is_alive, pid_in, until};
 
 async fn die(pids: [u32; 3]) {
     for pid in pids {
-        until(&format!("{pid} is still alive"), || !is_alive(pid)).await;
+        dies(pid).await;
     }
 }
 
@@ -53,7 +23,7 @@ async fn a_timeout_ends_what_runs_inside() {
     let output = backend.execute(command).await.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.exit_code, None);
-    die(family(&engine).await).await;
+    die(family(&engine.workdir()).await).await;
 }
 
 #[tokio::test]
@@ -64,7 +34,7 @@ async fn a_dropped_command_ends_inside() {
         let backend = backend.clone();
         tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await })
     };
-    let pids = family(&engine).await;
+    let pids = family(&engine.workdir()).await;
     assert!(pids.into_iter().all(is_alive));
     running.abort();
     die(pids).await;
@@ -78,7 +48,7 @@ async fn a_command_ends_inside_when_the_program_is_killed() {
         let backend = backend.clone();
         tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await })
     };
-    let pids = family(&engine).await;
+    let pids = family(&engine.workdir()).await;
     // The one that speaks to the engine, not what runs inside.
     let mark = engine.base.join("docker").to_str().unwrap().to_owned();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -127,7 +97,7 @@ async fn in_the_background_too() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let id = backend.start(Command::new(FAMILY)).await.unwrap();
-    let pids = family(&engine).await;
+    let pids = family(&engine.workdir()).await;
     let output = backend.stop(&id).await.unwrap();
     assert!(!output.running);
     die(pids).await;
@@ -135,7 +105,7 @@ async fn in_the_background_too() {
         std::fs::remove_file(engine.workdir().join(name)).unwrap();
     }
     backend.start(Command::new(FAMILY)).await.unwrap();
-    let pids = family(&engine).await;
+    let pids = family(&engine.workdir()).await;
     drop(backend);
     die(pids).await;
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, ContainerStatus, DockerBackend};
 
-use super::{Engine, until};
+use super::Engine;
+use crate::processes::until;
 
 #[tokio::test]
 async fn a_new_container_is_closed_in() {

@@ -8,7 +8,8 @@ use agentcore::testing::conformance;
 use agentcore::{Error, ErrorKind};
 use futures::executor::block_on;
 
-use super::{Engine, until};
+use super::Engine;
+use crate::processes::until;
 
 fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
     let source = std::error::Error::source(error)?;

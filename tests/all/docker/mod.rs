@@ -9,7 +9,6 @@ mod files;
 mod real;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use agentcore::backend::{DockerBackend, DockerBuilder};
 use tempfile::TempDir;
@@ -70,14 +69,5 @@ impl Engine {
             .flatten()
             .map(|entry| entry.file_name().into_string().unwrap())
             .collect()
-    }
-}
-
-/// Waits for something that is about to happen.
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

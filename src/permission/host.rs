@@ -1,0 +1,101 @@
+//! Host names as clients see them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The one spelling of a host: lower case, without dots at its end, names beyond ASCII as
+/// `xn--..`, addresses in their usual form. `None` for what clients may read otherwise.
+pub(super) fn canonical(host: &str) -> Option<String> {
+    if let Some(address) = host.strip_prefix('[') {
+        let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
+        return Some(format!("[{address}]"));
+    }
+    let host = host.trim_end_matches('.');
+    let labels = host.split('.').map(label).collect::<Option<Vec<_>>>()?;
+    let host = labels.join(".");
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
+    // `127.1`, `0x7f000001` and their like are addresses to some.
+    (!is_number || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
+}
+
+/// Whether the host is an address: nothing is below one.
+pub(super) fn is_address(host: &str) -> bool {
+    host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok()
+}
+
+fn label(label: &str) -> Option<String> {
+    let lower = label.to_lowercase();
+    if lower.is_ascii() {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        return (!lower.is_empty() && lower.bytes().all(plain)).then_some(lower);
+    }
+    if lower.chars().all(stands_for_itself) {
+        return Some(format!("xn--{}", punycode(&lower)?));
+    }
+    None
+}
+
+/// Whether the mapping of internationalised names leaves the letter as it is. Only common
+/// alphabets: letters that are composed, wide or look like others come in several spellings.
+fn stands_for_itself(c: char) -> bool {
+    matches!(c,
+        'a'..='z' | '0'..='9' | '-'
+        | 'ß'..='ö' | 'ø'..='ı' | 'ĵ'..='ľ' | 'ł'..='ň' | 'ŋ'..='ž'
+        | 'ά'..='ώ' | 'а'..='џ' | 'א'..='ת' | 'ء'..='غ' | 'ف'..='ي'
+        | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | 'ー' | '一'..='\u{9fff}' | '가'..='힣')
+}
+
+/// The label by RFC 3492, without its prefix.
+fn punycode(label: &str) -> Option<String> {
+    const BASE: u32 = 36;
+    let digit = |value: u32| char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[value as usize]);
+    let mut out: String = label.chars().filter(char::is_ascii).collect();
+    let basic = u32::try_from(out.len()).ok()?;
+    let total = u32::try_from(label.chars().count()).ok()?;
+    if basic > 0 {
+        out.push('-');
+    }
+    let (mut n, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic);
+    while handled < total {
+        let next = label.chars().map(u32::from).filter(|c| *c >= n).min()?;
+        delta = delta.checked_add((next - n).checked_mul(handled + 1)?)?;
+        n = next;
+        for c in label.chars().map(u32::from) {
+            if c < n {
+                delta = delta.checked_add(1)?;
+            }
+            if c != n {
+                continue;
+            }
+            let mut left = delta;
+            let mut k = BASE;
+            loop {
+                let threshold = k.saturating_sub(bias).clamp(1, 26);
+                if left < threshold {
+                    break;
+                }
+                out.push(digit(threshold + (left - threshold) % (BASE - threshold)));
+                left = (left - threshold) / (BASE - threshold);
+                k += BASE;
+            }
+            out.push(digit(left));
+            bias = adapted(delta, handled + 1, handled == basic);
+            delta = 0;
+            handled += 1;
+        }
+        delta += 1;
+        n += 1;
+    }
+    Some(out)
+}
+
+fn adapted(delta: u32, points: u32, first: bool) -> u32 {
+    let mut delta = if first { delta / 700 } else { delta / 2 };
+    delta += delta / points;
+    let mut k = 0;
+    while delta > 455 {
+        delta /= 35;
+        k += 36;
+    }
+    k + 36 * delta / (delta + 38)
+}

@@ -1,0 +1,74 @@
+//! The paths that a command's words name.
+
+use super::deep::deep_words;
+use super::links::Links;
+use super::paths::{PathOf, Places};
+use super::shell::{Analysis, Word};
+use super::words::{content_words, path_words, targets};
+
+/// The paths of a command, worked out once for all rules.
+#[derive(Debug)]
+pub(super) struct NamedPaths {
+    /// What redirections read, and where the command goes.
+    pub(super) read: Vec<Named>,
+    /// What redirections and options write.
+    pub(super) written: Vec<Named>,
+    /// What programs copy, move or link to.
+    pub(super) targets: Vec<Named>,
+    /// Where programs begin that go down into folders.
+    pub(super) deep: Vec<Named>,
+    /// All words of all commands.
+    pub(super) words: Vec<NamedWord>,
+    /// Whether a program shows the content of a file that a word names.
+    pub(super) shows_content: bool,
+}
+
+/// A word, and the paths it may be.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) word: Word,
+    /// More than one when it holds variables of known values.
+    pub(super) paths: Vec<PathOf>,
+}
+
+/// A word of a command, and what its program does with files.
+#[derive(Debug)]
+pub(super) struct NamedWord {
+    pub(super) named: Named,
+    /// It only reads them.
+    pub(super) only_reads: bool,
+    /// It does not even open them.
+    pub(super) speaks: bool,
+}
+
+impl NamedPaths {
+    pub(super) fn of(analysis: &Analysis, places: &Places) -> Self {
+        let mut links = Links::new(places);
+        let mut named = |word: &Word| {
+            let readings = analysis.readings(word);
+            let directories = &analysis.directories;
+            let paths = readings.iter().map(|word| {
+                let path = PathOf::of_word(word, places, directories);
+                path.or_led(&links.of_word(word, directories))
+            });
+            let paths = paths.collect();
+            let word = word.clone();
+            Named { word, paths }
+        };
+        let read = analysis.reads.iter().chain(&analysis.directories);
+        Self {
+            read: read.map(&mut named).collect(),
+            written: analysis.writes.iter().map(&mut named).collect(),
+            targets: targets(analysis).map(&mut named).collect(),
+            deep: deep_words(analysis).iter().map(&mut named).collect(),
+            words: path_words(analysis)
+                .map(|(word, only_reads, speaks)| NamedWord {
+                    named: named(&word),
+                    only_reads,
+                    speaks,
+                })
+                .collect(),
+            shows_content: content_words(analysis).next().is_some(),
+        }
+    }
+}

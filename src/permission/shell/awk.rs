@@ -1,0 +1,70 @@
+//! What an `awk` program may do.
+
+use super::analysis::{Reason, SimpleCommand};
+use super::context::Context;
+
+/// `awk` can run commands, read and write files.
+pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let args = &command.argv[1..];
+    let mut at = 0;
+    while let Some(word) = args.get(at) {
+        let prefix = word.literal_prefix();
+        if !prefix.starts_with('-') || prefix == "-" {
+            break;
+        }
+        if prefix == "--" {
+            at += 1;
+            break;
+        }
+        match prefix.as_bytes()[1] {
+            b'F' | b'v' => at += 1 + usize::from(prefix.len() == 2),
+            _ => {
+                cx.note(Reason::InlineCode(name.to_owned()));
+                return;
+            }
+        }
+    }
+    let Some(program) = args.get(at) else { return };
+    let Some(text) = program.literal() else {
+        cx.note(Reason::InlineCode(name.to_owned()));
+        return;
+    };
+    if text.contains('@')
+        || ["system", "getline", "/inet", "extension"]
+            .iter()
+            .any(|word| text.contains(word))
+        || prints_to(&text, '|')
+    {
+        cx.note(Reason::InlineCode(name.to_owned()));
+    } else if prints_to(&text, '>') {
+        cx.note(Reason::Effect(name.to_owned(), "print >".to_owned()));
+    }
+}
+
+/// Whether a `print` is followed by `mark` before its statement ends. Elsewhere `>` compares, and
+/// `|` is part of a regular expression or of `||`.
+///
+/// What follows a slash or a `#` may be a regular expression or a comment, in which quotes mean
+/// nothing: there the mark counts wherever it stands.
+fn prints_to(program: &str, mark: char) -> bool {
+    program.match_indices("print").any(|(at, print)| {
+        let rest = &program[at + print.len()..];
+        let mut in_text = false;
+        let mut chars = rest.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => {
+                    chars.next();
+                }
+                '"' => in_text = !in_text,
+                _ if in_text => {}
+                ';' | '}' => return false,
+                '/' | '#' => return rest[at..].contains(mark),
+                '|' if mark == '|' && chars.next_if(|(_, next)| *next == '|').is_some() => {}
+                c if c == mark => return true,
+                _ => {}
+            }
+        }
+        false
+    })
+}

@@ -1,0 +1,183 @@
+//! Which words of a command name files, and what its program does with them.
+
+use super::shell::{Analysis, Part, SimpleCommand, Word};
+
+/// Programs that only read the files their words name.
+const READERS: [&str; 56] = [
+    "cat",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "ls",
+    "stat",
+    "file",
+    "wc",
+    "diff",
+    "cmp",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "cksum",
+    "od",
+    "xxd",
+    "hexdump",
+    "strings",
+    "echo",
+    "printf",
+    "test",
+    "[",
+    "sort",
+    "uniq",
+    "nl",
+    "tac",
+    "rev",
+    "tr",
+    "column",
+    "fold",
+    "jq",
+    "tree",
+    "du",
+    "df",
+    "find",
+    "fd",
+    "readlink",
+    "realpath",
+    "basename",
+    "dirname",
+    "cd",
+    "pushd",
+    "pwd",
+    "sed",
+    "awk",
+    "cut",
+    "comm",
+    "true",
+    "zcat",
+    "ag",
+];
+
+/// The words of a command that may name files: each with whether the program only reads.
+pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, bool, bool)> {
+    analysis.commands.iter().flat_map(|command| {
+        let program = command.program().unwrap_or_default();
+        let reads = READERS.contains(&program.as_str()) && !changes_files(&program, command);
+        let speaks = matches!(
+            program.as_str(),
+            "echo" | "printf" | "true" | ":" | "test" | "["
+        );
+        command
+            .argv
+            .iter()
+            .flat_map(candidates)
+            .map(move |word| (word, reads, speaks))
+    })
+}
+
+/// What of a word may be a path: all of it, or what follows an option's name.
+fn candidates(word: &Word) -> Vec<Word> {
+    let prefix = word.literal_prefix();
+    let mut all = vec![word.clone()];
+    for mark in ['=', '@', ':', '<'] {
+        if let Some((before, _)) = prefix.split_once(mark)
+            && let Some(rest) = word.without_prefix(&format!("{before}{mark}"))
+        {
+            all.push(retilded(rest));
+        }
+    }
+    if let Some(rest) = word.without_prefix("file://") {
+        all.push(rest);
+    }
+    let mut letters = prefix.chars();
+    if letters.next() == Some('-')
+        && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
+        && let Some(rest) = word.without_prefix(&format!("-{letter}"))
+    {
+        all.push(retilded(rest));
+    }
+    all
+}
+
+/// Programs expand `~` themselves where the shell does not.
+fn retilded(word: Word) -> Word {
+    match word.without_prefix("~/") {
+        Some(rest) => {
+            let mut home = Word::default();
+            home.parts.push(Part::Home(String::new()));
+            home.push_text("/", true);
+            home.parts.extend(rest.parts);
+            home
+        }
+        None => word,
+    }
+}
+
+/// Whether a program that otherwise only reads is told to change what it names.
+fn changes_files(program: &str, command: &SimpleCommand) -> bool {
+    let argv = &command.argv;
+    let mut words = argv.iter().map(Word::literal_prefix).skip(1);
+    match program {
+        "sed" => words.any(|word| {
+            let mut letters = word.chars().skip(1).take_while(|c| !"efl".contains(*c));
+            word.starts_with("--i")
+                || word.starts_with('-') && !word.starts_with("--") && letters.any(|c| c == 'i')
+        }),
+        "awk" => words.any(|word| word.starts_with("-i") || word.starts_with("--inc")),
+        "xxd" => words.any(|word| word.starts_with("-r")),
+        "find" | "fd" => argv.windows(2).any(|pair| {
+            let runs = matches!(
+                pair[0].literal_prefix().as_str(),
+                "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"
+            );
+            let reads = |name: String| READERS.contains(&name.as_str());
+            pair[1].literal_prefix() == "-delete"
+                || (runs && !pair[1].basename().is_some_and(reads))
+        }),
+        _ => false,
+    }
+}
+
+/// The words of programs that show what is in the files they name.
+pub(super) fn content_words(analysis: &Analysis) -> impl Iterator<Item = &Word> {
+    analysis.commands.iter().filter_map(|command| {
+        let program = command.program()?;
+        let shows = matches!(
+            program.as_str(),
+            "cat"
+                | "tac"
+                | "head"
+                | "tail"
+                | "less"
+                | "more"
+                | "nl"
+                | "od"
+                | "xxd"
+                | "hexdump"
+                | "strings"
+                | "base64"
+                | "zcat"
+        );
+        let is_number = |word: &Word| {
+            let text = word.literal_prefix();
+            !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+        };
+        let last = command.argv.get(1..)?.last()?;
+        (shows && !last.starts_with_dash() && !is_number(last)).then_some(last)
+    })
+}
+
+/// What commands that copy, move or link write to: their last words.
+pub(super) fn targets(analysis: &Analysis) -> impl Iterator<Item = &Word> {
+    analysis.commands.iter().filter_map(|command| {
+        let program = command.program()?;
+        match program.as_str() {
+            "mv" | "cp" | "ln" | "rsync" | "install" => command.argv.get(1..)?.last(),
+            _ => None,
+        }
+    })
+}

@@ -1,0 +1,179 @@
+//! Rules about addresses, and the spellings in which they come.
+
+use agentcore::permission::{Permissions, Rule, Verdict};
+use agentcore::{FuncTool, ToolCall};
+use serde_json::json;
+
+use crate::kit::any_object;
+
+fn verdict(rules: &[&str], url: &str) -> Verdict {
+    let tool = FuncTool::new("WebFetch", "", any_object(), |_, _| async { "" });
+    let call = ToolCall::new("c", "WebFetch", json!({"url": url}));
+    let rules = rules.iter().map(|rule| rule.parse::<Rule>().unwrap());
+    let permissions = rules.fold(Permissions::new(), Permissions::rule);
+    permissions.explain(&call, &tool).decision
+}
+
+fn assert_all(rules: &[&str], cases: &[(&str, Verdict)]) {
+    for (url, expected) in cases {
+        assert_eq!(verdict(rules, url), *expected, "{rules:?} {url}");
+    }
+}
+
+use Verdict::{Allow, Ask, Deny};
+
+#[test]
+fn names_beyond_ascii_are_what_clients_make_of_them() {
+    for rule in [
+        "allow:WebFetch(domain:bücher.example)",
+        "allow:WebFetch(domain:BÜCHER.example)",
+        "allow:WebFetch(domain:xn--bcher-kva.example)",
+        "allow:WebFetch(https://bücher.example/*)",
+    ] {
+        assert_all(
+            &[rule],
+            &[
+                ("https://bücher.example/", Allow),
+                ("https://xn--bcher-kva.example/", Allow),
+                ("https://XN--BCHER-KVA.example/x", Allow),
+                ("https://bucher.example/", Ask),
+                // A letter and an accent, a wide letter, another full stop.
+                ("https://bu\u{308}cher.example/", Ask),
+                ("https://ｂücher.example/", Ask),
+                ("https://bücher。example/", Ask),
+            ],
+        );
+    }
+    let same = [
+        ("münchen.example", "xn--mnchen-3ya.example"),
+        ("straße.example", "xn--strae-oqa.example"),
+        ("пример.example", "xn--e1afmkfd.example"),
+        ("例え.example", "xn--r8jz45g.example"),
+        ("ελλάδα.example", "xn--hxakic4aa.example"),
+        ("한국.example", "xn--3e0b707e.example"),
+        ("a.ü.example", "a.xn--tda.example"),
+    ];
+    for (name, ascii) in same {
+        let rule = format!("deny:WebFetch(domain:{name})");
+        assert_eq!(
+            verdict(&[&rule], &format!("https://{ascii}/")),
+            Deny,
+            "{name}"
+        );
+        let rule = format!("deny:WebFetch(domain:{ascii})");
+        assert_eq!(
+            verdict(&[&rule], &format!("https://{name}/")),
+            Deny,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_clients_may_read_otherwise_is_denied_and_never_allowed() {
+    let rules = [
+        "allow:WebFetch(domain:example)",
+        "allow:WebFetch(domain:example.com)",
+        "deny:WebFetch(domain:evil.test)",
+    ];
+    for url in [
+        "https:evil.test/",
+        "https:/evil.test/",
+        "http:evil.test",
+        "https:///evil.test/",
+        "//evil.test/",
+        "https://evil.test\\@example.com/",
+        "https://evil\u{ff0e}test/",
+        "https://ev\u{ad}il.test/",
+        "https://evil.te\tst/",
+        "https://ev%69l.test/",
+        "https://user@evil.test/",
+        "https://example.com:evil.test/",
+        "https://example..com/",
+        "https://exa mple.com/",
+        "https://0x7f.1/",
+        "https://127.1/",
+        "https://2130706433/",
+        "https://0177.0.0.1/",
+        "https://example.com:99999/",
+        "https://[::1/",
+        "https://[::1%25lo]/",
+    ] {
+        assert_eq!(verdict(&rules, url), Deny, "{url}");
+    }
+}
+
+#[test]
+fn a_domain_may_be_one_of_a_port_and_an_address() {
+    assert_all(
+        &["allow:WebFetch(domain:example.com:8080)"],
+        &[
+            ("http://example.com:8080/", Allow),
+            ("https://a.example.com:8080/", Allow),
+            ("https://example.com/", Ask),
+            ("https://example.com:80800/", Ask),
+        ],
+    );
+    assert_all(
+        &["deny:WebFetch(domain:example.com:443)"],
+        &[
+            ("https://example.com/", Deny),
+            ("https://example.com:0443/", Deny),
+            ("http://example.com/", Ask),
+        ],
+    );
+    assert_all(
+        &[
+            "deny:WebFetch(domain:[::1])",
+            "deny:WebFetch(domain:127.0.0.1)",
+        ],
+        &[
+            ("http://[0:0:0:0:0:0:0:1]/", Deny),
+            ("http://[::0001]:8000/", Deny),
+            ("http://127.0.0.1./", Deny),
+            ("http://1.127.0.0.1.example/", Ask),
+            ("http://[::2]/", Ask),
+        ],
+    );
+    for rule in [
+        "deny:WebFetch(domain:example.com:x)",
+        "deny:WebFetch(domain:example.com:70000)",
+        "deny:WebFetch(domain:127.1)",
+        "deny:WebFetch(domain:[::x])",
+        "deny:WebFetch(domain:a..b)",
+        "deny:WebFetch(domain:ｗide.example)",
+        "deny:WebFetch(https://exam%70le.com/*)",
+        "deny:WebFetch(https://*.bücher.example/)",
+    ] {
+        assert!(rule.parse::<Rule>().is_err(), "{rule}");
+    }
+}
+
+#[test]
+fn a_path_is_compared_as_servers_see_it() {
+    assert_all(
+        &[
+            "allow:WebFetch(https://example.com/docs/*)",
+            "deny:WebFetch(https://example.com/docs/secret/*)",
+        ],
+        &[
+            ("https://example.com/docs/a", Allow),
+            ("https://example.com/docs/a/b?c=%2e%2e/", Allow),
+            ("https://example.com/docs/%61", Allow),
+            ("https://example.com/docs/%2f", Allow),
+            ("https://example.com/docs/../admin", Ask),
+            ("https://example.com/docs/%2e%2e/admin", Ask),
+            ("https://example.com/docs/%2E./admin", Ask),
+            ("https://example.com/docs/.%2e/admin", Ask),
+            ("https://example.com/docs/secret/a", Deny),
+            ("https://example.com/docs/%73ecret/a", Deny),
+            ("https://example.com/docs//secret/a", Deny),
+            ("https://example.com/docs/./secret/a", Deny),
+            ("https://example.com/docs/x/../secret/a", Deny),
+            ("https://example.com:8443/docs/a", Ask),
+            ("http://example.com/docs/a", Ask),
+            ("https://a.example.com/docs/a", Ask),
+            ("https://example.com/docs", Ask),
+        ],
+    );
+}
