@@ -6,6 +6,7 @@
 
 mod agent_state;
 mod damage;
+mod forward;
 mod inputs;
 mod snapshot;
 mod store;
