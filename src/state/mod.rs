@@ -17,7 +17,6 @@ pub use damage::{Damage, DamageKind};
 #[cfg(all(feature = "jsonl", unix))]
 pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
-#[cfg(all(feature = "jsonl", unix))]
 pub(crate) use snapshot::title_of;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
 #[cfg(all(feature = "jsonl", unix))]

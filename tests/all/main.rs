@@ -20,6 +20,8 @@ mod backend_memory;
 #[cfg(all(feature = "tools", unix))]
 mod backend_process;
 mod background;
+#[cfg(all(feature = "tools", unix))]
+mod checkpoints;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;

@@ -1,0 +1,160 @@
+//! What is known of a session's changes without their contents.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::record::{After, Before, Found, Record, Sum};
+
+/// A session's changes, oldest first.
+#[derive(Default)]
+pub(super) struct Book {
+    entries: Vec<Entry>,
+    /// Where the next record goes.
+    pub(super) end: u64,
+    /// The files that are kept since the last message.
+    kept: HashSet<Arc<str>>,
+    /// How often the history became shorter: before that, places in it meant other messages.
+    era: u32,
+}
+
+struct Entry {
+    era: u32,
+    record: Record,
+    start: u64,
+    content: u64,
+    end: u64,
+}
+
+/// What a file is to become again.
+pub(super) struct Target {
+    pub(super) path: Arc<str>,
+    pub(super) before: Before,
+    /// Where the content is.
+    pub(super) content: u64,
+    pub(super) len: u64,
+    /// What may be overwritten: what the session itself made of the file, or found there first.
+    own: HashSet<Option<Sum>>,
+    /// Somebody else changed the file in between.
+    pub(super) was_foreign: bool,
+}
+
+impl Target {
+    /// Whether nobody else made the file what it is; `None` is a file that is not there.
+    pub(super) fn owns(&self, now: Option<Sum>) -> bool {
+        !self.was_foreign && self.own.contains(&now)
+    }
+}
+
+impl Book {
+    pub(super) fn add(&mut self, found: Found) {
+        let Found {
+            record,
+            start,
+            content,
+            end,
+        } = found;
+        if let Some(last) = self.last() {
+            if record.message != last {
+                self.kept.clear();
+            }
+            self.era += u32::from(record.message < last);
+        }
+        if record.before.is_some() {
+            self.kept.insert(record.path.clone());
+        }
+        self.end = end;
+        self.entries.push(Entry {
+            era: self.era,
+            record,
+            start,
+            content,
+            end,
+        });
+    }
+
+    /// The last message after which something was changed.
+    pub(super) fn last(&self) -> Option<usize> {
+        self.entries.last().map(|entry| entry.record.message)
+    }
+
+    /// Whether the file's state at `message` is kept.
+    pub(super) fn keeps(&self, message: usize, path: &str) -> bool {
+        self.last() == Some(message) && self.kept.contains(path)
+    }
+
+    /// Whether it is known already that the session made this of the file.
+    pub(super) fn knows(&self, path: &str, after: After) -> bool {
+        let mut of_file = self
+            .entries
+            .iter()
+            .filter(|entry| *entry.record.path == *path);
+        of_file.any(|entry| entry.record.after == after)
+    }
+
+    /// The messages after which something was changed, and the files each time.
+    pub(super) fn messages(&self) -> BTreeMap<usize, (Option<Arc<str>>, Vec<Arc<str>>)> {
+        let mut messages = BTreeMap::<usize, (Option<Arc<str>>, Vec<Arc<str>>)>::new();
+        for Entry { record, .. } in self.entries.iter().filter(|entry| entry.era == self.era) {
+            let (title, files) = messages.entry(record.message).or_default();
+            if title.is_none() {
+                title.clone_from(&record.title);
+            }
+            if !files.contains(&record.path) {
+                files.push(record.path.clone());
+            }
+        }
+        messages
+    }
+
+    /// What each file that was changed at or after `message` was before, by path.
+    pub(super) fn targets(&self, message: usize) -> Vec<Target> {
+        let mut targets = BTreeMap::<&str, Target>::new();
+        // What each file was or was made by those before; others came from elsewhere.
+        let mut own = HashMap::<&str, HashSet<Option<Sum>>>::new();
+        for entry in &self.entries {
+            let record = &entry.record;
+            let path = &*record.path;
+            let own = own.entry(path).or_default();
+            let found = match &record.before {
+                Some(Before::Absent) => Some(None),
+                Some(Before::Kept { sum, .. }) => Some(Some(*sum)),
+                Some(Before::NotKept(_)) | None => None,
+            };
+            if let Some(target) = targets.get_mut(path) {
+                target.was_foreign |= found.is_some_and(|found| !own.contains(&found));
+            }
+            own.extend(found);
+            own.insert(match record.after {
+                After::Absent => None,
+                After::Content(sum) => Some(sum),
+            });
+            let undone = entry.era == self.era && record.message >= message;
+            if let (true, Some(before)) = (undone, &record.before) {
+                targets.entry(path).or_insert_with(|| Target {
+                    path: record.path.clone(),
+                    before: before.clone(),
+                    content: entry.content,
+                    len: record.len,
+                    own: HashSet::new(),
+                    was_foreign: false,
+                });
+            }
+        }
+        let owned = |mut target: Target| {
+            target.own = own.remove(&*target.path).unwrap_or_default();
+            // A file that is gone can be put back without a loss.
+            target.own.insert(None);
+            target
+        };
+        targets.into_values().map(owned).collect()
+    }
+
+    /// Where the records are that were written before `message` of the history as it is.
+    pub(super) fn until(&self, message: usize) -> impl Iterator<Item = std::ops::Range<u64>> {
+        let kept = move |entry: &&Entry| entry.era < self.era || entry.record.message < message;
+        self.entries
+            .iter()
+            .filter(kept)
+            .map(|entry| entry.start..entry.end)
+    }
+}
