@@ -104,6 +104,30 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "which", conflicts_with = "fork")]
     pub(crate) decisions: Option<PathBuf>,
 
+    /// Keeps files as they were before each message, so that they can be rewound; what commands
+    /// change is not seen
+    #[arg(long)]
+    pub(crate) checkpoints: bool,
+
+    /// Makes files what they were before this message of the session, by its place in the history,
+    /// and does nothing else; without MESSAGE, lists the messages after which files were changed
+    #[arg(
+        long,
+        value_name = "MESSAGE",
+        num_args = 0..=1,
+        requires = "which",
+        conflicts_with_all = ["fork", "park", "decisions", "prompt", "list_sessions"]
+    )]
+    pub(crate) rewind: Option<Option<usize>>,
+
+    /// Only says what --rewind would do
+    #[arg(long, requires = "rewind")]
+    pub(crate) dry_run: bool,
+
+    /// Also rewinds files that somebody else has changed since
+    #[arg(long, requires = "rewind", conflicts_with = "dry_run")]
+    pub(crate) overwrite: bool,
+
     /// Prints what was called, when and for how long, to standard error at the end
     #[arg(long)]
     pub(crate) trace: bool,
@@ -122,6 +146,10 @@ impl Args {
         }
         if self.park && !self.has_store() {
             let text = "--park needs a session that lasts; name one with --session";
+            return Err(usage(text.to_owned()));
+        }
+        if self.checkpoints && !self.has_store() {
+            let text = "--checkpoints needs a session that lasts; name one with --session";
             return Err(usage(text.to_owned()));
         }
         if self.session.as_deref() == Some("") {

@@ -17,7 +17,8 @@
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
 //! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` says where. The
 //! agent can neither read nor write that place. With `--park`, calls that nobody is there to allow
-//! wait; going on with the session asks about them, at the terminal or with `--decisions`.
+//! wait; going on with the session asks about them, at the terminal or with `--decisions`. With
+//! `--checkpoints`, `--rewind` makes the files what they were before a message.
 //!
 //! Addresses come from `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL` and `OLLAMA_HOST`.
 //!
@@ -26,6 +27,7 @@
 
 mod approvals;
 mod args;
+mod checkpoints;
 mod model;
 mod output;
 mod permissions;
@@ -42,11 +44,12 @@ use agentcore::agent::Decisions;
 use agentcore::hooks::TracingHook;
 use agentcore::state::SessionInfo;
 use agentcore::trace::MemoryRecorder;
-use agentcore::{Agent, AgentBuilder, Error, Messages, Role, Run, Session, Unanswered};
+use agentcore::{AgentBuilder, Error, Messages, Role, Run, Session, Unanswered};
 use clap::Parser;
 use futures::StreamExt;
 
 use args::{Args, no_prompt};
+use checkpoints::Report;
 use output::{Output, Printer};
 use store::Place;
 
@@ -59,6 +62,7 @@ const GIVEN_UP: u8 = 130;
 /// What is to be done.
 enum Job {
     List(Vec<SessionInfo>),
+    Report(Report),
     Work(Box<Work>),
 }
 
@@ -75,6 +79,7 @@ async fn main() -> ExitCode {
     let trace = MemoryRecorder::new();
     let done = match prepare(&args, &trace).await {
         Ok(Some(Job::List(list))) => sessions::print(&list, args.output).map(|()| 0),
+        Ok(Some(Job::Report(report))) => report.print(args.output),
         Ok(Some(Job::Work(work))) => work.run(&args).await,
         Ok(None) => Ok(AWAITING),
         Err(error) => {
@@ -103,20 +108,46 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Option<Job>, Err
         true => Some(Place::of(args.store.as_deref())?),
         false => None,
     };
+    let store = match &place {
+        Some(place) => Some(place.open().await?),
+        None => None,
+    };
     if args.list_sessions {
-        let list = match &place {
-            Some(place) => place.open().await?.list().await?,
+        let list = match &store {
+            Some(store) => store.list().await?,
             None => Vec::new(),
         };
         return Ok(Some(Job::List(list)));
+    }
+    let cwd = args.cwd()?;
+    let files = match &place {
+        Some(place) => checkpoints::open(args, place, &cwd)?,
+        None => None,
+    };
+    if let (Some(store), Some(files), Some(to)) = (&store, &files, args.rewind) {
+        let id = sessions::choose(args, store, &cwd).await?;
+        let report = checkpoints::rewind(args, store, files, &id, to).await?;
+        return Ok(Some(Job::Report(report)));
     }
     let prompt = args.prompt()?;
     if prompt.is_none() && !args.names_session() {
         return Err(no_prompt());
     }
-    let cwd = args.cwd()?;
-    let agent = build(args, place.as_ref(), &cwd, trace).await?;
-    let session = sessions::choose(args, &agent, &cwd).await?;
+    let mut builder = build(args, place.as_ref(), &cwd, trace)?;
+    let mut id = String::new();
+    if let Some(store) = store {
+        id = sessions::choose(args, &store, &cwd).await?;
+        builder = builder.store(store);
+    }
+    let builder = tools::add(builder, args.tools, &cwd, files.as_ref())?;
+    let mut session = builder.build()?.session(id);
+    if let Some(new) = &args.fork {
+        let fork = session.fork(new.as_str()).await?;
+        if let Some(files) = &files {
+            files.fork(session.id(), new).await?;
+        }
+        session = fork;
+    }
     sessions::introduce(args, &session, &cwd).await?;
     let waiting = approvals::waiting(&session).await?;
     let decisions = approvals::decide(args, &waiting).await?;
@@ -172,13 +203,13 @@ impl Work {
     }
 }
 
-/// The agent that the arguments describe. Further options go here.
-async fn build(
+/// The agent that the arguments describe, but for its tools. Further options go here.
+fn build(
     args: &Args,
     place: Option<&Place>,
     cwd: &str,
     trace: &MemoryRecorder,
-) -> Result<Agent, Error> {
+) -> Result<AgentBuilder, Error> {
     let model = model::choose(args.model.as_deref())?;
     if args.max_budget_usd.is_some() {
         model::check_price(&*model)?;
@@ -197,9 +228,6 @@ async fn build(
             Output::Json => false,
             Output::StreamJson => args.include_partial_messages,
         });
-    if let Some(place) = place {
-        builder = builder.store(place.open().await?);
-    }
     if args.park {
         builder = builder.unanswered(Unanswered::Park);
     }
@@ -214,7 +242,7 @@ async fn build(
     if let Some(usd) = args.max_budget_usd {
         builder = builder.max_budget_usd(usd);
     }
-    tools::add(builder, args.tools, cwd)?.build()
+    Ok(builder)
 }
 
 /// Polls the run to its end. The first Ctrl-C interrupts it, and its result still comes; the

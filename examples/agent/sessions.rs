@@ -1,62 +1,57 @@
 //! Which session a run belongs to, and the list of all.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agentcore::state::SessionInfo;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
-use agentcore::{Agent, Error, Session};
+use agentcore::{Error, Session, SessionStore};
 use serde_json::{Value, json};
 
 use super::args::{Args, usage};
 use super::output::{Output, note};
 
+pub(crate) type Store = Arc<dyn SessionStore>;
+
 /// So many sessions are offered to pick from.
 const OFFERED: usize = 9;
 
-/// The session that the arguments name, or a new one.
+/// The id of the session that the arguments name; empty for a new one.
 ///
 /// # Errors
 ///
-/// When it is to exist and does not, or cannot be copied.
-pub(crate) async fn choose(args: &Args, agent: &Agent, cwd: &str) -> Result<Session, Error> {
-    let session = match (&args.session, &args.resume) {
-        (Some(id), _) => agent.session(id.as_str()),
-        (None, Some(Some(id))) => existing(agent, id).await?,
-        (None, Some(None)) => agent.session(pick(agent, cwd).await?),
-        (None, None) if args.latest => agent.latest_session().await?.ok_or_else(|| {
-            usage(format!(
+/// When it is to exist and does not.
+pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
+    match (&args.session, &args.resume) {
+        (Some(id), _) if args.rewind.is_none() => Ok(id.clone()),
+        (Some(id), _) | (None, Some(Some(id))) => match store.load(id).await? {
+            Some(_) => Ok(id.clone()),
+            None => Err(usage(format!(
+                "there is no session {id:?}; --list-sessions shows those there are (a prompt \
+                 goes before --resume)"
+            ))),
+        },
+        (None, Some(None)) => pick(store, cwd).await,
+        (None, None) if args.latest => match store.latest(cwd).await? {
+            Some(info) => Ok(info.id.to_string()),
+            None => Err(usage(format!(
                 "no session began in {cwd}; --session ID begins one, --list-sessions shows all"
-            ))
-        })?,
-        (None, None) => agent.session(""),
-    };
-    match &args.fork {
-        Some(new) => session.fork(new.as_str()).await,
-        None => Ok(session),
-    }
-}
-
-async fn existing(agent: &Agent, id: &str) -> Result<Session, Error> {
-    let session = agent.session(id);
-    match session.state().await? {
-        Some(_) => Ok(session),
-        None => Err(usage(format!(
-            "there is no session {id:?}; --list-sessions shows those there are (a prompt goes \
-             before --resume)"
-        ))),
+            ))),
+        },
+        (None, None) => Ok(String::new()),
     }
 }
 
 /// Lets somebody at the terminal pick a session of the working directory.
-async fn pick(agent: &Agent, cwd: &str) -> Result<String, Error> {
+async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
     let terminal = TerminalInteractor::new();
     if !terminal.is_available() {
         let text = "--resume needs an ID where nobody can be asked; --list-sessions shows them, \
             --continue takes the one written last";
         return Err(usage(text.to_owned()));
     }
-    let mut list = agent.store().list().await?;
+    let mut list = store.list().await?;
     list.retain(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none());
     if list.is_empty() {
         return Err(usage(format!("no session began in {cwd}")));
@@ -148,7 +143,7 @@ fn age(elapsed: Duration) -> String {
 }
 
 /// What people and models wrote must not steer the terminal.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars()
         .flat_map(|c| match c.is_control() {
             true => c.escape_default().collect::<Vec<_>>(),

@@ -65,6 +65,18 @@ impl Place {
         }
     }
 
+    /// The folder of checkpoints: in that of the sessions, else in the state directory.
+    ///
+    /// # Errors
+    ///
+    /// When there is no state directory.
+    pub(crate) fn checkpoints(&self) -> Result<PathBuf, Error> {
+        match self {
+            Self::Folder(folder) => Ok(folder.join("checkpoints")),
+            _ => Ok(state_directory()?.join("checkpoints")),
+        }
+    }
+
     /// Keeps the agent away from its own sessions when they lie beneath its working directory.
     ///
     /// # Errors

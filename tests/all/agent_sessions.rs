@@ -330,3 +330,100 @@ fn a_session_is_picked_at_the_terminal() {
         (&json!("a"), &json!(4))
     );
 }
+
+#[test]
+fn files_are_rewound_to_a_message() {
+    let write = |content: &str| call("Write", json!({"file_path": "a", "content": content}));
+    let workshop = Workshop::new(&json!([write("1\n"), {"text": "done"}]));
+    workshop.put("a", "0\n");
+    let store = workshop.beside("store");
+    let on = ["--store", &*store, "--session", "s"];
+    let go = |more: &[&str]| {
+        let mut command = workshop.agent(&on);
+        command.args(more);
+        succeed(command);
+    };
+    let accept = ["--checkpoints", "--permission-mode", "acceptEdits"];
+    go(&accept);
+    workshop.script(&json!([write("2\n"), {"text": "done"}]));
+    go(&accept);
+    assert_eq!(workshop.get("a").as_deref(), Some("2\n"));
+    let rewind = |more: &[&str]| {
+        let mut command = workshop.without_prompt(&on);
+        let output = command.args(more).output().unwrap();
+        (
+            text(&output.stdout),
+            text(&output.stderr),
+            output.status.code(),
+        )
+    };
+    let file = workshop.project().canonicalize().unwrap().join("a");
+    let file = file.display();
+    let list = format!("0  Go\n    {file}\n4  Go\n    {file}\n");
+    assert_eq!(rewind(&["--rewind"]), (list, String::new(), Some(0)));
+    let change = format!("change {file} (+1 -1 lines)\n");
+    let dry = rewind(&["--rewind", "0", "--dry-run"]);
+    assert_eq!(dry, (change.clone(), String::new(), Some(0)));
+    assert_eq!(workshop.get("a").as_deref(), Some("2\n"));
+    assert_eq!(rewind(&["--rewind", "4"]).0, change);
+    assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
+
+    // The copy has its own.
+    let mut fork = workshop.agent(&on);
+    workshop.script(&json!([write("3\n"), {"text": "done"}]));
+    fork.args(["--fork", "t"]).args(accept);
+    succeed(fork);
+    let mut command = workshop.without_prompt(&["--store", &store, "--continue"]);
+    let output = command
+        .args(["--rewind", "0", "--output", "json"])
+        .output()
+        .unwrap();
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&done[0]["action"], &done[0]["outcome"]),
+        (&json!("change"), &json!("done"))
+    );
+    assert_eq!(workshop.get("a").as_deref(), Some("0\n"));
+
+    workshop.put("a", "mine\n");
+    let (said, _, code) = rewind(&["--rewind", "4"]);
+    assert!(said.contains("somebody else"), "{said}");
+    assert_eq!(
+        (code, workshop.get("a").as_deref()),
+        (Some(1), Some("mine\n"))
+    );
+    assert_eq!(rewind(&["--rewind", "4", "--overwrite"]).2, Some(0));
+    assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
+
+    for (arguments, reason) in [
+        (vec!["--rewind", "first"], "invalid value"),
+        (vec!["--dry-run"], "were not provided"),
+        (
+            vec!["--rewind", "0", "--dry-run", "--overwrite"],
+            "cannot be used with",
+        ),
+        (vec!["--fork", "x", "--rewind"], "cannot be used with"),
+    ] {
+        let (_, why, code) = rewind(&arguments);
+        assert!(why.contains(reason), "{arguments:?}: {why}");
+        assert_eq!(code, Some(2));
+    }
+    let beneath = workshop.project().join("state").display().to_string();
+    for (arguments, reason) in [
+        (
+            ["--store", &*store, "--session", "none", "--rewind"],
+            "no session \"none\"",
+        ),
+        (
+            ["--store", &beneath, "--session", "s", "--checkpoints"],
+            "beneath the workspace",
+        ),
+    ] {
+        let (why, code, _) = told(workshop.without_prompt(&arguments));
+        assert!(why.contains(reason), "{why}");
+        assert_eq!(code, Some(2));
+    }
+    let (why, code, _) = told(workshop.agent(&["--checkpoints"]));
+    assert!(why.contains("--checkpoints needs a session"), "{why}");
+    assert_eq!(code, Some(2));
+}

@@ -1,6 +1,7 @@
 //! What is known of a session's changes without their contents.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::{After, Before, Found, Record, Sum};
@@ -53,11 +54,11 @@ impl Book {
             content,
             end,
         } = found;
-        if let Some(last) = self.last() {
-            if record.message != last {
+        if let Some(Entry { record: last, .. }) = self.entries.last() {
+            if (record.message, record.rewound) != (last.message, last.rewound) {
                 self.kept.clear();
             }
-            self.era += u32::from(record.message < last);
+            self.era += u32::from(record.message < last.message);
         }
         if record.before.is_some() {
             self.kept.insert(record.path.clone());
@@ -77,9 +78,41 @@ impl Book {
         self.entries.last().map(|entry| entry.record.message)
     }
 
-    /// Whether the file's state at `message` is kept.
-    pub(super) fn keeps(&self, message: usize, path: &str) -> bool {
-        self.last() == Some(message) && self.kept.contains(path)
+    /// Whether what rewinding changed is the last that is known of.
+    pub(super) fn is_rewound(&self) -> bool {
+        self.entries
+            .last()
+            .is_some_and(|entry| entry.record.rewound)
+    }
+
+    /// Whether the file's state at `message`, or before it was rewound, is kept.
+    pub(super) fn keeps(&self, message: usize, rewound: bool, path: &str) -> bool {
+        self.last() == Some(message) && self.is_rewound() == rewound && self.kept.contains(path)
+    }
+
+    /// The entries of the history as it is, each with the last message that it came after.
+    fn current(&self) -> impl Iterator<Item = (&Entry, usize)> {
+        let mut said = usize::MAX;
+        let mut current: Vec<_> = self
+            .entries
+            .iter()
+            .rev()
+            .take_while(|entry| entry.era == self.era)
+            .map(|entry| {
+                if !entry.record.rewound {
+                    said = entry.record.message;
+                    return (entry, said);
+                }
+                // After all that was said before the next message.
+                let next = match said {
+                    usize::MAX => said,
+                    next => next.saturating_sub(1),
+                };
+                (entry, next)
+            })
+            .collect();
+        current.reverse();
+        current.into_iter()
     }
 
     /// Whether it is known already that the session made this of the file.
@@ -94,7 +127,8 @@ impl Book {
     /// The messages after which something was changed, and the files each time.
     pub(super) fn messages(&self) -> BTreeMap<usize, (Option<Arc<str>>, Vec<Arc<str>>)> {
         let mut messages = BTreeMap::<usize, (Option<Arc<str>>, Vec<Arc<str>>)>::new();
-        for Entry { record, .. } in self.entries.iter().filter(|entry| entry.era == self.era) {
+        let current = self.current().map(|(entry, _)| &entry.record);
+        for record in current.filter(|record| !record.rewound && !record.path.is_empty()) {
             let (title, files) = messages.entry(record.message).or_default();
             if title.is_none() {
                 title.clone_from(&record.title);
@@ -111,7 +145,16 @@ impl Book {
         let mut targets = BTreeMap::<&str, Target>::new();
         // What each file was or was made by those before; others came from elsewhere.
         let mut own = HashMap::<&str, HashSet<Option<Sum>>>::new();
-        for entry in &self.entries {
+        let undone: HashSet<u64> = self
+            .current()
+            .filter(|(_, said)| *said >= message)
+            .map(|(entry, _)| entry.start)
+            .collect();
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| !entry.record.path.is_empty())
+        {
             let record = &entry.record;
             let path = &*record.path;
             let own = own.entry(path).or_default();
@@ -128,8 +171,7 @@ impl Book {
                 After::Absent => None,
                 After::Content(sum) => Some(sum),
             });
-            let undone = entry.era == self.era && record.message >= message;
-            if let (true, Some(before)) = (undone, &record.before) {
+            if let (true, Some(before)) = (undone.contains(&entry.start), &record.before) {
                 targets.entry(path).or_insert_with(|| Target {
                     path: record.path.clone(),
                     before: before.clone(),
@@ -150,11 +192,10 @@ impl Book {
     }
 
     /// Where the records are that were written before `message` of the history as it is.
-    pub(super) fn until(&self, message: usize) -> impl Iterator<Item = std::ops::Range<u64>> {
-        let kept = move |entry: &&Entry| entry.era < self.era || entry.record.message < message;
-        self.entries
-            .iter()
-            .filter(kept)
-            .map(|entry| entry.start..entry.end)
+    pub(super) fn until(&self, message: usize) -> Vec<Range<u64>> {
+        let earlier = self.entries.iter().filter(|entry| entry.era < self.era);
+        let current = self.current().filter(|(_, said)| *said < message);
+        let kept = earlier.chain(current.map(|(entry, _)| entry));
+        kept.map(|entry| entry.start..entry.end).collect()
     }
 }

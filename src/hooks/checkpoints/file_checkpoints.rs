@@ -91,7 +91,7 @@ const PIECE: usize = 1024 * 1024;
 /// # Privacy
 ///
 /// What is kept are whole files, with the secrets in them. The folder is for its owner alone, and
-/// must not be beneath the workspace. Nothing is removed by itself: see [`remove`](Self::remove)
+/// must not be beneath the workspace. Nothing is removed by itself: see [`forget`](Self::forget)
 /// and [`prune`](Self::prune).
 #[derive(Clone)]
 pub struct FileCheckpoints {
@@ -173,7 +173,7 @@ impl FileCheckpoints {
     /// # Errors
     ///
     /// What the folder failed with.
-    pub async fn list(&self, session: &str) -> Result<Vec<Checkpoint>> {
+    pub async fn checkpoints(&self, session: &str) -> Result<Vec<Checkpoint>> {
         let root = self.inner.backend.root().to_owned();
         self.with_book(session, move |_, book| {
             let messages = book.messages().into_iter();
@@ -225,7 +225,7 @@ impl FileCheckpoints {
     /// # Errors
     ///
     /// What the folder failed with.
-    pub async fn remove(&self, session: &str) -> Result<bool> {
+    pub async fn forget(&self, session: &str) -> Result<bool> {
         let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
         blocking(move || {
             let shared = inner.book(&session);
@@ -270,7 +270,7 @@ impl FileCheckpoints {
         for (session, age) in all {
             let is_old = age.is_some_and(|age| age >= older_than);
             if is_old && !self.inner.runs.is_busy(&session) {
-                removed += usize::from(self.remove(&session).await?);
+                removed += usize::from(self.forget(&session).await?);
             }
         }
         Ok(removed)
@@ -307,7 +307,8 @@ impl FileCheckpoints {
         after: After,
     ) -> Result<()> {
         for run in runs {
-            self.keep(&run.session, run.at(), place, after).await?;
+            self.keep(&run.session, run.at(), false, place, after)
+                .await?;
         }
         Ok(())
     }
@@ -316,6 +317,7 @@ impl FileCheckpoints {
         &self,
         session: &Arc<str>,
         at: At,
+        rewound: bool,
         place: &Place,
         after: After,
     ) -> Result<()> {
@@ -323,7 +325,10 @@ impl FileCheckpoints {
         let (message, name) = (at.message, place.name.clone());
         let known = blocking(move || {
             inner.on_book(&id, |_, book| {
-                Ok((book.keeps(message, &name), book.knows(&name, after)))
+                Ok((
+                    book.keeps(message, rewound, &name),
+                    book.knows(&name, after),
+                ))
             })
         });
         let (is_kept, is_known) = known.await?;
@@ -344,6 +349,7 @@ impl FileCheckpoints {
                 let record = Record {
                     message: at.message,
                     title: at.title.filter(|_| is_first),
+                    rewound,
                     path,
                     before,
                     after,
@@ -352,6 +358,30 @@ impl FileCheckpoints {
                 // Without its latest names a file is taken for somebody else's, never lost.
                 let durable = record.before.is_some();
                 inner.shelf.write(&id, book, record, &content, durable)
+            })
+        })
+        .await
+    }
+
+    /// Notes that a message is about to come, where that tells what was rewound before it.
+    pub(super) async fn note_message(&self, run: &Live, message: usize) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), run.session.clone());
+        blocking(move || {
+            inner.on_book(&id, |inner, book| {
+                inner.shelf.read(&id, book)?;
+                if !book.is_rewound() {
+                    return Ok(());
+                }
+                let record = Record {
+                    message,
+                    title: None,
+                    rewound: false,
+                    path: "".into(),
+                    before: None,
+                    after: After::Absent,
+                    len: 0,
+                };
+                inner.shelf.write(&id, book, record, &[], false)
             })
         })
         .await

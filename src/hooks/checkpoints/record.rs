@@ -79,7 +79,10 @@ pub(super) struct Record {
     /// What that message says, on the first record since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<Arc<str>>,
-    /// The file, beneath the root.
+    /// Whether it is a change that rewinding made, after all that was said till then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) rewound: bool,
+    /// The file, beneath the root; empty when the record only says that there is a new message.
     pub(super) path: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<Before>,

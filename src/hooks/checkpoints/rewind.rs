@@ -30,9 +30,9 @@ impl FileCheckpoints {
     /// they were before that message. To do so twice changes nothing more.
     ///
     /// Each file is rewound by itself; one that cannot be is reported, and the others are rewound
-    /// all the same. Rewinding is a change like any other: it is kept with the session's last
-    /// message, so that one can also rewind to a later message afterwards. The conversation stays
-    /// as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
+    /// all the same. Rewinding is a change like any other and is kept: one can rewind to a later
+    /// message afterwards, and `usize::MAX` takes back what was rewound since the last message. The
+    /// conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl FileCheckpoints {
             return Ok(false);
         }
         let after = wanted.map_or(After::Absent, |(sum, _)| After::Content(sum));
-        self.keep(session, at.clone(), &place, after).await?;
+        self.keep(session, at.clone(), true, &place, after).await?;
         self.put(&place, &now, then, is_same).await?;
         change.outcome = RewindOutcome::Done;
         Ok(false)

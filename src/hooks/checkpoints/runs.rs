@@ -65,9 +65,12 @@ impl Live {
 pub(super) struct Runs(Mutex<HashMap<Box<str>, Arc<Live>>>);
 
 impl Runs {
-    /// Notes a run that begins, unless it is the child of one that is known.
-    pub(super) fn begin(&self, cx: &RunContext) {
-        self.outermost(cx);
+    /// Notes a run that begins. `None` when it is the child of one that is known.
+    pub(super) fn begin(&self, cx: &RunContext) -> Option<Arc<Live>> {
+        let run = self.outermost(cx);
+        let runs = lock(&self.0);
+        let own = runs.get(cx.run_id());
+        own.is_some_and(|own| Arc::ptr_eq(own, &run)).then_some(run)
     }
 
     /// Makes `work` a part of the run, or of the one it is a child of.

@@ -131,7 +131,7 @@ impl Shelf {
         }
     }
 
-    /// A new book of what is there.
+    /// A new book of what can be read.
     pub(super) fn open(&self, session: &str) -> Result<Book> {
         let mut book = Book::default();
         match self {
@@ -140,7 +140,9 @@ impl Shelf {
                 scan(BufReader::new(Cursor::new(bytes)), |found| book.add(found))?;
             }
             #[cfg(unix)]
-            Self::Folder(_) => self.read(session, &mut book)?,
+            Self::Folder(folder) => {
+                folder.read(session, &mut book)?;
+            }
         }
         Ok(book)
     }

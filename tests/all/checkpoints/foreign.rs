@@ -133,6 +133,7 @@ async fn a_session_is_not_rewound_while_it_runs() {
     let model = ScriptedModel::new()
         .call("change", json!({"ops": [["write", "a", "1"]]}))
         .hang();
+    model.allow_unused();
     let agent = AgentBuilder::new(model)
         .tool(super::change())
         .hook(files.clone())

@@ -41,7 +41,7 @@ async fn a_fork_is_rewound_by_itself() {
     let places = |list: Vec<agentcore::hooks::Checkpoint>| -> Vec<usize> {
         list.iter().map(|one| one.message).collect()
     };
-    assert_eq!(places(files.list("t").await.unwrap()), [0, 4, 8]);
+    assert_eq!(places(files.checkpoints("t").await.unwrap()), [0, 4, 8]);
     for (message, text) in [(8, "2"), (4, "1"), (0, "0")] {
         let done = files
             .rewind("t", message, RewindMode::Careful)
@@ -56,7 +56,7 @@ async fn a_fork_is_rewound_by_itself() {
     let error = files.fork("s", "t").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     files.fork("s", "u").await.unwrap();
-    assert_eq!(places(files.list("u").await.unwrap()), [0, 4, 8]);
+    assert_eq!(places(files.checkpoints("u").await.unwrap()), [0, 4, 8]);
     files.fork("nobody", "v").await.unwrap();
     assert_eq!(
         files.sessions().await.unwrap(),
@@ -76,8 +76,8 @@ async fn old_checkpoints_are_removed() {
     place.changes(&files, json!([["write", "a", "2"]])).await;
     assert_eq!(rewind(&files, 4).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
-    assert!(files.remove("s").await.unwrap());
-    assert!(!files.remove("s").await.unwrap());
+    assert!(files.forget("s").await.unwrap());
+    assert!(!files.forget("s").await.unwrap());
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn two_processes_see_what_the_other_wrote() {
     place.changes(&one, json!([["write", "a", "1"]])).await;
     place.changes(&two, json!([["write", "a", "2"]])).await;
     place.changes(&one, json!([["write", "a", "3"]])).await;
-    assert_eq!(one.list("s").await.unwrap().len(), 3);
+    assert_eq!(one.checkpoints("s").await.unwrap().len(), 3);
     assert_eq!(rewind(&two, 4).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
     assert_eq!(rewind(&one, 0).await, ["change a: done"]);
@@ -180,7 +180,7 @@ async fn damage_is_noticed_and_new_changes_are_kept_all_the_same() {
     let newer = format!("{sum:016x} {records}\n0\n");
     fs::write(&path, &newer).unwrap();
     let files = place.files();
-    let error = files.list("s").await.unwrap_err();
+    let error = files.checkpoints("s").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::VersionTooNew);
     let before = tree(&place.root());
     let ops = json!({"ops": [["write", "a", "4"]]});

@@ -1,5 +1,6 @@
 //! Files that are rewound to what they were before a message.
 
+#[cfg(feature = "jsonl")]
 mod crash;
 mod foreign;
 mod keeping;
@@ -84,9 +85,7 @@ impl Place {
         let output = self
             .message(files, vec![("change", json!({"ops": ops}))])
             .await;
-        for text in texts(&output.messages) {
-            assert!(!text.starts_with("Error"), "{text}");
-        }
+        assert_eq!(texts(&output.messages).pop().as_deref(), Some("changed"));
         output.messages.len() - 4
     }
 }

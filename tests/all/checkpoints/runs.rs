@@ -31,7 +31,7 @@ async fn every_message_is_a_checkpoint() {
         place.message(&files, vec![]).await;
     }
     let files = place.files();
-    let listed = files.list("s").await.unwrap();
+    let listed = files.checkpoints("s").await.unwrap();
     let places: Vec<_> = listed.iter().map(|checkpoint| checkpoint.message).collect();
     assert_eq!(places, [0, 6, 12]);
     assert!(listed.iter().all(|checkpoint| checkpoint.files.len() == 2));
@@ -47,9 +47,24 @@ async fn every_message_is_a_checkpoint() {
         assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
         assert_eq!(tree(&place.root()).len(), files_left);
     }
-    // Forward again.
-    rewind(&files, 12).await;
-    assert_eq!(place.get("a").as_deref(), Some("2"));
+    // Forward again: to a message with changes, to one without, and to what was there at last.
+    for (message, text) in [(12, "2"), (16, "3"), (0, "0"), (usize::MAX, "3")] {
+        rewind(&files, message).await;
+        assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
+    }
+    // What is said from now on comes after it was rewound.
+    rewind(&files, 6).await;
+    place.message(&files, vec![]).await;
+    assert!(rewind(&files, 18).await.is_empty());
+    let at = place
+        .changes(&files, json!([["write", "a", "other"]]))
+        .await;
+    for message in [at, 18, 20] {
+        rewind(&files, message).await;
+        assert_eq!(place.get("a").as_deref(), Some("1"), "{message}");
+    }
+    rewind(&files, 16).await;
+    assert_eq!(place.get("a").as_deref(), Some("3"));
 }
 
 #[tokio::test]
@@ -72,7 +87,7 @@ async fn a_message_in_the_middle_of_a_run_is_one_too() {
             assert!(handle.steer("Once more"));
         }
     }
-    let listed = files.list("s").await.unwrap();
+    let listed = files.checkpoints("s").await.unwrap();
     let titles: Vec<_> = listed
         .iter()
         .map(|one| (one.message, one.title.as_deref()))
@@ -121,7 +136,7 @@ async fn what_subagents_change_belongs_to_the_message_of_the_parent() {
         assert_eq!(place.get("b").as_deref(), Some("child and parent"));
         assert_eq!(files.sessions().await.unwrap(), ["s".into()]);
         assert_eq!(
-            files.list("s").await.unwrap()[0].title.as_deref(),
+            files.checkpoints("s").await.unwrap()[0].title.as_deref(),
             Some("Go")
         );
         assert_eq!(
@@ -191,7 +206,7 @@ async fn sessions_do_not_mix() {
     });
     join_all(runs).await;
     for name in &names {
-        let listed = files.list(name).await.unwrap();
+        let listed = files.checkpoints(name).await.unwrap();
         assert_eq!(
             listed[0].files,
             [place.root().join(name).display().to_string()]
@@ -217,7 +232,7 @@ async fn a_shorter_history_is_counted_anew() {
     let at = place.changes(&files, json!([["write", "a", "3"]])).await;
     assert_eq!(at, 2);
     let files = place.files();
-    assert_eq!(files.list("s").await.unwrap().len(), 1);
+    assert_eq!(files.checkpoints("s").await.unwrap().len(), 1);
     rewind(&files, 2).await;
     assert_eq!(place.get("a").as_deref(), Some("2"));
     rewind(&files, 0).await;
@@ -230,8 +245,8 @@ async fn a_session_that_changed_nothing_has_nothing_to_rewind() {
     let files = place.files();
     place.message(&files, vec![]).await;
     assert!(rewind(&files, 0).await.is_empty());
-    assert!(files.list("nobody").await.unwrap().is_empty());
-    assert!(!files.remove("nobody").await.unwrap());
+    assert!(files.checkpoints("nobody").await.unwrap().is_empty());
+    assert!(!files.forget("nobody").await.unwrap());
 }
 
 /// Two workspaces of one agent, each with checkpoints of its own.
@@ -258,7 +273,7 @@ async fn two_workspaces_are_kept_apart() {
         .build()
         .unwrap();
     agent.session("s").run("Go").await.unwrap();
-    assert_eq!(here.list("s").await.unwrap()[0].files.len(), 1);
+    assert_eq!(here.checkpoints("s").await.unwrap()[0].files.len(), 1);
     assert_eq!(rewind(&there, 0).await, ["delete b: done"]);
     assert_eq!((one.get("a").as_deref(), two.get("b")), (Some("x"), None));
     // A backend without checkpoints is as good for reading what is there.

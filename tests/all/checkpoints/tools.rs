@@ -200,7 +200,7 @@ async fn two_names_of_a_file_are_one_file() {
         "links are followed first"
     );
     assert_eq!(place.get("new").as_deref(), Some("6"));
-    let listed = files.list("s").await.unwrap();
+    let listed = files.checkpoints("s").await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].files.len(), 4, "{:?}", listed[0].files);
     let done = rewind(&files, 0).await;
@@ -332,7 +332,7 @@ async fn the_other_hooks_write_through_it() {
         .build()
         .unwrap();
     agent.session("s").run("Write it down").await.unwrap();
-    let listed = files.list("s").await.unwrap();
+    let listed = files.checkpoints("s").await.unwrap();
     assert_eq!(
         serde_json::to_value(&listed).unwrap(),
         json!([{"message": 0, "title": "Write it down", "files": ["/workspace/a"]}])
