@@ -70,6 +70,64 @@ pub(crate) struct Args {
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 
+    /// The session to go on with, or to begin: a conversation that lasts longer than one run
+    #[arg(long, value_name = "ID", group = "which")]
+    pub(crate) session: Option<String>,
+
+    /// Goes on with the session that was written last of those of the working directory
+    #[arg(long = "continue", group = "which")]
+    pub(crate) latest: bool,
+
+    /// Goes on with a session that exists; without ID, one is picked at the terminal
+    #[arg(long, value_name = "ID", group = "which", num_args = 0..=1)]
+    pub(crate) resume: Option<Option<String>>,
+
+    /// Goes on with a copy under this id; the session itself stays as it is
+    #[arg(long, value_name = "NEW", requires = "which")]
+    pub(crate) fork: Option<String>,
+
+    /// Where sessions are: DIR, sqlite:PATH, postgres:URL or redis:URL; unless given,
+    /// agentcore/sessions in the user's state directory
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) store: Option<String>,
+
+    /// Lists the sessions, the one written last first, and does nothing else
+    #[arg(long, conflicts_with_all = ["which", "fork", "park", "decisions", "prompt"])]
+    pub(crate) list_sessions: bool,
+
+    /// Calls that need an answer nobody is there to give wait for it, instead of being denied
+    #[arg(long)]
+    pub(crate) park: bool,
+
+    /// Answers to calls that wait, as a JSON list: `[{"decision": "allow", "id": "..",
+    /// "args_hash": ".."}, {"decision": "deny", "id": "..", "message": ".."}]`; - is standard input
+    #[arg(long, value_name = "FILE", requires = "which", conflicts_with = "fork")]
+    pub(crate) decisions: Option<PathBuf>,
+
+    /// Keeps files as they were before each message, so that they can be rewound; what commands
+    /// change is not seen
+    #[arg(long)]
+    pub(crate) checkpoints: bool,
+
+    /// Makes files what they were before this message of the session, by its place in the history,
+    /// and does nothing else; without MESSAGE, lists the messages after which files were changed
+    #[arg(
+        long,
+        value_name = "MESSAGE",
+        num_args = 0..=1,
+        requires = "which",
+        conflicts_with_all = ["fork", "park", "decisions", "prompt", "list_sessions"]
+    )]
+    pub(crate) rewind: Option<Option<usize>>,
+
+    /// Only says what --rewind would do
+    #[arg(long, requires = "rewind")]
+    pub(crate) dry_run: bool,
+
+    /// Also rewinds files that somebody else has changed since
+    #[arg(long, requires = "rewind", conflicts_with = "dry_run")]
+    pub(crate) overwrite: bool,
+
     /// Prints what was called, when and for how long, to standard error at the end
     #[arg(long)]
     pub(crate) trace: bool,
@@ -86,28 +144,49 @@ impl Args {
             let text = "--include-partial-messages needs --output stream-json";
             return Err(usage(text.to_owned()));
         }
+        if self.park && !self.has_store() {
+            let text = "--park needs a session that lasts; name one with --session";
+            return Err(usage(text.to_owned()));
+        }
+        if self.checkpoints && !self.has_store() {
+            let text = "--checkpoints needs a session that lasts; name one with --session";
+            return Err(usage(text.to_owned()));
+        }
+        if self.session.as_deref() == Some("") {
+            return Err(usage("--session needs an id that is not empty".to_owned()));
+        }
         Ok(())
     }
 
-    /// What to do.
+    /// Whether sessions are kept.
+    pub(crate) fn has_store(&self) -> bool {
+        self.store.is_some() || self.names_session()
+    }
+
+    /// Whether a session is named.
+    pub(crate) fn names_session(&self) -> bool {
+        self.session.is_some() || self.latest || self.resume.is_some()
+    }
+
+    /// What to do; `None` when nothing is said.
     ///
     /// # Errors
     ///
-    /// When there is nothing to do, or standard input cannot be read.
-    pub(crate) fn prompt(&self) -> Result<String, Error> {
+    /// When standard input cannot be read.
+    pub(crate) fn prompt(&self) -> Result<Option<String>, Error> {
+        let is_taken = self.decisions.as_deref() == Some(Path::new("-"));
         let prompt = match self.prompt.as_deref() {
+            Some("-") if is_taken => {
+                let text = "standard input is either the prompt or the decisions";
+                return Err(usage(text.to_owned()));
+            }
             Some(prompt) if prompt != "-" => prompt.to_owned(),
-            None if io::stdin().is_terminal() => String::new(),
+            None if is_taken || io::stdin().is_terminal() => String::new(),
             _ => io::read_to_string(io::stdin())
                 .map(|text| text.trim_end().to_owned())
                 .map_err(|error| usage(format!("cannot read the prompt: {error}")))?,
         };
-        if prompt.trim().is_empty() {
-            return Err(usage(
-                "there is no prompt; give one, or pipe it in".to_owned(),
-            ));
-        }
-        Ok(prompt)
+        Ok(Some(prompt).filter(|prompt| !prompt.trim().is_empty()))
     }
 
     /// The working directory.
@@ -126,6 +205,10 @@ impl Args {
             Err(error) => Err(usage(format!("--cwd {}: {error}", given.display()))),
         }
     }
+}
+
+pub(crate) fn no_prompt() -> Error {
+    usage("there is no prompt; give one, or pipe it in".to_owned())
 }
 
 pub(crate) fn usage(text: String) -> Error {

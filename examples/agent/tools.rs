@@ -1,7 +1,9 @@
 //! What the model may call, what it is told of the directory, and who answers its questions.
 
-use agentcore::backend::LocalBackend;
-use agentcore::hooks::{MemoryHook, SkillsHook, SummarizationHook, TodoListHook};
+use std::sync::Arc;
+
+use agentcore::backend::{Backend, LocalBackend};
+use agentcore::hooks::{FileCheckpoints, MemoryHook, SkillsHook, SummarizationHook, TodoListHook};
 use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
 use agentcore::tools::preset;
 use agentcore::{AgentBuilder, Error};
@@ -20,13 +22,19 @@ pub(crate) enum Tools {
 }
 
 /// Adds the tools, on the files beneath `cwd`, with a task list, the skills and the `AGENTS.md`
-/// there, and a summary of what is old when the window fills up; with a terminal, also a way to ask the user, and the user as the one who answers
+/// there, kept in `checkpoints` if there are any, and a summary of what is old when the window fills
+/// up; with a terminal, also a way to ask the user, and the user as the one who answers
 /// permission questions.
 ///
 /// # Errors
 ///
 /// When `cwd` cannot be opened.
-pub(crate) fn add(builder: AgentBuilder, tools: Tools, cwd: &str) -> Result<AgentBuilder, Error> {
+pub(crate) fn add(
+    builder: AgentBuilder,
+    tools: Tools,
+    cwd: &str,
+    checkpoints: Option<&FileCheckpoints>,
+) -> Result<AgentBuilder, Error> {
     let terminal = TerminalInteractor::new();
     let builder = match terminal.is_available() {
         false => builder,
@@ -45,7 +53,10 @@ pub(crate) fn add(builder: AgentBuilder, tools: Tools, cwd: &str) -> Result<Agen
         Tools::Coding => "Edit",
         _ => "edit_file",
     };
-    let backend = LocalBackend::new(cwd)?;
+    let (builder, backend): (_, Arc<dyn Backend>) = match checkpoints {
+        Some(files) => (builder.hook(files.clone()), Arc::new(files.clone())),
+        None => (builder, Arc::new(LocalBackend::new(cwd)?)),
+    };
     Ok(builder
         .registry(&preset(backend.clone()))
         .hook(TodoListHook::new())

@@ -70,7 +70,8 @@ impl Decisions {
             let Some(call) = pending.iter().find(|call| call.id == *id) else {
                 return Err(refuse(
                     id,
-                    "no such call is pending; it may have been answered already",
+                    "no such call is pending: it was answered already, or the session went on \
+                     without an answer",
                 ));
             };
             if !call.is_intact() {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::path::lexical;
 
 use super::command::{BackgroundOutput, Command, CommandOutput};
 use super::entry::{ContentHash, DirEntry, Metadata};
@@ -128,6 +129,39 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// When there is no such file, or it is a folder.
     async fn remove(&self, path: &str) -> Result<()>;
+
+    /// The path of the file itself, absolute, so that a file has one name however it is called:
+    /// without `.` and `..`, symbolic links followed. What is missing of it is taken as it is
+    /// written.
+    ///
+    /// Unless a backend does better, links are taken for what they are called.
+    ///
+    /// # Errors
+    ///
+    /// When the path leaves the root.
+    async fn real_path(&self, path: &str) -> Result<String> {
+        let root = self.root().trim_end_matches('/');
+        let full = match path.starts_with('/') {
+            true => lexical(path),
+            false => lexical(&format!("{root}/{path}")),
+        };
+        match full.strip_prefix(root) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(full),
+            _ => Err(failure::outside(path, self.root())),
+        }
+    }
+
+    /// Sets the permission bits of a file, as [`Metadata::mode`] tells them.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, and [`ErrorKind::Config`] from a backend that has no such bits.
+    async fn set_mode(&self, _path: &str, _mode: u32) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::Config,
+            "the files of this backend have no modes",
+        ))
+    }
 
     /// The files whose path matches a pattern, sorted.
     ///

@@ -80,15 +80,18 @@ pub struct Metadata {
     pub size: u64,
     /// When its content last changed, where the backend knows.
     pub modified: Option<SystemTime>,
+    /// Who may read, write and run it, as the nine bits of Unix, where the backend has them.
+    pub mode: Option<u32>,
 }
 
 impl Metadata {
-    /// Metadata without a time.
+    /// Metadata without a time and a mode.
     pub fn new(kind: EntryKind, size: u64) -> Self {
         Self {
             kind,
             size,
             modified: None,
+            mode: None,
         }
     }
 
@@ -96,6 +99,13 @@ impl Metadata {
     #[must_use]
     pub fn with_modified(mut self, modified: SystemTime) -> Self {
         self.modified = Some(modified);
+        self
+    }
+
+    /// The same metadata with a mode.
+    #[must_use]
+    pub fn with_mode(mut self, mode: u32) -> Self {
+        self.mode = Some(mode);
         self
     }
 }

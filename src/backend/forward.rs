@@ -60,6 +60,14 @@ impl<T: Backend + ?Sized> Backend for Arc<T> {
         (**self).remove(path).await
     }
 
+    async fn real_path(&self, path: &str) -> Result<String> {
+        (**self).real_path(path).await
+    }
+
+    async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
+        (**self).set_mode(path, mode).await
+    }
+
     #[cfg(feature = "search")]
     async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
         (**self).glob(query).await

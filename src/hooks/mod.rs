@@ -5,6 +5,7 @@
 //! | [`TracingHook`] | spans of model and tool calls | |
 //! | [`TodoListHook`] | a task list the model keeps with `write_todos` | |
 //! | [`FilesystemHook`] | the seven tools for files, search and the shell; tracks what was written, moves long results into files | `tools` |
+//! | [`FileCheckpoints`] | keeps files as they were before each message, to rewind them | |
 //! | [`SkillsHook`] | tells the model which `SKILL.md` files there are | `yaml` |
 //! | [`MemoryHook`] | puts `AGENTS.md` files into the system prompt | |
 //! | [`SummarizationHook`] | puts a summary in place of what is old when the window fills up | |
@@ -28,6 +29,7 @@
 //! tools and files do not change, the beginning of each request has the same bytes as that of the
 //! one before, also in the next run.
 
+mod checkpoints;
 mod clear_tool_results;
 mod compaction;
 #[cfg(feature = "tools")]
@@ -50,6 +52,9 @@ mod tag;
 mod todolist;
 mod usage_logger;
 
+pub use checkpoints::{
+    Checkpoint, FileAction, FileChange, FileCheckpoints, Rewind, RewindMode, RewindOutcome,
+};
 pub use clear_tool_results::ClearToolResults;
 pub use compaction::CompactionHook;
 #[cfg(feature = "tools")]

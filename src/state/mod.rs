@@ -7,6 +7,7 @@
 
 mod agent_state;
 mod damage;
+mod forward;
 mod inputs;
 mod snapshot;
 mod store;
@@ -17,7 +18,6 @@ pub use damage::{Damage, DamageKind};
 #[cfg(feature = "__log")]
 pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
-#[cfg(feature = "__log")]
 pub(crate) use snapshot::title_of;
 pub(crate) use store::answers;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};

@@ -3,15 +3,34 @@
 /// FNV-1a over the parts, with a zero byte between them. It tells what differs by accident; it is
 /// no defence against somebody who looks for collisions.
 pub(crate) fn fnv1a<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut take = |byte: u8| {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    };
+    let mut hash = Fnv1a::default();
     for (index, part) in parts.into_iter().enumerate() {
         if index > 0 {
-            take(0);
+            hash.push(&[0]);
         }
-        part.iter().copied().for_each(&mut take);
+        hash.push(part);
     }
-    hash
+    hash.0
+}
+
+/// FNV-1a of what comes piece by piece.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fnv1a(u64);
+
+impl Default for Fnv1a {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv1a {
+    pub(crate) fn push(&mut self, piece: &[u8]) {
+        for byte in piece {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
 }

@@ -1,5 +1,6 @@
 //! The headless agent of `examples/agent`, as its users start it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -10,22 +11,27 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The program.
-pub fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| example("agent"))
+/// The program of an example. `cargo test --test all` does not build examples, and one built
+/// earlier would be another program than the one these tests are about; cargo knows, and mostly
+/// has nothing to do.
+pub fn example(name: &str) -> &'static Path {
+    static PROGRAMS: OnceLock<HashMap<String, PathBuf>> = OnceLock::new();
+    PROGRAMS
+        .get_or_init(|| build(&["agent", "approval", "quickstart", "repair_history"]))
+        .get(name)
+        .expect("cargo says where it put the example")
 }
 
-/// An example's program. `cargo test --test all` does not build examples, and one built earlier
-/// would be another program than the one these tests are about; cargo knows, and mostly has nothing
-/// to do.
-pub fn example(name: &str) -> PathBuf {
+fn build(names: &[&str]) -> HashMap<String, PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "--example", name, "--all-features"])
+        .args(["build", "--all-features"])
         .args(["--locked", "--offline", "--message-format=json"]);
+    for name in names {
+        build.args(["--example", name]);
+    }
     // What cargo tells this test of its package, build scripts of others take for a change.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -40,21 +46,23 @@ pub fn example(name: &str) -> PathBuf {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "the example was not built: {errors}"
+        "the examples were not built: {errors}"
     );
     let messages = String::from_utf8(output.stdout).unwrap();
-    let built = messages
+    messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == name)
-        .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
-    built.expect("cargo says where it put the example")
+        .filter_map(|message| {
+            let name = message["target"]["name"].as_str()?.to_owned();
+            Some((name, PathBuf::from(message["executable"].as_str()?)))
+        })
+        .collect()
 }
 
 /// The program with these arguments, without keys, and in a process group of its own: not in the
 /// foreground of a terminal, it asks nobody.
 pub fn agent(arguments: &[&str]) -> Command {
-    let mut command = Command::new(program());
+    let mut command = Command::new(example("agent"));
     command
         .args(arguments)
         .process_group(0)
@@ -96,13 +104,28 @@ impl Workshop {
         fs::read_to_string(self.project().join(path)).ok()
     }
 
+    /// What the model of the next process says.
+    pub fn script(&self, script: &Value) {
+        fs::write(self.dir.path().join("script.json"), script.to_string()).unwrap();
+    }
+
+    /// A path beside the project.
+    pub fn beside(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
     /// The agent on the script, in the project.
     pub fn agent(&self, arguments: &[&str]) -> Command {
-        let script = self.dir.path().join("script.json");
-        let model = format!("scripted:{}", script.display());
+        let mut command = self.without_prompt(arguments);
+        command.arg("Go");
+        command
+    }
+
+    pub fn without_prompt(&self, arguments: &[&str]) -> Command {
+        let model = format!("scripted:{}", self.beside("script.json"));
         let mut command = agent(&["--model", &model]);
         command.arg("--cwd").arg(self.project());
-        command.args(arguments).arg("Go");
+        command.args(arguments);
         command
     }
 

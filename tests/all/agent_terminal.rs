@@ -18,7 +18,7 @@ use crate::agent_cli::{Workshop, call, messages, results};
 const AT_MOST: Duration = Duration::from_secs(60);
 
 /// Somebody at a terminal.
-struct Somebody {
+pub struct Somebody {
     keyboard: File,
     screen: Receiver<Vec<u8>>,
     seen: String,
@@ -26,7 +26,7 @@ struct Somebody {
 
 impl Somebody {
     /// The terminal's other end is for the program.
-    fn sits_down() -> (Self, OwnedFd) {
+    pub fn sits_down() -> (Self, OwnedFd) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
@@ -57,7 +57,7 @@ impl Somebody {
     }
 
     /// Waits until the screen shows `text` behind what was waited for before.
-    fn sees(&mut self, text: &str) {
+    pub fn sees(&mut self, text: &str) {
         while !self.seen.contains(text) {
             match self.screen.recv_timeout(AT_MOST) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
@@ -68,7 +68,7 @@ impl Somebody {
         self.seen.drain(..at + text.len());
     }
 
-    fn types(&mut self, line: &str) {
+    pub fn types(&mut self, line: &str) {
         self.keyboard.write_all(line.as_bytes()).unwrap();
     }
 }

@@ -32,7 +32,7 @@ fn a_history_is_repaired_from_input_to_output() {
         ("[]", "nothing to repair"),
     ];
     for (input, said) in cases {
-        let output = run(Command::new(&program), input);
+        let output = run(Command::new(program), input);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{errors}");
         assert!(errors.contains(said), "{input}: {errors}");
@@ -40,7 +40,7 @@ fn a_history_is_repaired_from_input_to_output() {
         assert!(history.is_empty() || history.validate_for_model().is_ok());
     }
     for broken in ["", "[", "{}", r#"[{"role":"nobody","content":"x"}]"#] {
-        let output = run(Command::new(&program), broken);
+        let output = run(Command::new(program), broken);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{broken}");
         assert!(
@@ -55,7 +55,7 @@ fn a_history_is_repaired_from_input_to_output() {
 fn the_quickstart_needs_no_key_and_finds_what_is_there() {
     let program = example("quickstart");
     let ask = |question: Option<&str>| {
-        let mut command = Command::new(&program);
+        let mut command = Command::new(program);
         command
             .args(question)
             .current_dir(env!("CARGO_MANIFEST_DIR"))

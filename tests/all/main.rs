@@ -5,10 +5,14 @@
 mod agent_cli;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_job;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_sessions;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_terminal;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_workspace;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod approval_cli;
 mod auto_traits;
 #[cfg(all(feature = "tools", unix))]
 mod backend_local;
@@ -16,6 +20,8 @@ mod backend_memory;
 #[cfg(all(feature = "tools", unix))]
 mod backend_process;
 mod background;
+#[cfg(all(feature = "tools", unix))]
+mod checkpoints;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;

@@ -276,6 +276,49 @@ async fn an_approved_call_that_was_cut_off_is_not_run_again() {
     );
 }
 
+/// An approval is for one time: a call that may run again is asked about again.
+#[tokio::test]
+async fn an_approved_idempotent_call_that_was_cut_off_needs_leave_to_run_again() {
+    for (allowed, says) in [(false, "may have run"), (true, "put")] {
+        let (store, log) = (ThreadStore::new(), Log::default());
+        let build = |model: ScriptedModel, hangs: bool, allowed: bool| {
+            let begun = log.clone();
+            let put = FuncTool::new("put", "Puts", any_object(), move |_, _| {
+                begun.add("begun");
+                async move {
+                    if hangs {
+                        std::future::pending::<()>().await;
+                    }
+                    "put"
+                }
+            });
+            let gate = Gate(move |_: &GateRequest| match allowed {
+                true => GateDecision::allow(),
+                false => GateDecision::ask("sure?"),
+            });
+            agent(StrictModel::new(model))
+                .tool(put.idempotent())
+                .permissions(gate)
+                .unanswered(Unanswered::Park)
+                .store(store.clone())
+                .build()
+                .unwrap()
+        };
+        let first = build(ScriptedModel::new().call("put", json!({})), true, false);
+        first.session("s").run("Go").await.unwrap();
+        let calls = pending(&first, "s").await;
+        let mut run = first.session("s").resume(Decision::allow(&calls[0]));
+        while futures::poll!(run.next()).is_ready() {}
+        drop(run);
+        assert_eq!(log.take(), ["begun"]);
+
+        let second = build(ScriptedModel::new().say("done"), false, allowed);
+        let output = second.session("s").run("And?").await.unwrap();
+        assert!(texts(&output.messages)[0].contains(says));
+        assert_eq!(log.len(), usize::from(allowed));
+    }
+}
+
 #[tokio::test]
 async fn a_question_expires_when_the_agent_says_so() {
     let ask = |expiry: Option<std::time::Duration>| {

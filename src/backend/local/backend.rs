@@ -230,6 +230,15 @@ impl Backend for LocalBackend {
         self.on_root(path, Root::remove).await
     }
 
+    async fn real_path(&self, path: &str) -> Result<String> {
+        self.on_root(path, Root::real_path).await
+    }
+
+    async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
+        self.on_root(path, move |root, path| root.set_mode(path, mode))
+            .await
+    }
+
     #[cfg(feature = "search")]
     async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
         super::search::glob(self.root.clone(), query).await

@@ -4,7 +4,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use rustix::fs::{self, AtFlags, Dir, FileType, Stat};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, RawMode, Stat};
 
 use crate::error::Result;
 
@@ -14,6 +14,9 @@ use super::root::{Root, not_a_file};
 
 /// More entries of one folder than this are not listed.
 const MAX_ENTRIES: usize = 200_000;
+
+/// What a mode has beside the kind of file: not who it runs as.
+const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 impl Root {
     /// The content of a file of at most `max` bytes.
@@ -71,11 +74,18 @@ impl Root {
         } else {
             0
         };
-        let metadata = Metadata::new(kind, size);
+        let mode = Mode::from_raw_mode(stat.st_mode) & PERMISSIONS;
+        let metadata = Metadata::new(kind, size).with_mode(mode.as_raw_mode() as u32);
         Ok(match modified(&stat) {
             Some(time) => metadata.with_modified(time),
             None => metadata,
         })
+    }
+
+    pub(super) fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
+        let (file, _) = self.open_file(path)?;
+        let mode = Mode::from_raw_mode(mode as RawMode) & PERMISSIONS;
+        fs::fchmod(&file, mode).map_err(|error| self.error(path, error.into()))
     }
 
     /// The entries of a folder; with sizes, or with kinds only.

@@ -3,6 +3,7 @@
 mod backend;
 mod beneath;
 mod files;
+mod real;
 mod replace;
 mod root;
 #[cfg(feature = "search")]

@@ -65,7 +65,6 @@ impl Root {
     }
 
     /// The path of the root without symbolic links, as it was when it was opened.
-    #[cfg(feature = "process")]
     pub(super) fn real(&self) -> &Path {
         &self.names[1]
     }

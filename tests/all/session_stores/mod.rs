@@ -18,12 +18,22 @@ mod processes;
 #[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
 mod servers;
 
-use agentcore::ThreadStore;
+use std::sync::Arc;
+
 use agentcore::testing::conformance;
+use agentcore::{SessionStore, ThreadStore};
 
 #[tokio::test]
 async fn memory_keeps_the_contract() {
     conformance::session_store(|| async { ThreadStore::new() }, |store| async { store })
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_shared_store_keeps_the_contract() {
+    let make = || async { Arc::new(ThreadStore::new()) as Arc<dyn SessionStore> };
+    conformance::session_store(make, |store| async { store })
         .await
         .unwrap();
 }

@@ -1,0 +1,166 @@
+//! Which session a run belongs to, and the list of all.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agentcore::state::SessionInfo;
+use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
+use agentcore::{Error, Session, SessionStore};
+use serde_json::{Value, json};
+
+use super::args::{Args, usage};
+use super::output::{Output, note};
+
+pub(crate) type Store = Arc<dyn SessionStore>;
+
+/// So many sessions are offered to pick from.
+const OFFERED: usize = 9;
+
+/// The id of the session that the arguments name; empty for a new one.
+///
+/// # Errors
+///
+/// When it is to exist and does not.
+pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
+    match (&args.session, &args.resume) {
+        (Some(id), _) if args.rewind.is_none() => Ok(id.clone()),
+        (Some(id), _) | (None, Some(Some(id))) => match store.load(id).await? {
+            Some(_) => Ok(id.clone()),
+            None => Err(usage(format!(
+                "there is no session {id:?}; --list-sessions shows those there are (a prompt \
+                 goes before --resume)"
+            ))),
+        },
+        (None, Some(None)) => pick(store, cwd).await,
+        (None, None) if args.latest => match store.latest(cwd).await? {
+            Some(info) => Ok(info.id.to_string()),
+            None => Err(usage(format!(
+                "no session began in {cwd}; --session ID begins one, --list-sessions shows all"
+            ))),
+        },
+        (None, None) => Ok(String::new()),
+    }
+}
+
+/// Lets somebody at the terminal pick a session of the working directory.
+async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
+    let terminal = TerminalInteractor::new();
+    if !terminal.is_available() {
+        let text = "--resume needs an ID where nobody can be asked; --list-sessions shows them, \
+            --continue takes the one written last";
+        return Err(usage(text.to_owned()));
+    }
+    let mut list = store.list().await?;
+    list.retain(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none());
+    if list.is_empty() {
+        return Err(usage(format!("no session began in {cwd}")));
+    }
+    let mut choice = Choice::new("Which session?");
+    for info in list.iter().take(OFFERED) {
+        let about = format!("{}, {}", info.id, times(info));
+        choice = choice.option(ChoiceOption::new(title(info)).with_description(about));
+    }
+    let chosen = terminal.choose(&choice).await?;
+    choice.check(&chosen)?;
+    Ok(list[chosen.picked[0]].id.to_string())
+}
+
+/// Prints the sessions: two lines each, or JSON.
+///
+/// # Errors
+///
+/// When standard output does not take it.
+pub(crate) fn print(list: &[SessionInfo], output: Output) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match output {
+        Output::Json => {
+            let all: Vec<Value> = list.iter().map(in_json).collect();
+            writeln!(out, "{}", Value::from(all))
+        }
+        Output::StreamJson => list
+            .iter()
+            .try_for_each(|info| writeln!(out, "{}", in_json(info))),
+        Output::Text => list.iter().try_for_each(|info| {
+            let cwd = info.cwd.as_deref().unwrap_or("-");
+            writeln!(out, "{}  {}", shown(&info.id), title(info))?;
+            writeln!(out, "    {}, in {}", times(info), shown(cwd))
+        }),
+    }
+}
+
+fn in_json(info: &SessionInfo) -> Value {
+    let ms = |time: Option<SystemTime>| {
+        let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        u64::try_from(since.as_millis()).ok()
+    };
+    json!({
+        "id": info.id,
+        "title": info.title,
+        "created_at_ms": ms(info.created_at),
+        "updated_at_ms": ms(info.updated_at),
+        "messages": info.messages,
+        "size": info.size,
+        "cwd": info.cwd,
+        "problem": info.problem,
+    })
+}
+
+fn title(info: &SessionInfo) -> String {
+    match (&info.problem, &info.title) {
+        (Some(problem), _) => format!("(cannot be read: {})", shown(problem)),
+        (None, Some(title)) => shown(title),
+        (None, None) => "(nothing was said)".to_owned(),
+    }
+}
+
+/// How old it is, how long and how large.
+fn times(info: &SessionInfo) -> String {
+    let ago = |time: Option<SystemTime>| {
+        let elapsed = time.and_then(|time| time.elapsed().ok());
+        elapsed.map_or("at an unknown time".to_owned(), age)
+    };
+    let plural = if info.messages == 1 { "" } else { "s" };
+    let size = info
+        .size
+        .map_or(String::new(), |size| format!(", {size} bytes"));
+    format!(
+        "begun {}, written {}, {} message{plural}{size}",
+        ago(info.created_at),
+        ago(info.updated_at),
+        info.messages
+    )
+}
+
+fn age(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// What people and models wrote must not steer the terminal.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c.is_control() {
+            true => c.escape_default().collect::<Vec<_>>(),
+            false => vec![c],
+        })
+        .collect()
+}
+
+/// Says where a session began when that is not where it goes on, and its id when nobody named it.
+pub(crate) async fn introduce(args: &Args, session: &Session, cwd: &str) -> Result<(), Error> {
+    let state = session.state().await?;
+    let began = state.and_then(|state| state.cwd);
+    if let Some(began) = began.filter(|began| **began != *cwd) {
+        note(&format!("this session began in {}", shown(&began)));
+    }
+    if args.has_store() && !args.names_session() {
+        note(&format!("session {}", session.id()));
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Where sessions are kept.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agentcore::permission::{Behavior, Permissions, Rule};
+use agentcore::{Error, SessionStore};
+
+use super::args::usage;
+
+/// A place for sessions, as `--store` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Folder(PathBuf),
+    Sqlite(PathBuf),
+    Postgres(String),
+    Redis(String),
+}
+
+impl Place {
+    /// The place of `DIR`, `sqlite:PATH`, `postgres:URL` or `redis:URL`, or, without any, the
+    /// folder in the user's state directory.
+    ///
+    /// # Errors
+    ///
+    /// For any other scheme, and when there is no state directory.
+    pub(crate) fn of(spec: Option<&str>) -> Result<Self, Error> {
+        let Some(spec) = spec else {
+            return state_directory().map(Self::Folder);
+        };
+        // A URL keeps its scheme: it is what the store's own documentation calls it.
+        let url = |rest: &str| match rest.contains("://") {
+            true => rest.to_owned(),
+            false => spec.to_owned(),
+        };
+        match spec.split_once(':') {
+            _ if spec.trim().is_empty() => Err(usage("--store is empty; name a folder".to_owned())),
+            Some((_, "")) => Err(usage(format!("--store {spec}: nothing follows the colon"))),
+            Some(("sqlite", path)) => Ok(Self::Sqlite(path.into())),
+            Some(("postgres" | "postgresql", rest)) => Ok(Self::Postgres(url(rest))),
+            Some(("redis" | "rediss", rest)) => Ok(Self::Redis(url(rest))),
+            Some((scheme, _)) if !scheme.contains(['/', '.']) => Err(usage(format!(
+                "--store: unknown kind of store {scheme:?}; use a folder, sqlite:PATH, postgres:URL \
+                 or redis:URL (a folder of that name is ./{scheme}:..)"
+            ))),
+            _ => Ok(Self::Folder(spec.into())),
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be opened, or the feature it needs is off.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn SessionStore>, Error> {
+        match self {
+            #[cfg(feature = "jsonl")]
+            Self::Folder(folder) => Ok(Arc::new(agentcore::session::JsonlStore::open(folder)?)),
+            #[cfg(not(feature = "jsonl"))]
+            Self::Folder(_) => Err(off("a folder", "jsonl")),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => Ok(Arc::new(agentcore::session::SqliteStore::open(path)?)),
+            #[cfg(not(feature = "sqlite"))]
+            Self::Sqlite(_) => Err(off("sqlite:", "sqlite")),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Ok(Arc::new(agentcore::session::PostgresStore::open(url)?)),
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => Err(off("postgres:", "postgres")),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => Ok(Arc::new(agentcore::session::RedisStore::open(url)?)),
+            #[cfg(not(feature = "redis"))]
+            Self::Redis(_) => Err(off("redis:", "redis")),
+        }
+    }
+
+    /// The folder of checkpoints: in that of the sessions, else in the state directory.
+    ///
+    /// # Errors
+    ///
+    /// When there is no state directory.
+    pub(crate) fn checkpoints(&self) -> Result<PathBuf, Error> {
+        match self {
+            Self::Folder(folder) => Ok(folder.join("checkpoints")),
+            _ => Ok(state_directory()?.join("checkpoints")),
+        }
+    }
+
+    /// Keeps the agent away from its own sessions when they lie beneath its working directory.
+    ///
+    /// # Errors
+    ///
+    /// When no rule can name the place.
+    pub(crate) fn guard(&self, permissions: Permissions, cwd: &str) -> Result<Permissions, Error> {
+        let (path, rest) = match self {
+            Self::Folder(folder) => (folder, "/**"),
+            // With its journals beside it.
+            Self::Sqlite(file) => (file, "*"),
+            Self::Postgres(_) | Self::Redis(_) => return Ok(permissions),
+        };
+        let path = real(path)?;
+        if !path.starts_with(cwd) {
+            return Ok(permissions);
+        }
+        let path = path.display().to_string();
+        if path.contains(['*', '?', '[', ']', '{', '}', '(', ')', '\\']) {
+            return Err(usage(format!(
+                "--store {path} lies beneath the working directory, and its name has characters \
+                 that no rule can keep the agent away from; choose another place"
+            )));
+        }
+        let mut permissions = permissions.protect(path.as_str());
+        for tool in ["Read", "Edit"] {
+            let rule = Rule::new(Behavior::Deny, &format!("{tool}({path}{rest})"))?;
+            permissions = permissions.rule(rule.with_source("--store"));
+        }
+        Ok(permissions)
+    }
+}
+
+/// `$XDG_STATE_HOME/agentcore/sessions`, else `~/.local/state/agentcore/sessions`.
+fn state_directory() -> Result<PathBuf, Error> {
+    let var = |name| env::var_os(name).map(PathBuf::from);
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let state = var("XDG_STATE_HOME").filter(absolute);
+    let home = || {
+        var("HOME")
+            .filter(absolute)
+            .map(|home| home.join(".local/state"))
+    };
+    let state = state.or_else(home).ok_or_else(|| {
+        usage("there is no HOME to keep sessions in; say where with --store DIR".to_owned())
+    })?;
+    Ok(state.join("agentcore/sessions"))
+}
+
+/// The path as the file tools would name it; what is missing of it is taken as it is written.
+fn real(path: &Path) -> Result<PathBuf, Error> {
+    let full = std::path::absolute(path)?;
+    for (depth, above) in full.ancestors().enumerate() {
+        if let Ok(real) = above.canonicalize() {
+            let missing = full.components().rev().take(depth).collect::<Vec<_>>();
+            return Ok(missing
+                .into_iter()
+                .rev()
+                .fold(real, |path, part| path.join(part)));
+        }
+    }
+    Ok(full)
+}
+
+#[allow(dead_code, reason = "unused when every feature is on")]
+fn off(what: &str, feature: &str) -> Error {
+    usage(format!(
+        "--store {what} needs a program built with `--features {feature}`"
+    ))
+}

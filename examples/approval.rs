@@ -1,0 +1,186 @@
+//! Approvals that come later: one process asks and exits, another approves and finishes.
+//!
+//! ```sh
+//! alias approval="cargo run -q --example approval --features jsonl --"
+//! approval ask                       # prints the calls that wait, as JSON
+//! approval show                      # once more, from another process
+//! approval approve ID                # runs this call, once, with the arguments it waits with
+//! approval deny ID "not on a Friday" # the model reads why
+//! approval answer decisions.json     # a list of decisions; - is standard input
+//! ```
+//!
+//! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, both as they were shown,
+//! or `{"decision": "deny", "id": "..", "message": ".."}`. One about other arguments, about a call
+//! that does not wait, or a second one is refused, and then nothing runs.
+//!
+//! The session and what was paid are in `--folder`, unless given one of the system's for temporary
+//! files.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use agentcore::agent::Decisions;
+use agentcore::permission::Permissions;
+use agentcore::session::JsonlStore;
+use agentcore::state::PendingCall;
+use agentcore::testing::FunctionModel;
+use agentcore::{
+    AgentBuilder, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, Run, Session,
+    ToolCall, Unanswered,
+};
+use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
+
+const SESSION: &str = "payments";
+
+#[derive(Parser)]
+struct Args {
+    /// Where the session and the ledger are
+    #[arg(long, value_name = "DIR", global = true)]
+    folder: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Starts a run, which ends when its calls need an approval
+    Ask,
+    /// Prints the calls that wait
+    Show,
+    /// Lets a call run
+    Approve { id: String },
+    /// Refuses a call
+    Deny {
+        id: String,
+        #[arg(default_value = "")]
+        why: String,
+    },
+    /// Decides as a file says
+    Answer { file: PathBuf },
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match work(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("approval: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn work(args: Args) -> Result<(), BoxError> {
+    let temporary = || std::env::temp_dir().join("agentcore-approval");
+    let session = session(&args.folder.unwrap_or_else(temporary))?;
+    let run = session.clone();
+    match args.command {
+        Command::Ask => finish(&session, run.run("Pay Ada 50 and Bob 70.")).await,
+        Command::Show => show(&session).await,
+        Command::Approve { id } => {
+            let decision = Decision::allow(&find(&session, &id).await?);
+            finish(&session, run.resume(decision)).await
+        }
+        Command::Deny { id, why } => {
+            let decision = Decision::deny(&find(&session, &id).await?, why);
+            finish(&session, run.resume(decision)).await
+        }
+        Command::Answer { file } => finish(&session, run.resume(read(&file)?)).await,
+    }
+}
+
+/// The session, with an agent that asks before it pays, and does not wait for the answer.
+fn session(folder: &Path) -> Result<Session, BoxError> {
+    let store = JsonlStore::open(folder.join("sessions"))?;
+    let agent = AgentBuilder::new(FunctionModel::new(|request| answer(&request)))
+        .tool(pay(folder.join("ledger.txt")))
+        .permissions(Permissions::new().ask("pay")?)
+        .unanswered(Unanswered::Park)
+        .store(store)
+        .build()?;
+    Ok(agent.session(SESSION))
+}
+
+fn pay(ledger: PathBuf) -> FuncTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}},
+        "required": ["to", "amount"]
+    });
+    FuncTool::new("pay", "Pays somebody", parameters, move |_cx, args| {
+        let ledger = ledger.clone();
+        async move {
+            let line = format!("{} to {}", args["amount"], args["to"]);
+            println!("paying {line}");
+            let mut ledger = OpenOptions::new().append(true).create(true).open(ledger)?;
+            writeln!(ledger, "{line}")?;
+            Ok(format!("paid {line}"))
+        }
+    })
+}
+
+/// What a model might say: it pays when it is asked to, and then tells what became of it.
+fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
+    let results: Vec<String> = request
+        .messages
+        .iter()
+        .rev()
+        .map_while(|message| message.as_tool_result())
+        .map(|result| result.content.text().into_owned())
+        .collect();
+    if !results.is_empty() {
+        let told: Vec<&str> = results.iter().rev().map(String::as_str).collect();
+        return vec![Ok(ModelEvent::Text(format!("Done: {}.", told.join("; "))))];
+    }
+    let count = request.messages.len();
+    let call = |number: usize, args: Value| {
+        let id = format!("call_{count}_{number}");
+        Ok(ModelEvent::ToolCall(ToolCall::new(id, "pay", args)))
+    };
+    vec![
+        call(1, json!({"to": "Ada", "amount": 50})),
+        call(2, json!({"to": "Bob", "amount": 70})),
+    ]
+}
+
+/// Runs to the end, and says what is left to decide.
+async fn finish(session: &Session, run: Run) -> Result<(), BoxError> {
+    let output = run.await?;
+    match output.end {
+        ExitReason::AwaitingApproval => show(session).await,
+        _ => {
+            println!("{}", output.text);
+            Ok(())
+        }
+    }
+}
+
+/// The calls that wait, as anybody may send them anywhere.
+async fn show(session: &Session) -> Result<(), BoxError> {
+    let pending = pending(session).await?;
+    println!("{}", serde_json::to_string_pretty(&pending)?);
+    Ok(())
+}
+
+async fn pending(session: &Session) -> Result<Vec<PendingCall>, BoxError> {
+    let state = session.state().await?;
+    Ok(state.map(|state| state.pending).unwrap_or_default())
+}
+
+async fn find(session: &Session, id: &str) -> Result<PendingCall, BoxError> {
+    let mut pending = pending(session).await?.into_iter();
+    let found = pending.find(|call| *call.id == *id);
+    Ok(found.ok_or_else(|| format!("no call {id:?} waits for an approval"))?)
+}
+
+fn read(file: &Path) -> Result<Decisions, BoxError> {
+    let json = match file == Path::new("-") {
+        true => io::read_to_string(io::stdin())?,
+        false => fs::read_to_string(file)?,
+    };
+    Ok(serde_json::from_str(&json)?)
+}

@@ -1,0 +1,57 @@
+//! What a path is called once links are followed.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::error::Result;
+
+use super::root::Root;
+
+/// As many as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+impl Root {
+    /// The path without links, from the root on. It names a file and opens nothing: whoever opens
+    /// it is held beneath the root anew.
+    pub(super) fn real_path(&self, path: &str) -> Result<String> {
+        let full = self.real().join(self.relative(path)?);
+        let real = follow(&full, MAX_LINKS).map_err(|error| self.error(path, error))?;
+        let beneath = real
+            .strip_prefix(self.real())
+            .map_err(|_| self.outside(path))?;
+        let not_text = || io::Error::new(io::ErrorKind::InvalidFilename, "it is not UTF-8");
+        let beneath = beneath
+            .to_str()
+            .ok_or_else(|| self.error(path, not_text()))?;
+        let root = self.shown().trim_end_matches('/');
+        Ok(match beneath.is_empty() {
+            true => root.to_owned(),
+            false => format!("{root}/{beneath}"),
+        })
+    }
+}
+
+/// Follows all links of what is there of a path, also one whose target is not: a write makes it.
+fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        done => return done,
+    }
+    let parent = follow(path.parent().unwrap_or(Path::new("/")), links)?;
+    let name = match path.components().next_back() {
+        Some(Component::Normal(name)) => name,
+        // What is missing leads nowhere else.
+        Some(Component::ParentDir) => return Ok(parent.parent().unwrap_or(&parent).to_owned()),
+        _ => return Ok(parent),
+    };
+    let full = parent.join(name);
+    match full.read_link() {
+        Ok(target) => {
+            let links = links.checked_sub(1).ok_or(Errno::LOOP)?;
+            follow(&parent.join(target), links)
+        }
+        Err(_) => Ok(full),
+    }
+}

@@ -1,0 +1,491 @@
+//! [`FileCheckpoints`].
+
+use std::collections::HashMap;
+use std::fmt;
+#[cfg(unix)]
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::MutexGuard;
+
+use crate::backend::{Backend, EntryKind, is_not_found};
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::blocking::blocking;
+use crate::util::hash::fnv1a;
+use crate::util::sync::lock;
+
+use super::book::{Book, Changed};
+#[cfg(unix)]
+use super::folder::Folder;
+use super::record::{After, Before, Record, Sum, Summing};
+use super::report::Checkpoint;
+use super::runs::{At, Live, Runs};
+use super::shelf::Shelf;
+
+/// Of larger files it is only noted that they were changed.
+const LARGEST: u64 = 32 * 1024 * 1024;
+/// So much of a file is read at once to tell it from another.
+const PIECE: usize = 1024 * 1024;
+
+/// A workspace whose files can be rewound to what they were before a message of the user.
+///
+/// It is a [`Backend`] around another one, and the [`Hook`](crate::Hook) that knows which message
+/// a change comes after. Give the agent both, and its tools this backend, not the one within:
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::backend::{Backend, MemoryBackend};
+/// use agentcore::hooks::{FileCheckpoints, FilesystemHook, RewindMode};
+/// use agentcore::testing::ScriptedModel;
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let files = FileCheckpoints::new(MemoryBackend::new());
+/// files.write("notes.md", b"mine\n").await?;
+/// let model = ScriptedModel::new()
+///     .call("write_file", json!({"path": "notes.md", "content": "the agent's\n"}))
+///     .say("Done.");
+/// let agent = AgentBuilder::new(model)
+///     .hook(files.clone())
+///     .hook(FilesystemHook::new(files.clone()))
+///     .backend(files.clone())
+///     .build()?;
+/// agent.session("s").run("Tidy my notes").await?;
+///
+/// let would = files.rewind("s", 0, RewindMode::DryRun).await?;
+/// assert_eq!(would.to_string(), "change /workspace/notes.md (+1 -1 lines)\n");
+/// files.rewind("s", 0, RewindMode::Careful).await?;
+/// assert_eq!(&files.read("notes.md").await?[..], b"mine\n");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+///
+/// # What is kept
+///
+/// Before the first change of a file since a message, its content and mode, or that it was not
+/// there. With [`open`](Self::open) that is on the disk before the change goes on, in a file a
+/// session, and outlives the process; where it cannot be kept, the change is refused. With
+/// [`new`](Self::new) it is in memory.
+///
+/// A message is named by its place in the session's history, as
+/// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and
+/// `fork_at("t", 4)` take files and conversation to the same moment. What subagents change belongs
+/// to the message their parent works on. A history that a hook makes shorter is counted anew:
+/// rewinding then goes back to that moment at most.
+///
+/// # What is not
+///
+/// * What commands change (`Bash`, `execute`, `exec`), for nobody sees it. A file that the agent
+///   wrote and a command changed since counts as changed by somebody else.
+/// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic
+///   links that are removed. They are reported as not kept.
+/// * Folders: those that were made stay, empty.
+/// * Changes outside runs, such as those of the program itself. A tool that writes from a task of
+///   its own is taken to belong to every run that is going on here.
+///
+/// Two names of one file, through links, are one file where the backend can tell
+/// ([`Backend::real_path`]).
+///
+/// # Privacy
+///
+/// What is kept are whole files, with the secrets in them. The folder is for its owner alone, and
+/// must not be beneath the workspace. Nothing is removed by itself: see [`forget`](Self::forget)
+/// and [`prune`](Self::prune).
+#[derive(Clone)]
+pub struct FileCheckpoints {
+    pub(super) inner: Arc<Inner>,
+    largest: u64,
+}
+
+pub(super) struct Inner {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) shelf: Shelf,
+    pub(super) runs: Runs,
+    books: Mutex<HashMap<Arc<str>, Shared>>,
+    /// Changes of one file take turns.
+    turns: [tokio::sync::Mutex<()>; 64],
+}
+
+type Shared = Arc<Mutex<Option<Book>>>;
+
+/// A file by its own name.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// As the backend takes it.
+    pub(super) path: String,
+    /// Beneath the root.
+    pub(super) name: Arc<str>,
+    /// Whether it is a link that is meant itself.
+    pub(super) is_link: bool,
+}
+
+impl FileCheckpoints {
+    /// Checkpoints in memory.
+    pub fn new(backend: impl Backend) -> Self {
+        Self::on(Arc::new(backend), Shelf::Memory(Mutex::default()))
+    }
+
+    /// Checkpoints in this folder, which is made if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](ErrorKind::Io) when it cannot be made, [`Config`](ErrorKind::Config) when it lies
+    /// beneath the workspace, where the agent could change it.
+    #[cfg(unix)]
+    pub fn open(backend: impl Backend, folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = Folder::open(folder.as_ref())?;
+        let root = Path::new(backend.root()).canonicalize();
+        if root.is_ok_and(|root| folder.path().starts_with(root)) {
+            let text = format!(
+                "the folder of checkpoints, {}, lies beneath the workspace",
+                folder.path().display()
+            );
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        Ok(Self::on(Arc::new(backend), Shelf::Folder(folder)))
+    }
+
+    fn on(backend: Arc<dyn Backend>, shelf: Shelf) -> Self {
+        let inner = Inner {
+            backend,
+            shelf,
+            runs: Runs::default(),
+            books: Mutex::default(),
+            turns: [const { tokio::sync::Mutex::const_new(()) }; 64],
+        };
+        Self {
+            inner: Arc::new(inner),
+            largest: LARGEST,
+        }
+    }
+
+    /// The same checkpoints, keeping files of at most so many bytes; 32 MiB at first.
+    #[must_use]
+    pub fn keep_up_to(mut self, bytes: u64) -> Self {
+        self.largest = bytes;
+        self
+    }
+
+    /// The messages of a session after which files were changed, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// What the folder failed with.
+    pub async fn checkpoints(&self, session: &str) -> Result<Vec<Checkpoint>> {
+        let root = self.inner.backend.root().to_owned();
+        self.with_book(session, move |_, book| {
+            let messages = book.messages().into_iter();
+            let checkpoint = |(message, changed): (usize, Changed)| Checkpoint {
+                message,
+                title: changed.title,
+                files: changed.files.iter().map(|name| full(&root, name)).collect(),
+            };
+            Ok(messages.map(checkpoint).collect())
+        })
+        .await
+    }
+
+    /// Copies the checkpoints of a session, as
+    /// [`Session::fork`](crate::Session::fork) copies the conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) when the new session has some.
+    pub async fn fork(&self, from: &str, to: &str) -> Result<()> {
+        self.fork_at(from, to, usize::MAX).await
+    }
+
+    /// Copies the checkpoints of the session's first `messages` messages, as
+    /// [`Session::fork_at`](crate::Session::fork_at) copies these. What was changed since then is
+    /// not the copy's to rewind.
+    ///
+    /// # Errors
+    ///
+    /// As [`fork`](Self::fork).
+    pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        let (from_id, to) = (from.to_owned(), to.to_owned());
+        self.with_book(from, move |inner, book| {
+            let mut bytes = Vec::new();
+            for range in book.until(messages) {
+                let len = range.end - range.start;
+                bytes.extend(inner.shelf.content(&from_id, range.start, len)?);
+            }
+            match bytes.is_empty() {
+                true => Ok(()),
+                false => inner.shelf.create(&to, &bytes),
+            }
+        })
+        .await
+    }
+
+    /// Removes the checkpoints of a session; false when there were none.
+    ///
+    /// # Errors
+    ///
+    /// What the folder failed with.
+    pub async fn forget(&self, session: &str) -> Result<bool> {
+        let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
+        blocking(move || {
+            let shared = inner.book(&session);
+            let mut book = lock(&shared);
+            *book = None;
+            lock(&inner.books).remove(&session);
+            inner.shelf.remove(&session)
+        })
+        .await
+    }
+
+    /// The sessions that have checkpoints, by their ids.
+    ///
+    /// # Errors
+    ///
+    /// What the folder failed with.
+    pub async fn sessions(&self) -> Result<Vec<Arc<str>>> {
+        let inner = self.inner.clone();
+        blocking(move || {
+            let mut all: Vec<_> = inner
+                .shelf
+                .sessions()?
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect();
+            all.sort_unstable();
+            Ok(all)
+        })
+        .await
+    }
+
+    /// Removes the checkpoints of sessions that changed nothing for so long, and returns of how
+    /// many. Those in memory are of no known age and stay.
+    ///
+    /// # Errors
+    ///
+    /// What the folder failed with.
+    pub async fn prune(&self, older_than: Duration) -> Result<usize> {
+        let inner = self.inner.clone();
+        let all = blocking(move || inner.shelf.sessions()).await?;
+        let mut removed = 0;
+        for (session, age) in all {
+            let is_old = age.is_some_and(|age| age >= older_than);
+            if is_old && !self.inner.runs.is_busy(&session) {
+                removed += usize::from(self.forget(&session).await?);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Runs `work` on the book of a session, brought up to date.
+    pub(super) async fn with_book<T: Send + 'static>(
+        &self,
+        session: &str,
+        work: impl FnOnce(&Inner, &Book) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
+        blocking(move || {
+            inner.on_book(&session, |inner, book| {
+                inner.shelf.read(&session, book)?;
+                work(inner, book)
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn turn(&self, place: &Place) -> MutexGuard<'_, ()> {
+        let hash = fnv1a([place.name.as_bytes()]);
+        let turns = &self.inner.turns;
+        turns[(hash % turns.len() as u64) as usize].lock().await
+    }
+
+    /// Keeps what is there for each run that a change belongs to. When this returns `Ok`, the
+    /// change may go on.
+    pub(super) async fn keep_for(
+        &self,
+        runs: &[Arc<Live>],
+        place: &Place,
+        after: After,
+    ) -> Result<()> {
+        for run in runs {
+            self.keep(&run.session, run.at(), false, place, after)
+                .await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn keep(
+        &self,
+        session: &Arc<str>,
+        at: At,
+        rewound: bool,
+        place: &Place,
+        after: After,
+    ) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), session.clone());
+        let (message, name) = (at.message, place.name.clone());
+        let known = blocking(move || {
+            inner.on_book(&id, |_, book| {
+                Ok((
+                    book.keeps(message, rewound, &name),
+                    book.knows(&name, after),
+                ))
+            })
+        });
+        let (is_kept, is_known) = known.await?;
+        if is_kept && is_known {
+            return Ok(());
+        }
+        let (before, content) = match is_kept {
+            true => (None, Vec::new()),
+            false => {
+                let (before, content) = self.look(place).await?;
+                (Some(before), content)
+            }
+        };
+        let (inner, id, path) = (self.inner.clone(), session.clone(), place.name.clone());
+        blocking(move || {
+            inner.on_book(&id, |inner, book| {
+                let is_first = book.last() != Some(at.message);
+                let record = Record {
+                    message: at.message,
+                    title: at.title.filter(|_| is_first),
+                    rewound,
+                    path,
+                    before,
+                    after,
+                    len: content.len() as u64,
+                };
+                // Without its latest names a file is taken for somebody else's, never lost.
+                let durable = record.before.is_some();
+                inner.shelf.write(&id, book, record, &content, durable)
+            })
+        })
+        .await
+    }
+
+    /// Notes that a message is about to come, where that tells what was rewound before it.
+    pub(super) async fn note_message(&self, run: &Live, message: usize) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), run.session.clone());
+        blocking(move || {
+            inner.on_book(&id, |inner, book| {
+                inner.shelf.read(&id, book)?;
+                if !book.is_rewound() {
+                    return Ok(());
+                }
+                let record = Record {
+                    message,
+                    title: None,
+                    rewound: false,
+                    path: "".into(),
+                    before: None,
+                    after: After::Absent,
+                    len: 0,
+                };
+                inner.shelf.write(&id, book, record, &[], false)
+            })
+        })
+        .await
+    }
+
+    /// What is there, and its content if it can be kept.
+    async fn look(&self, place: &Place) -> Result<(Before, Vec<u8>)> {
+        let not_kept = |why: String| Ok((Before::NotKept(why), Vec::new()));
+        if place.is_link {
+            return not_kept("it was a symbolic link".to_owned());
+        }
+        let found = match self.inner.backend.stat(&place.path).await {
+            Ok(found) => found,
+            Err(error) if is_not_found(&error) => return Ok((Before::Absent, Vec::new())),
+            Err(error) => return Err(error),
+        };
+        if found.kind != EntryKind::File {
+            return not_kept(format!("it was a {}", found.kind));
+        }
+        if found.size > self.largest {
+            let (size, most) = (found.size, self.largest);
+            return not_kept(format!(
+                "it had {size} bytes, more than the {most} that are kept"
+            ));
+        }
+        let content = self.inner.backend.read(&place.path).await;
+        let content = content.map_err(|error| error.context("its content could not be kept"))?;
+        let before = Before::Kept {
+            mode: found.mode,
+            sum: Sum::of(&content),
+        };
+        Ok((before, content.into()))
+    }
+
+    /// The sum of a file of any size, followed by `more`; `None` when there is no file.
+    pub(super) async fn sum(&self, path: &str, more: &[u8]) -> Result<Option<Sum>> {
+        let mut sum = Summing::default();
+        let mut offset = 0;
+        loop {
+            let piece = match self.inner.backend.read_range(path, offset, PIECE).await {
+                Ok(piece) => piece,
+                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            sum.push(&piece);
+            offset += piece.len() as u64;
+            if piece.len() < PIECE {
+                sum.push(more);
+                return Ok(Some(sum.done()));
+            }
+        }
+    }
+
+    /// The file that a path means.
+    pub(super) async fn place(&self, path: &str) -> Result<Place> {
+        let path = self.inner.backend.real_path(path).await?;
+        let root = self.inner.backend.root().trim_end_matches('/');
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        let name = name.trim_start_matches('/').into();
+        Ok(Place {
+            path,
+            name,
+            is_link: false,
+        })
+    }
+
+    pub(super) fn largest(&self) -> u64 {
+        self.largest
+    }
+}
+
+impl Inner {
+    fn book(&self, session: &Arc<str>) -> Shared {
+        lock(&self.books)
+            .entry(session.clone())
+            .or_default()
+            .clone()
+    }
+
+    /// Runs `work` on the book of a session, as this process knows it.
+    fn on_book<T>(
+        &self,
+        session: &Arc<str>,
+        work: impl FnOnce(&Self, &mut Book) -> Result<T>,
+    ) -> Result<T> {
+        let shared = self.book(session);
+        let mut slot = lock(&shared);
+        let book = match &mut *slot {
+            Some(book) => book,
+            slot => slot.insert(self.shelf.open(session)?),
+        };
+        work(self, book)
+    }
+}
+
+/// A file beneath the root as the agent sees it.
+pub(super) fn full(root: &str, name: &str) -> String {
+    format!("{}/{name}", root.trim_end_matches('/'))
+}
+
+impl fmt::Debug for FileCheckpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileCheckpoints")
+            .field("backend", &self.inner.backend)
+            .finish_non_exhaustive()
+    }
+}

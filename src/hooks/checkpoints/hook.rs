@@ -1,0 +1,41 @@
+//! The hook that knows which message a change comes after.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::hook::{Hook, Next, Phases};
+use crate::message::{ToolCall, ToolResult};
+use crate::run::RunContext;
+use crate::state::AgentState;
+
+use super::file_checkpoints::FileCheckpoints;
+
+#[async_trait]
+impl Hook for FileCheckpoints {
+    fn name(&self) -> &str {
+        "file_checkpoints"
+    }
+
+    fn description(&self) -> &str {
+        "keeps files as they were before each message of the user"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::BEFORE_AGENT | Phases::WRAP_TOOL_CALL
+    }
+
+    async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        if let Some(run) = self.inner.runs.begin(cx)
+            && let Err(error) = self.note_message(&run, state.messages.len()).await
+        {
+            // Changes are refused where they cannot be kept; answers need no checkpoints.
+            cx.warn(format!("file checkpoints: {error}"));
+        }
+        Ok(state)
+    }
+
+    async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
+        let cx = next.context().clone();
+        self.inner.runs.within(&cx, next.run(call)).await
+    }
+}

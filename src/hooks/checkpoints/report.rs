@@ -1,0 +1,133 @@
+//! What there is to rewind to, and what rewinding does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// A message after which files were changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// Its place in the session's history.
+    pub message: usize,
+    /// How it begins.
+    pub title: Option<Arc<str>>,
+    /// The files that were changed after it, before the next one.
+    pub files: Vec<String>,
+}
+
+/// What becomes of files that somebody else has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RewindMode {
+    /// Nothing is changed at all; the report says what would be.
+    DryRun,
+    /// Files that somebody else has changed stay as they are and are reported.
+    Careful,
+    /// They are rewound as well, and what somebody else made of them is lost.
+    Overwrite,
+}
+
+/// What rewinding did, or would do: the files that are not as they were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+#[non_exhaustive]
+pub struct Rewind {
+    /// By path.
+    pub changes: Vec<FileChange>,
+}
+
+impl Rewind {
+    /// Whether every file is now as it was.
+    pub fn is_complete(&self) -> bool {
+        let mut changes = self.changes.iter();
+        changes.all(|change| change.outcome == RewindOutcome::Done)
+    }
+}
+
+/// What rewinding does to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FileChange {
+    /// The file, as the agent names it.
+    pub path: String,
+    /// What is done to it.
+    pub action: FileAction,
+    /// What came of that.
+    pub outcome: RewindOutcome,
+    /// How many bytes it has before that.
+    pub bytes_now: u64,
+    /// How many bytes it has then.
+    pub bytes_then: u64,
+    /// How many lines come back, when it is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_added: Option<usize>,
+    /// How many lines go, when it is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_removed: Option<usize>,
+}
+
+/// What is done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FileAction {
+    /// It was removed, and comes back.
+    Create,
+    /// It gets its content and mode back.
+    Change,
+    /// It was made, and goes.
+    Delete,
+}
+
+impl FileAction {
+    /// `create`, `change` or `delete`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What came of rewinding a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RewindOutcome {
+    /// It would be done.
+    Planned,
+    /// It is done.
+    Done,
+    /// It was not done: somebody else has changed the file.
+    Conflict,
+    /// It cannot be done, for this reason.
+    NotKept(String),
+    /// It was tried and failed.
+    Failed(String),
+}
+
+impl fmt::Display for Rewind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.changes
+            .iter()
+            .try_for_each(|change| writeln!(f, "{change}"))
+    }
+}
+
+impl fmt::Display for FileChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} (", self.action.as_str(), self.path)?;
+        match (self.lines_added, self.lines_removed) {
+            (Some(added), Some(removed)) => write!(f, "+{added} -{removed} lines)")?,
+            _ => write!(f, "{} to {} bytes)", self.bytes_now, self.bytes_then)?,
+        }
+        match &self.outcome {
+            RewindOutcome::Planned | RewindOutcome::Done => Ok(()),
+            RewindOutcome::Conflict => f.write_str(": somebody else has changed it"),
+            RewindOutcome::NotKept(why) => write!(f, ": cannot be undone, {why}"),
+            RewindOutcome::Failed(why) => write!(f, ": failed, {why}"),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Making files what they were.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::backend::{Backend, ContentHash, EntryKind, Metadata, is_not_found};
+use crate::error::{Error, ErrorKind, Result};
+
+use super::book::Target;
+use super::file_checkpoints::{FileCheckpoints, Place, full};
+use super::record::{After, Before, Sum};
+use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
+use super::runs::At;
+
+/// What a file is at the moment.
+struct Now {
+    found: Option<Metadata>,
+    sum: Option<Sum>,
+    /// Unless it is too large to be looked at.
+    content: Option<Bytes>,
+}
+
+/// What a file is to become: a content and a mode, or nothing.
+type Then = Option<(Vec<u8>, Option<u32>)>;
+
+impl FileCheckpoints {
+    /// Makes the files that a session changed since its message at this place of the history what
+    /// they were before that message. To do so twice changes nothing more.
+    ///
+    /// Each file is rewound by itself; one that cannot be is reported, and the others are rewound
+    /// all the same. Rewinding is a change like any other and is kept: one can rewind to a later
+    /// message afterwards, and `usize::MAX` takes back what was rewound since the last message. The
+    /// conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionBusy`](ErrorKind::SessionBusy) while a run of the session is going on in this
+    /// process; hold the session's lease against others. What the folder failed with, and
+    /// [`Corrupt`](ErrorKind::Corrupt) when it is damaged. In a session that changed no file there
+    /// is nothing to do.
+    pub async fn rewind(&self, session: &str, message: usize, mode: RewindMode) -> Result<Rewind> {
+        if mode != RewindMode::DryRun && self.inner.runs.is_busy(session) {
+            let text = format!("session {session:?} has a run going on; rewind when it has ended");
+            return Err(Error::new(ErrorKind::SessionBusy, text));
+        }
+        let plan = self.with_book(session, move |_, book| {
+            Ok((book.targets(message), book.last()))
+        });
+        let (mut targets, last) = plan.await?;
+        // What stands in the way of a file that comes back goes first.
+        targets.sort_by_key(|target| target.before != Before::Absent);
+        let at = At {
+            message: last.unwrap_or(message),
+            title: None,
+        };
+        let session = Arc::<str>::from(session);
+        let mut changes = Vec::new();
+        for target in &targets {
+            changes.extend(self.rewind_file(&session, &at, target, mode).await);
+        }
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Rewind { changes })
+    }
+
+    /// What rewinding does to a file; `None` when it is as it was.
+    async fn rewind_file(
+        &self,
+        session: &Arc<str>,
+        at: &At,
+        target: &Target,
+        mode: RewindMode,
+    ) -> Option<FileChange> {
+        let mut change = FileChange {
+            path: full(self.inner.backend.root(), &target.path),
+            action: FileAction::Change,
+            outcome: RewindOutcome::Planned,
+            bytes_now: 0,
+            bytes_then: target.len,
+            lines_added: None,
+            lines_removed: None,
+        };
+        match self
+            .try_rewind(session, at, target, mode, &mut change)
+            .await
+        {
+            Ok(true) => return None,
+            Ok(false) => {}
+            Err(error) => change.outcome = RewindOutcome::Failed(error.to_string()),
+        }
+        Some(change)
+    }
+
+    /// Whether nothing was to be done.
+    async fn try_rewind(
+        &self,
+        session: &Arc<str>,
+        at: &At,
+        target: &Target,
+        mode: RewindMode,
+        change: &mut FileChange,
+    ) -> Result<bool> {
+        if let Before::NotKept(why) = &target.before {
+            change.outcome = RewindOutcome::NotKept(why.clone());
+            return Ok(false);
+        }
+        let place = self.place(&target.path).await?;
+        if place.name != target.path {
+            return Err(Error::other("a symbolic link has taken its place"));
+        }
+        let _turn = self.turn(&place).await;
+        let now = self.now(&place).await?;
+        let wanted = match &target.before {
+            Before::Kept { sum, mode } => Some((*sum, *mode)),
+            Before::Absent | Before::NotKept(_) => None,
+        };
+        let is_same = now.sum == wanted.map(|(sum, _)| sum);
+        let has_mode = match (wanted.and_then(|(_, mode)| mode), &now.found) {
+            (Some(mode), Some(found)) => found.mode.is_none_or(|own| own == mode),
+            _ => true,
+        };
+        if is_same && has_mode {
+            return Ok(true);
+        }
+        let then: Then = match wanted {
+            None => None,
+            Some((sum, mode)) => Some((self.kept(session, target, sum).await?, mode)),
+        };
+        describe(change, &now, &then);
+        if mode != RewindMode::Overwrite && !is_same && !target.owns(now.sum) {
+            change.outcome = RewindOutcome::Conflict;
+            return Ok(false);
+        }
+        if mode == RewindMode::DryRun {
+            return Ok(false);
+        }
+        let after = wanted.map_or(After::Absent, |(sum, _)| After::Content(sum));
+        self.keep(session, at.clone(), true, &place, after).await?;
+        self.put(&place, &now, then, is_same).await?;
+        change.outcome = RewindOutcome::Done;
+        Ok(false)
+    }
+
+    async fn now(&self, place: &Place) -> Result<Now> {
+        let backend = &self.inner.backend;
+        let found = match backend.stat(&place.path).await {
+            Ok(found) if found.kind == EntryKind::File => found,
+            Ok(found) => {
+                let text = format!("a {} has taken its place", found.kind);
+                return Err(Error::other(text));
+            }
+            Err(error) if is_not_found(&error) => {
+                return Ok(Now {
+                    found: None,
+                    sum: None,
+                    content: None,
+                });
+            }
+            Err(error) => return Err(error),
+        };
+        if found.size > self.largest() {
+            return Ok(Now {
+                found: Some(found),
+                sum: self.sum(&place.path, &[]).await?,
+                content: None,
+            });
+        }
+        let content = backend.read(&place.path).await?;
+        Ok(Now {
+            found: Some(found),
+            sum: Some(Sum::of(&content)),
+            content: Some(content),
+        })
+    }
+
+    /// The content that was kept.
+    async fn kept(&self, session: &Arc<str>, target: &Target, sum: Sum) -> Result<Vec<u8>> {
+        let (id, at, len) = (session.clone(), target.content, target.len);
+        let content = self.with_book(session, move |inner, _| inner.shelf.content(&id, at, len));
+        let content = content.await?;
+        match Sum::of(&content) == sum {
+            true => Ok(content),
+            false => Err(Error::new(
+                ErrorKind::Corrupt,
+                "what was kept of it is damaged",
+            )),
+        }
+    }
+
+    async fn put(&self, place: &Place, now: &Now, then: Then, is_same: bool) -> Result<()> {
+        let (backend, path) = (&self.inner.backend, &place.path);
+        let Some((content, mode)) = then else {
+            return backend.remove(path).await;
+        };
+        match &now.content {
+            _ if is_same => {}
+            Some(old) => {
+                let expected = ContentHash::of(old);
+                backend.write_if_unchanged(path, expected, &content).await?;
+            }
+            None => backend.write(path, &content).await?,
+        }
+        let Some(mode) = mode else {
+            return Ok(());
+        };
+        match backend.stat(path).await?.mode {
+            Some(own) if own != mode => backend.set_mode(path, mode).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+fn describe(change: &mut FileChange, now: &Now, then: &Then) {
+    change.action = match (&now.found, then) {
+        (_, None) => FileAction::Delete,
+        (None, Some(_)) => FileAction::Create,
+        (Some(_), Some(_)) => FileAction::Change,
+    };
+    change.bytes_now = now.found.map_or(0, |found| found.size);
+    let old = match (&now.found, &now.content) {
+        (None, _) => Some(&[][..]),
+        (Some(_), content) => content.as_deref(),
+    };
+    let new = then.as_ref().map_or(&[][..], |(content, _)| content);
+    if let Some((added, removed)) = old.and_then(|old| lines(old, new)) {
+        (change.lines_added, change.lines_removed) = (Some(added), Some(removed));
+    }
+}
+
+/// How many lines are only in `new`, and how many only in `old`; `None` when one is not text.
+fn lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+    let (old, new) = (
+        std::str::from_utf8(old).ok()?,
+        std::str::from_utf8(new).ok()?,
+    );
+    let mut count = HashMap::<&str, isize>::new();
+    for line in new.split_inclusive('\n') {
+        *count.entry(line).or_default() += 1;
+    }
+    for line in old.split_inclusive('\n') {
+        *count.entry(line).or_default() -= 1;
+    }
+    let only = |sign: isize| {
+        count
+            .values()
+            .map(|count| (count * sign).max(0))
+            .sum::<isize>()
+    };
+    Some((only(1).unsigned_abs(), only(-1).unsigned_abs()))
+}

@@ -1,0 +1,130 @@
+//! Which run a change belongs to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::message::{Messages, Role};
+use crate::run::RunContext;
+use crate::state::title_of;
+use crate::util::Cancellation;
+use crate::util::sync::lock;
+
+tokio::task_local! {
+    /// The runs whose calls this task is in, the innermost first.
+    static HERE: Arc<Here>;
+}
+
+struct Here {
+    run: Arc<Live>,
+    around: Option<Arc<Here>>,
+}
+
+/// A run that is going on, and no child of another one here.
+pub(super) struct Live {
+    pub(super) session: Arc<str>,
+    at: Mutex<At>,
+    cancellation: Cancellation,
+}
+
+/// The last thing that a user said: its place in the history, and how it begins.
+#[derive(Clone, Default)]
+pub(super) struct At {
+    pub(super) message: usize,
+    pub(super) title: Option<Arc<str>>,
+}
+
+impl At {
+    fn of(messages: &Messages, known: &Self) -> Self {
+        let all = messages.as_slice();
+        let last = all.iter().rposition(|message| message.role() == Role::User);
+        match last {
+            None => Self::default(),
+            Some(message) if message == known.message && known.title.is_some() => known.clone(),
+            Some(message) => Self {
+                message,
+                title: title_of(&all[message]),
+            },
+        }
+    }
+}
+
+impl Live {
+    pub(super) fn at(&self) -> At {
+        lock(&self.at).clone()
+    }
+
+    fn look(&self, cx: &RunContext) {
+        let known = self.at();
+        let now = cx.with_state(|view| At::of(view.messages, &known));
+        *lock(&self.at) = now;
+    }
+}
+
+/// The runs that are going on.
+#[derive(Default)]
+pub(super) struct Runs(Mutex<HashMap<Box<str>, Arc<Live>>>);
+
+impl Runs {
+    /// Notes a run that begins. `None` when it is the child of one that is known.
+    pub(super) fn begin(&self, cx: &RunContext) -> Option<Arc<Live>> {
+        let run = self.outermost(cx);
+        let runs = lock(&self.0);
+        let own = runs.get(cx.run_id());
+        own.is_some_and(|own| Arc::ptr_eq(own, &run)).then_some(run)
+    }
+
+    /// Makes `work` a part of the run, or of the one it is a child of.
+    pub(super) async fn within<T>(&self, cx: &RunContext, work: impl Future<Output = T>) -> T {
+        let run = self.outermost(cx);
+        let around = HERE.try_with(Arc::clone).ok();
+        HERE.scope(Arc::new(Here { run, around }), work).await
+    }
+
+    fn outermost(&self, cx: &RunContext) -> Arc<Live> {
+        let mut runs = lock(&self.0);
+        runs.retain(|_, run| !run.cancellation.is_cancelled());
+        let mut outermost = None;
+        let mut next = Some(cx);
+        while let Some(cx) = next {
+            if let Some(run) = runs.get(cx.run_id()) {
+                outermost = Some((run.clone(), cx));
+            }
+            next = cx.parent_run();
+        }
+        let (run, cx) = outermost.unwrap_or_else(|| {
+            let run = Arc::new(Live {
+                session: cx.session_id().clone(),
+                at: Mutex::default(),
+                cancellation: cx.cancellation().clone(),
+            });
+            runs.insert(cx.run_id().into(), run.clone());
+            (run, cx)
+        });
+        drop(runs);
+        run.look(cx);
+        run
+    }
+
+    /// The runs that what happens here belongs to: the one whose call it is, or, in a task of its
+    /// own, all that are going on.
+    pub(super) fn here(&self) -> Vec<Arc<Live>> {
+        let mut runs = lock(&self.0);
+        runs.retain(|_, run| !run.cancellation.is_cancelled());
+        let is_known = |run: &Arc<Live>| runs.values().any(|known| Arc::ptr_eq(known, run));
+        let mut next = HERE.try_with(Arc::clone).ok();
+        while let Some(here) = next {
+            if is_known(&here.run) {
+                return vec![here.run.clone()];
+            }
+            next = here.around.clone();
+        }
+        runs.values().cloned().collect()
+    }
+
+    /// Whether a run of the session is going on.
+    pub(super) fn is_busy(&self, session: &str) -> bool {
+        let runs = lock(&self.0);
+        runs.values()
+            .any(|run| *run.session == *session && !run.cancellation.is_cancelled())
+    }
+}

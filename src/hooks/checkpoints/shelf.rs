@@ -1,0 +1,169 @@
+//! Where the records of all sessions are.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Cursor};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::book::Book;
+#[cfg(unix)]
+use super::folder::Folder;
+use super::record::{self, Fault, Found, Record, scan};
+
+/// Every method may block.
+pub(super) enum Shelf {
+    Memory(Mutex<BTreeMap<String, Vec<u8>>>),
+    #[cfg(unix)]
+    Folder(Folder),
+}
+
+impl Shelf {
+    /// Brings the book up to date with what is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corrupt`] and [`ErrorKind::VersionTooNew`].
+    pub(super) fn read(&self, session: &str, book: &mut Book) -> Result<()> {
+        let fault = match self {
+            Self::Memory(_) => None,
+            #[cfg(unix)]
+            Self::Folder(folder) => folder.read(session, book)?,
+        };
+        match fault {
+            // It was never acknowledged, so the change it was for never came.
+            None | Some(Fault::Torn) => Ok(()),
+            Some(fault) => Err(unreadable(session, fault)),
+        }
+    }
+
+    /// Adds a record, and durably so if so wanted: it is there, or the method fails.
+    pub(super) fn write(
+        &self,
+        session: &str,
+        book: &mut Book,
+        record: Record,
+        content: &[u8],
+        durable: bool,
+    ) -> Result<()> {
+        let (bytes, at) = record::write(&record, content)?;
+        let start = match self {
+            Self::Memory(all) => {
+                let mut all = lock(all);
+                let own = all.entry(session.to_owned()).or_default();
+                own.extend_from_slice(&bytes);
+                (own.len() - bytes.len()) as u64
+            }
+            #[cfg(unix)]
+            Self::Folder(folder) => folder.append(session, book, &bytes, durable)?,
+        };
+        #[cfg(not(unix))]
+        let _ = durable;
+        book.add(Found {
+            record,
+            start,
+            content: start + at as u64,
+            end: start + bytes.len() as u64,
+        });
+        Ok(())
+    }
+
+    /// A part of a session's records.
+    pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
+        match self {
+            Self::Memory(all) => {
+                let all = lock(all);
+                let range = usize::try_from(at).ok().zip(usize::try_from(len).ok());
+                let part = range.and_then(|(at, len)| all.get(session)?.get(at..at + len));
+                Ok(part
+                    .ok_or(io::ErrorKind::UnexpectedEof)
+                    .map_err(io::Error::from)?
+                    .to_vec())
+            }
+            #[cfg(unix)]
+            Self::Folder(folder) => folder.content(session, at, len),
+        }
+    }
+
+    /// Stores the records of a session that has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] when it has some.
+    pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Memory(all) => {
+                let mut all = lock(all);
+                if all.contains_key(session) {
+                    return Err(taken(session));
+                }
+                all.insert(session.to_owned(), bytes.to_vec());
+                Ok(())
+            }
+            #[cfg(unix)]
+            Self::Folder(folder) => folder.create(session, bytes),
+        }
+    }
+
+    /// False when there were none.
+    pub(super) fn remove(&self, session: &str) -> Result<bool> {
+        match self {
+            Self::Memory(all) => Ok(lock(all).remove(session).is_some()),
+            #[cfg(unix)]
+            Self::Folder(folder) => folder.remove(session),
+        }
+    }
+
+    /// The sessions that have records, and for how long none was added, where that is known.
+    pub(super) fn sessions(&self) -> Result<Vec<(Arc<str>, Option<Duration>)>> {
+        match self {
+            Self::Memory(all) => {
+                let names = lock(all)
+                    .keys()
+                    .map(|name| (name.as_str().into(), None))
+                    .collect();
+                Ok(names)
+            }
+            #[cfg(unix)]
+            Self::Folder(folder) => folder.sessions(),
+        }
+    }
+
+    /// A new book of what can be read.
+    pub(super) fn open(&self, session: &str) -> Result<Book> {
+        let mut book = Book::default();
+        match self {
+            Self::Memory(all) => {
+                let bytes = lock(all).get(session).cloned().unwrap_or_default();
+                scan(BufReader::new(Cursor::new(bytes)), |found| book.add(found))?;
+            }
+            #[cfg(unix)]
+            Self::Folder(folder) => {
+                folder.read(session, &mut book)?;
+            }
+        }
+        Ok(book)
+    }
+}
+
+pub(super) fn taken(session: &str) -> Error {
+    let text = format!("session {session:?} has checkpoints already");
+    Error::new(ErrorKind::Conflict, text)
+}
+
+pub(super) fn unreadable(session: &str, fault: Fault) -> Error {
+    match fault {
+        Fault::TooNew(version) => Error::new(
+            ErrorKind::VersionTooNew,
+            format!(
+                "the checkpoints of session {session:?} have the format {version}, which is newer"
+            ),
+        ),
+        Fault::Torn | Fault::Damaged => Error::new(
+            ErrorKind::Corrupt,
+            format!("the checkpoints of session {session:?} are damaged"),
+        ),
+    }
+}

@@ -1,0 +1,190 @@
+//! A backend that keeps what it changes.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::backend::{
+    Backend, BackgroundOutput, Command, CommandOutput, ContentHash, DirEntry, EntryKind, Metadata,
+};
+#[cfg(feature = "search")]
+use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+use crate::error::Result;
+
+use super::file_checkpoints::{FileCheckpoints, Place};
+use super::record::{After, Sum};
+
+/// The path to change a file by. One that means a folder is left to the backend to refuse.
+fn called<'a>(place: &'a Place, path: &'a str) -> &'a str {
+    match path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
+        true => path,
+        false => &place.path,
+    }
+}
+
+impl FileCheckpoints {
+    /// The place of a file that is to be removed: a link itself, not where it leads.
+    async fn entry(&self, path: &str) -> Result<Place> {
+        let Some((folder, name)) = split(path) else {
+            return self.place(path).await;
+        };
+        let folder = self.place(folder).await?;
+        let entries = self.inner.backend.list(&folder.path).await?;
+        let mut links = entries
+            .iter()
+            .filter(|entry| entry.kind == EntryKind::Symlink);
+        let is_link = links.any(|entry| entry.name == name);
+        let join = |folder: &str| match folder.is_empty() {
+            true => name.to_owned(),
+            false => format!("{}/{name}", folder.trim_end_matches('/')),
+        };
+        Ok(Place {
+            path: join(&folder.path),
+            name: join(&folder.name).into(),
+            is_link,
+        })
+    }
+}
+
+/// The folder of a path and the name in it, if it ends with one.
+fn split(path: &str) -> Option<(&str, &str)> {
+    let (folder, name) = match path.rfind('/') {
+        Some(0) => ("/", &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => ("", path),
+    };
+    (!matches!(name, "" | "." | "..")).then_some((folder, name))
+}
+
+#[async_trait]
+impl Backend for FileCheckpoints {
+    fn root(&self) -> &str {
+        self.inner.backend.root()
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        self.inner.backend.read(path).await
+    }
+
+    async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        self.inner.backend.read_range(path, offset, len).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        self.inner.backend.stat(path).await
+    }
+
+    async fn exists(&self, path: &str) -> Result<bool> {
+        self.inner.backend.exists(path).await
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        let runs = self.inner.runs.here();
+        if runs.is_empty() {
+            return self.inner.backend.write(path, content).await;
+        }
+        let place = self.place(path).await?;
+        let _turn = self.turn(&place).await;
+        let after = After::Content(Sum::of(content));
+        self.keep_for(&runs, &place, after).await?;
+        self.inner
+            .backend
+            .write(called(&place, path), content)
+            .await
+    }
+
+    async fn write_if_unchanged(
+        &self,
+        path: &str,
+        expected: ContentHash,
+        content: &[u8],
+    ) -> Result<()> {
+        let backend = &self.inner.backend;
+        let runs = self.inner.runs.here();
+        if runs.is_empty() {
+            return backend.write_if_unchanged(path, expected, content).await;
+        }
+        let place = self.place(path).await?;
+        let _turn = self.turn(&place).await;
+        let after = After::Content(Sum::of(content));
+        self.keep_for(&runs, &place, after).await?;
+        let path = called(&place, path);
+        backend.write_if_unchanged(path, expected, content).await
+    }
+
+    async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
+        let runs = self.inner.runs.here();
+        if runs.is_empty() {
+            return self.inner.backend.append(path, content).await;
+        }
+        let place = self.place(path).await?;
+        let _turn = self.turn(&place).await;
+        let sum = self.sum(&place.path, content).await?;
+        let after = After::Content(sum.unwrap_or_else(|| Sum::of(content)));
+        self.keep_for(&runs, &place, after).await?;
+        self.inner
+            .backend
+            .append(called(&place, path), content)
+            .await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        self.inner.backend.list(path).await
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        let runs = self.inner.runs.here();
+        if runs.is_empty() {
+            return self.inner.backend.remove(path).await;
+        }
+        let place = self.entry(path).await?;
+        let _turn = self.turn(&place).await;
+        self.keep_for(&runs, &place, After::Absent).await?;
+        self.inner.backend.remove(called(&place, path)).await
+    }
+
+    async fn real_path(&self, path: &str) -> Result<String> {
+        self.inner.backend.real_path(path).await
+    }
+
+    async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
+        let runs = self.inner.runs.here();
+        if runs.is_empty() {
+            return self.inner.backend.set_mode(path, mode).await;
+        }
+        let place = self.place(path).await?;
+        let _turn = self.turn(&place).await;
+        let sum = self.sum(&place.path, &[]).await?;
+        let after = sum.map_or(After::Absent, After::Content);
+        self.keep_for(&runs, &place, after).await?;
+        self.inner
+            .backend
+            .set_mode(called(&place, path), mode)
+            .await
+    }
+
+    #[cfg(feature = "search")]
+    async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
+        self.inner.backend.glob(query).await
+    }
+
+    #[cfg(feature = "search")]
+    async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
+        self.inner.backend.grep(query).await
+    }
+
+    async fn execute(&self, command: Command) -> Result<CommandOutput> {
+        self.inner.backend.execute(command).await
+    }
+
+    async fn start(&self, command: Command) -> Result<String> {
+        self.inner.backend.start(command).await
+    }
+
+    async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
+        self.inner.backend.poll(id).await
+    }
+
+    async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
+        self.inner.backend.stop(id).await
+    }
+}

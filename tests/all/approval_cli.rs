@@ -1,0 +1,218 @@
+//! `examples/approval`: what is asked in one process is answered in another.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::agent_cli::{example, text};
+
+fn approval(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(example("approval"));
+    command.arg("--folder").arg(folder).args(arguments);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    approval(folder, arguments).output().unwrap()
+}
+
+/// The calls that a process says wait.
+fn waiting(output: &Output) -> Vec<Value> {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let json = &said[said.find('[').expect("a list")..];
+    serde_json::from_str(json).unwrap()
+}
+
+fn id(pending: &Value) -> &str {
+    pending["id"].as_str().unwrap()
+}
+
+fn allow(pending: &Value) -> Value {
+    json!({"decision": "allow", "id": pending["id"], "args_hash": pending["args_hash"]})
+}
+
+fn answer(folder: &Path, decisions: &[Value]) -> Output {
+    let mut child = approval(folder, &["answer", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let json = Value::from(decisions).to_string();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(json.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn refused(output: &Output, why: &str) {
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains(why), "{why:?} in {told}");
+}
+
+fn ledger(folder: &Path) -> String {
+    fs::read_to_string(folder.join("ledger.txt")).unwrap_or_default()
+}
+
+/// A folder in which two calls wait.
+fn asked() -> (TempDir, Vec<Value>) {
+    let held = tempfile::tempdir().unwrap();
+    let calls = waiting(&run(held.path(), &["ask"]));
+    assert_eq!(calls.len(), 2);
+    (held, calls)
+}
+
+#[test]
+fn one_process_asks_and_others_answer() {
+    let (held, calls) = asked();
+    let folder = held.path();
+    assert_eq!(waiting(&run(folder, &["show"])), calls);
+    assert_eq!(calls[0]["call"]["args"], json!({"to": "Ada", "amount": 50}));
+    assert_eq!(ledger(folder), "");
+
+    let left = waiting(&run(folder, &["approve", id(&calls[0])]));
+    assert_eq!(left, calls[1..]);
+    assert_eq!(ledger(folder), "50 to \"Ada\"\n");
+
+    let output = run(folder, &["deny", id(&calls[1]), "not on a Friday"]);
+    let said = text(&output.stdout);
+    assert_eq!(said, "Done: paid 50 to \"Ada\"; Error: not on a Friday.\n");
+    assert_eq!(ledger(folder), "50 to \"Ada\"\n");
+    assert!(waiting(&run(folder, &["show"])).is_empty());
+}
+
+#[test]
+fn a_list_of_decisions_is_carried_from_one_process_to_another() {
+    let (held, calls) = asked();
+    let output = answer(held.path(), &[allow(&calls[1]), allow(&calls[0])]);
+    assert_eq!(
+        text(&output.stdout).lines().last(),
+        Some("Done: paid 50 to \"Ada\"; paid 70 to \"Bob\".")
+    );
+    assert_eq!(ledger(held.path()), "50 to \"Ada\"\n70 to \"Bob\"\n");
+}
+
+#[test]
+fn stale_and_forged_decisions_run_nothing() {
+    let (held, calls) = asked();
+    let folder = held.path();
+    let forged = |key: &str, value: &str| {
+        let mut decision = allow(&calls[1]);
+        decision[key] = value.into();
+        decision
+    };
+    for (second, why) in [
+        (forged("args_hash", "0000000000000000"), "other arguments"),
+        (
+            forged("args_hash", calls[0]["args_hash"].as_str().unwrap()),
+            "other arguments",
+        ),
+        (
+            forged("id", "pending_1"),
+            "\"pending_1\" was refused: no such call",
+        ),
+        (allow(&calls[0]), "it is decided twice"),
+        (
+            json!({"decision": "allow", "id": calls[1]["id"]}),
+            "args_hash",
+        ),
+        (json!({"decision": "maybe", "id": calls[1]["id"]}), "maybe"),
+    ] {
+        // The first decision is right, and is not acted upon either.
+        refused(&answer(folder, &[allow(&calls[0]), second]), why);
+    }
+    refused(
+        &run(folder, &["approve", "pending_1"]),
+        "no call \"pending_1\" waits",
+    );
+    assert_eq!(
+        (ledger(folder), waiting(&run(folder, &["show"]))),
+        (String::new(), calls.clone())
+    );
+
+    answer(folder, &[allow(&calls[0])]);
+    refused(
+        &answer(folder, &[allow(&calls[0])]),
+        "it was answered already",
+    );
+    assert_eq!(ledger(folder), "50 to \"Ada\"\n");
+
+    let anew = waiting(&run(folder, &["ask"]));
+    refused(
+        &answer(folder, &[allow(&calls[1])]),
+        "the session went on without",
+    );
+    assert_eq!(ledger(folder), "50 to \"Ada\"\n");
+    answer(folder, &[allow(&anew[1])]);
+    assert_eq!(ledger(folder), "50 to \"Ada\"\n70 to \"Bob\"\n");
+}
+
+#[test]
+fn decisions_of_another_session_fit_nothing() {
+    let ((held, calls), (other, _)) = (asked(), asked());
+    refused(&answer(other.path(), &[allow(&calls[0])]), "no such call");
+    assert_eq!(
+        (ledger(held.path()), ledger(other.path())),
+        Default::default()
+    );
+}
+
+#[test]
+fn two_processes_do_not_answer_at_once() {
+    let (held, calls) = asked();
+    let folder = held.path();
+    let mut first = hanging(folder, &calls[0]);
+    let why = "in use by another run";
+    refused(&answer(folder, &[allow(&calls[0])]), why);
+    refused(&answer(folder, &[allow(&calls[1])]), why);
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+/// A process that was told to pay and cannot, for its ledger is a pipe that nobody reads. It has
+/// said that it begins.
+fn hanging(folder: &Path, call: &Value) -> std::process::Child {
+    let pipe = folder.join("ledger.txt");
+    let made = Command::new("mkfifo").arg(pipe).status().unwrap();
+    assert!(made.success());
+    let mut child = approval(folder, &["approve", id(call)])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "paying 50 to \"Ada\"");
+    child
+}
+
+#[test]
+fn a_call_that_was_approved_and_killed_is_not_repeated() {
+    let (held, calls) = asked();
+    let folder = held.path();
+    let mut child = hanging(folder, &calls[0]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::remove_file(folder.join("ledger.txt")).unwrap();
+
+    refused(
+        &answer(folder, &[allow(&calls[0])]),
+        "it was answered already",
+    );
+    // The other one is still open, and is the only one that runs.
+    let output = answer(folder, &[allow(&calls[1])]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("it may have run; paid 70 to \"Bob\""),
+        "{said}"
+    );
+    assert_eq!(ledger(folder), "70 to \"Bob\"\n");
+}

@@ -1,0 +1,153 @@
+//! Files that somebody else has changed.
+
+use std::fs;
+
+use agentcore::backend::Backend;
+use agentcore::hooks::RewindMode;
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::preset;
+use agentcore::{AgentBuilder, ErrorKind};
+use futures::StreamExt;
+use serde_json::json;
+
+use super::{Place, rewind, told, tree};
+
+#[tokio::test]
+async fn a_conflict_is_reported_and_only_overwritten_when_asked() {
+    let place = Place::new();
+    for name in ["a", "b", "c", "d"] {
+        place.put(name, "before");
+    }
+    let files = place.files();
+    let ops = json!([
+        ["write", "a", "agent"],
+        ["write", "b", "agent"],
+        ["write", "c", "agent"],
+        ["remove", "d"],
+        ["write", "new", "agent"],
+        ["write", "other", "agent"]
+    ]);
+    place.changes(&files, ops).await;
+    place.put("a", "a person");
+    fs::remove_file(place.root().join("b")).unwrap();
+    // Back by hand, as it was.
+    place.put("c", "before");
+    place.put("d", "a person");
+    place.put("new", "a person");
+    fs::remove_file(place.root().join("other")).unwrap();
+    let now = tree(&place.root());
+    let wanted = [
+        "change a: conflict",
+        "create b: planned",
+        "change d: conflict",
+        "delete new: conflict",
+    ];
+    let would = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
+    assert_eq!(told(&would), wanted);
+    assert_eq!(tree(&place.root()), now);
+    assert!(
+        would
+            .to_string()
+            .contains("a (+1 -1 lines): somebody else has changed it")
+    );
+
+    let careful = rewind(&files, 0).await;
+    assert_eq!(careful, wanted.map(|line| line.replace("planned", "done")));
+    assert_eq!(place.get("a").as_deref(), Some("a person"));
+    assert_eq!(place.get("b").as_deref(), Some("before"));
+    assert_eq!(place.get("new").as_deref(), Some("a person"));
+
+    let forced = files.rewind("s", 0, RewindMode::Overwrite).await.unwrap();
+    assert_eq!(
+        told(&forced),
+        ["change a: done", "change d: done", "delete new: done"]
+    );
+    assert!(forced.is_complete());
+    let all = |path: &str| place.get(path).unwrap();
+    assert_eq!([all("a"), all("b"), all("c"), all("d")], ["before"; 4]);
+    assert_eq!(tree(&place.root()).len(), 4);
+    assert!(rewind(&files, 0).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_change_between_two_messages_is_not_lost_unseen() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let first = place.changes(&files, json!([["write", "a", "1"]])).await;
+    place.put("a", "a person");
+    let second = place
+        .changes(&files, json!([["append", "a", " and the agent"]]))
+        .await;
+    assert_eq!(place.get("a").as_deref(), Some("a person and the agent"));
+    assert_eq!(rewind(&files, first).await, ["change a: conflict"]);
+    // To before the second message is what the person made of it.
+    assert_eq!(rewind(&files, second).await, ["change a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("a person"));
+}
+
+/// What commands change is not seen; where the agent wrote the same file, it shows.
+#[tokio::test]
+async fn commands_are_somebody_else() {
+    let place = Place::new();
+    place.put("a", "0\n");
+    let files = place.files();
+    let model = ScriptedModel::new()
+        .call("Write", json!({"file_path": "a", "content": "1\n"}))
+        .call("Bash", json!({"command": "echo 2 >> a; echo 3 > b"}))
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .registry(&preset::coding(files.clone()))
+        .hook(files.clone())
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    assert_eq!(place.get("a").as_deref(), Some("1\n2\n"));
+    assert_eq!(rewind(&files, 0).await, ["change a: conflict"]);
+    assert_eq!(place.get("b").as_deref(), Some("3\n"));
+}
+
+/// Outside runs the backend is the one within.
+#[tokio::test]
+async fn the_program_itself_is_somebody_else() {
+    let place = Place::new();
+    let files = place.files();
+    files.write("a", b"program").await.unwrap();
+    files.append("a", b"!").await.unwrap();
+    assert!(files.sessions().await.unwrap().is_empty());
+    place
+        .changes(&files, json!([["write", "a", "agent"]]))
+        .await;
+    files.write("a", b"program again").await.unwrap();
+    assert_eq!(rewind(&files, 0).await, ["change a: conflict"]);
+    files.remove("a").await.unwrap();
+    assert_eq!(rewind(&files, 0).await, ["create a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("program!"));
+}
+
+#[tokio::test]
+async fn a_session_is_not_rewound_while_it_runs() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let model = ScriptedModel::new()
+        .call("change", json!({"ops": [["write", "a", "1"]]}))
+        .hang();
+    model.allow_unused();
+    let agent = AgentBuilder::new(model)
+        .tool(super::change())
+        .hook(files.clone())
+        .backend(files.clone())
+        .build()
+        .unwrap();
+    let mut run = agent.session("s").run("Go");
+    while place.get("a").as_deref() == Some("0") {
+        run.next().await.unwrap();
+    }
+    let error = files.rewind("s", 0, RewindMode::Careful).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SessionBusy);
+    let would = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
+    assert_eq!(told(&would), ["change a: planned"]);
+    drop(run);
+    assert_eq!(rewind(&files, 0).await, ["change a: done"]);
+}

@@ -1,0 +1,221 @@
+//! How long checkpoints are kept: forks, removal, damage, another version.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcore::ErrorKind;
+use agentcore::SessionStore;
+use agentcore::hooks::RewindMode;
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, FuncTool};
+use serde_json::json;
+
+use super::{Place, change, rewind, tree};
+use crate::kit::any_object;
+
+#[tokio::test]
+async fn a_fork_is_rewound_by_itself() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    for text in ["1", "2", "3"] {
+        place.changes(&files, json!([["write", "a", text]])).await;
+    }
+    // Conversation and files, to before the third message.
+    rewind(&files, 8).await;
+    place.store.fork_at("s", "t", 8).await.unwrap();
+    files.fork_at("s", "t", 8).await.unwrap();
+    let model = ScriptedModel::new()
+        .call("change", json!({"ops": [["write", "a", "other"]]}))
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .tool(change())
+        .hook(files.clone())
+        .backend(files.clone())
+        .store(place.store.clone())
+        .build()
+        .unwrap();
+    let output = agent.session("t").run("Otherwise").await.unwrap();
+    assert_eq!(output.messages.len(), 12);
+    let files = place.files();
+    let places = |list: Vec<agentcore::hooks::Checkpoint>| -> Vec<usize> {
+        list.iter().map(|one| one.message).collect()
+    };
+    assert_eq!(places(files.checkpoints("t").await.unwrap()), [0, 4, 8]);
+    for (message, text) in [(8, "2"), (4, "1"), (0, "0")] {
+        let done = files
+            .rewind("t", message, RewindMode::Careful)
+            .await
+            .unwrap();
+        assert!(done.is_complete(), "{done}");
+        assert_eq!(place.get("a").as_deref(), Some(text));
+    }
+    // What the copy made of the file is not the original's to undo.
+    place.put("a", "other");
+    assert_eq!(rewind(&files, 0).await, ["change a: conflict"]);
+    let error = files.fork("s", "t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    files.fork("s", "u").await.unwrap();
+    assert_eq!(places(files.checkpoints("u").await.unwrap()), [0, 4, 8]);
+    files.fork("nobody", "v").await.unwrap();
+    assert_eq!(
+        files.sessions().await.unwrap(),
+        ["s", "t", "u"].map(Arc::from)
+    );
+}
+
+#[tokio::test]
+async fn old_checkpoints_are_removed() {
+    let place = Place::new();
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+    assert_eq!(files.prune(Duration::from_secs(3600)).await.unwrap(), 0);
+    assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 1);
+    assert!(rewind(&files, 0).await.is_empty());
+    assert!(tree(&place.folder()).is_empty());
+    place.changes(&files, json!([["write", "a", "2"]])).await;
+    assert_eq!(rewind(&files, 4).await, ["change a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("1"));
+    assert!(files.forget("s").await.unwrap());
+    assert!(!files.forget("s").await.unwrap());
+}
+
+#[tokio::test]
+async fn sessions_with_any_name() {
+    let place = Place::new();
+    let files = place.files();
+    let names = ["A", "a", "../a", "ä/ü", "%41", "a b.files"];
+    for name in names {
+        let model = ScriptedModel::new()
+            .call("change", json!({"ops": [["append", "a", name]]}))
+            .say("done");
+        let agent = AgentBuilder::new(model)
+            .tool(change())
+            .hook(files.clone())
+            .backend(files.clone())
+            .build()
+            .unwrap();
+        agent.session(name).run("Go").await.unwrap();
+    }
+    let mut wanted = names.map(std::sync::Arc::<str>::from);
+    wanted.sort_unstable();
+    assert_eq!(place.files().sessions().await.unwrap(), wanted);
+    assert_eq!(tree(&place.folder()).len(), names.len());
+}
+
+/// Another process has written meanwhile, as after `--rewind`.
+#[tokio::test]
+async fn two_processes_see_what_the_other_wrote() {
+    let place = Place::new();
+    place.put("a", "0");
+    let (one, two) = (place.files(), place.files());
+    place.changes(&one, json!([["write", "a", "1"]])).await;
+    place.changes(&two, json!([["write", "a", "2"]])).await;
+    place.changes(&one, json!([["write", "a", "3"]])).await;
+    assert_eq!(one.checkpoints("s").await.unwrap().len(), 3);
+    assert_eq!(rewind(&two, 4).await, ["change a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("1"));
+    assert_eq!(rewind(&one, 0).await, ["change a: done"]);
+    assert!(rewind(&two, 0).await.is_empty());
+}
+
+#[tokio::test]
+async fn damage_is_noticed_and_new_changes_are_kept_all_the_same() {
+    let place = Place::new();
+    place.put("a", "0");
+    let path = place.folder().join("s.files");
+    place
+        .changes(&place.files(), json!([["write", "a", "1"]]))
+        .await;
+    let whole = fs::read(&path).unwrap();
+    for at in [0, 5, 17, 60] {
+        let mut broken = whole.clone();
+        broken[at] ^= 1;
+        fs::write(&path, &broken).unwrap();
+        let files = place.files();
+        let error = files.rewind("s", 0, RewindMode::DryRun).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}");
+    }
+    // The content: it cannot be restored, and says so.
+    let mut broken = whole.clone();
+    let last = broken.len() - 2;
+    broken[last] ^= 1;
+    fs::write(&path, &broken).unwrap();
+    let mut records = String::from_utf8_lossy(&whole).into_owned();
+    assert!(records.ends_with("0\n"));
+    assert_eq!(rewind(&place.files(), 0).await, ["change a: failed"]);
+    assert_eq!(place.get("a").as_deref(), Some("1"));
+
+    fs::write(&path, &whole[1..]).unwrap();
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "2"]])).await;
+    assert_eq!(
+        fs::read(path.with_extension("damaged")).unwrap(),
+        whole[1..]
+    );
+    assert_eq!(rewind(&files, 0).await, ["change a: done"]);
+    assert_eq!(place.get("a").as_deref(), Some("1"));
+
+    // A record that a crash cut off was never acknowledged.
+    for len in [whole.len() - 1, whole.len() / 2, 3] {
+        fs::write(&path, &whole[..len]).unwrap();
+        assert!(rewind(&place.files(), 0).await.is_empty(), "{len}");
+        let at = place
+            .changes(&place.files(), json!([["write", "a", "3"]]))
+            .await;
+        assert_eq!(
+            rewind(&place.files(), at).await,
+            ["change a: done"],
+            "{len}"
+        );
+    }
+
+    // A newer version is left alone, and nothing is changed that could not be undone.
+    records = records.split_once('\n').unwrap().0[17..].replace("{\"v\":1,", "{\"v\":2,");
+    let sum = records
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    let newer = format!("{sum:016x} {records}\n0\n");
+    fs::write(&path, &newer).unwrap();
+    let files = place.files();
+    let error = files.checkpoints("s").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::VersionTooNew);
+    let before = tree(&place.root());
+    let ops = json!({"ops": [["write", "a", "4"]]});
+    let output = place.message(&files, vec![("change", ops)]).await;
+    let told = crate::kit::texts(&output.messages).pop().unwrap();
+    assert!(told.contains("which is newer"), "{told}");
+    assert_eq!(tree(&place.root()), before);
+    assert_eq!(fs::read_to_string(&path).unwrap(), newer);
+}
+
+/// An id that no file can have is refused with the change, not silently left out.
+#[tokio::test]
+async fn where_nothing_can_be_kept_nothing_is_changed() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let model = ScriptedModel::new()
+        .call("change", json!({"ops": [["write", "a", "1"]]}))
+        .call("look", json!({}))
+        .say("done");
+    let look = FuncTool::new("look", "Reads", any_object(), |cx, _args| async move {
+        let backend = cx.backend().ok_or("no backend")?;
+        let content = backend.read("a").await?;
+        Ok::<_, agentcore::BoxError>(String::from_utf8_lossy(&content).into_owned())
+    });
+    let agent = AgentBuilder::new(model)
+        .tool(change())
+        .tool(look)
+        .hook(files.clone())
+        .backend(files.clone())
+        .build()
+        .unwrap();
+    let output = agent.session("x".repeat(300)).run("Go").await.unwrap();
+    let told = crate::kit::texts(&output.messages);
+    assert!(told[0].contains("too long for a file name"), "{told:?}");
+    assert_eq!(told[1], "0");
+}

@@ -1,0 +1,166 @@
+//! Files that are rewound to what they were before a message.
+
+#[cfg(feature = "jsonl")]
+mod crash;
+mod foreign;
+mod keeping;
+mod property;
+mod runs;
+mod tools;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use agentcore::backend::{Backend, LocalBackend};
+use agentcore::hooks::{FileCheckpoints, Rewind, RewindMode, RewindOutcome};
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, BoxError, FuncTool, RunOutput, ThreadStore, ToolContext};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::kit::{any_object, texts};
+
+/// A workspace, a session, and checkpoints beside it.
+struct Place {
+    held: TempDir,
+    store: ThreadStore,
+}
+
+impl Place {
+    fn new() -> Self {
+        let held = tempfile::tempdir().unwrap();
+        fs::create_dir(held.path().join("ws")).unwrap();
+        Self {
+            held,
+            store: ThreadStore::new(),
+        }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.held.path().join("ws")
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.held.path().join("checkpoints")
+    }
+
+    fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn get(&self, path: &str) -> Option<String> {
+        let content = fs::read(self.root().join(path)).ok()?;
+        Some(String::from_utf8_lossy(&content).into_owned())
+    }
+
+    /// As a new process would open them.
+    fn files(&self) -> FileCheckpoints {
+        let backend = LocalBackend::new(self.root()).unwrap();
+        FileCheckpoints::open(backend, self.folder()).unwrap()
+    }
+
+    /// A message of the session `s`, on which the agent makes these calls, one a turn.
+    async fn message(&self, files: &FileCheckpoints, calls: Vec<(&str, Value)>) -> RunOutput {
+        let model = calls
+            .into_iter()
+            .fold(ScriptedModel::new(), |model, (name, args)| {
+                model.call(name, args)
+            });
+        let agent = AgentBuilder::new(model.say("done"))
+            .tool(change())
+            .hook(files.clone())
+            .backend(files.clone())
+            .store(self.store.clone())
+            .build()
+            .unwrap();
+        agent.session("s").run("Go").await.unwrap()
+    }
+
+    /// A message on which these changes are made; where it stands in the history.
+    async fn changes(&self, files: &FileCheckpoints, ops: Value) -> usize {
+        let output = self
+            .message(files, vec![("change", json!({"ops": ops}))])
+            .await;
+        assert_eq!(texts(&output.messages).pop().as_deref(), Some("changed"));
+        output.messages.len() - 4
+    }
+}
+
+/// Makes changes through the backend of its run. `ops` are lists: a name, a path and a text.
+fn change() -> FuncTool {
+    FuncTool::new(
+        "change",
+        "Changes files",
+        any_object(),
+        |cx, args| async move { make(&cx, &args["ops"]).await },
+    )
+}
+
+async fn make(cx: &ToolContext, ops: &Value) -> Result<String, BoxError> {
+    let backend = cx.backend().ok_or("no backend")?;
+    for op in ops.as_array().into_iter().flatten() {
+        let text = |at: usize| op[at].as_str().unwrap_or_default();
+        let path = text(1);
+        match text(0) {
+            "write" => backend.write(path, text(2).as_bytes()).await?,
+            "append" => backend.append(path, text(2).as_bytes()).await?,
+            "remove" => backend.remove(path).await?,
+            "mode" => {
+                let mode = u32::from_str_radix(text(2), 8)?;
+                backend.set_mode(path, mode).await?;
+            }
+            other => return Err(format!("unknown change {other}").into()),
+        }
+    }
+    Ok("changed".to_owned())
+}
+
+/// All files beneath a folder with their content and mode.
+fn tree(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
+    let mut tree = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            let path = entry.path();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() {
+                let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+                tree.insert(path.clone(), (fs::read(path).unwrap(), mode));
+            }
+        }
+    }
+    tree
+}
+
+/// What was done to which file, without the root.
+fn told(rewind: &Rewind) -> Vec<String> {
+    let lines = rewind.changes.iter().map(|change| {
+        let path = change.path.rsplit_once("/ws/").unwrap().1;
+        let outcome = match &change.outcome {
+            RewindOutcome::Planned => "planned",
+            RewindOutcome::Done => "done",
+            RewindOutcome::Conflict => "conflict",
+            RewindOutcome::NotKept(_) => "not kept",
+            RewindOutcome::Failed(_) => "failed",
+            _ => "unknown",
+        };
+        format!("{} {path}: {outcome}", change.action.as_str())
+    });
+    lines.collect()
+}
+
+async fn rewind(files: &FileCheckpoints, message: usize) -> Vec<String> {
+    told(
+        &files
+            .rewind("s", message, RewindMode::Careful)
+            .await
+            .unwrap(),
+    )
+}

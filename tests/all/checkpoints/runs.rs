@@ -1,0 +1,285 @@
+//! Which message a change belongs to.
+
+use std::sync::Arc;
+
+use agentcore::backend::{Backend, LocalBackend};
+use agentcore::hooks::{FileCheckpoints, RewindMode};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{AgentBuilder, BoxError, FuncTool, Message, Messages, Session, ThreadStore};
+use futures::future::join_all;
+use serde_json::json;
+
+use super::{Place, change, rewind, tree};
+use crate::kit::any_object;
+
+fn builder(files: &FileCheckpoints, model: ScriptedModel) -> AgentBuilder {
+    AgentBuilder::new(model)
+        .tool(change())
+        .hook(files.clone())
+        .backend(files.clone())
+}
+
+#[tokio::test]
+async fn every_message_is_a_checkpoint() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    for text in ["1", "2", "3"] {
+        place
+            .changes(&files, json!([["write", "a", text], ["write", text, ""]]))
+            .await;
+        place.message(&files, vec![]).await;
+    }
+    let files = place.files();
+    let listed = files.checkpoints("s").await.unwrap();
+    let places: Vec<_> = listed.iter().map(|checkpoint| checkpoint.message).collect();
+    assert_eq!(places, [0, 6, 12]);
+    assert!(listed.iter().all(|checkpoint| checkpoint.files.len() == 2));
+    // Also to a message after which nothing was changed, and to one that is still to come.
+    for (message, text, files_left) in [
+        (18, "3", 4),
+        (10, "2", 3),
+        (12, "2", 3),
+        (1, "1", 2),
+        (0, "0", 1),
+    ] {
+        rewind(&files, message).await;
+        assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
+        assert_eq!(tree(&place.root()).len(), files_left);
+    }
+    // Forward again: to a message with changes, to one without, and to what was there at last.
+    for (message, text) in [(12, "2"), (16, "3"), (0, "0"), (usize::MAX, "3")] {
+        rewind(&files, message).await;
+        assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
+    }
+    // What is said from now on comes after it was rewound.
+    rewind(&files, 6).await;
+    place.message(&files, vec![]).await;
+    assert!(rewind(&files, 18).await.is_empty());
+    let at = place
+        .changes(&files, json!([["write", "a", "other"]]))
+        .await;
+    for message in [at, 18, 20] {
+        rewind(&files, message).await;
+        assert_eq!(place.get("a").as_deref(), Some("1"), "{message}");
+    }
+    rewind(&files, 16).await;
+    assert_eq!(place.get("a").as_deref(), Some("3"));
+}
+
+#[tokio::test]
+async fn a_message_in_the_middle_of_a_run_is_one_too() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let model = ScriptedModel::new()
+        .call("change", json!({"ops": [["write", "a", "1"]]}))
+        .call("change", json!({"ops": [["write", "a", "2"]]}))
+        .say("done");
+    let agent = builder(&files, model).build().unwrap();
+    let mut run = agent.session("s").run("Go");
+    let handle = run.handle();
+    use futures::StreamExt;
+    let mut steered = false;
+    while let Some(_message) = run.next().await {
+        if !steered && place.get("a").as_deref() == Some("1") {
+            steered = true;
+            assert!(handle.steer("Once more"));
+        }
+    }
+    let listed = files.checkpoints("s").await.unwrap();
+    let titles: Vec<_> = listed
+        .iter()
+        .map(|one| (one.message, one.title.as_deref()))
+        .collect();
+    assert_eq!(titles, [(0, Some("Go")), (3, Some("Once more"))]);
+    rewind(&files, 3).await;
+    assert_eq!(place.get("a").as_deref(), Some("1"));
+}
+
+/// The child has the hook itself, or not; it changes what its parent's message changes.
+#[tokio::test]
+async fn what_subagents_change_belongs_to_the_message_of_the_parent() {
+    for hooked in [true, false] {
+        let place = Place::new();
+        place.put("a", "0");
+        let before = tree(&place.root());
+        let files = place.files();
+        let model = ScriptedModel::new()
+            .call(
+                "change",
+                json!({"ops": [["write", "a", "child"], ["write", "b", "child"]]}),
+            )
+            .say("done");
+        let mut child = AgentBuilder::new(model)
+            .tool(change())
+            .backend(files.clone());
+        if hooked {
+            child = child.hook(files.clone());
+        }
+        let child = child.build().unwrap();
+        let delegate = FuncTool::new(
+            "delegate",
+            "Asks another",
+            any_object(),
+            move |cx, _args| {
+                let session = child.session("child");
+                async move { Ok::<_, BoxError>(session.run_in(&cx, "Do it").await?.text) }
+            },
+        );
+        let model = ScriptedModel::new()
+            .call("delegate", json!({}))
+            .call("change", json!({"ops": [["append", "b", " and parent"]]}))
+            .say("done");
+        let agent = builder(&files, model).tool(delegate).build().unwrap();
+        agent.session("s").run("Go").await.unwrap();
+        assert_eq!(place.get("b").as_deref(), Some("child and parent"));
+        assert_eq!(files.sessions().await.unwrap(), ["s"].map(Arc::from));
+        assert_eq!(
+            files.checkpoints("s").await.unwrap()[0].title.as_deref(),
+            Some("Go")
+        );
+        assert_eq!(
+            rewind(&files, 0).await,
+            ["change a: done", "delete b: done"]
+        );
+        assert_eq!(tree(&place.root()), before);
+    }
+}
+
+#[tokio::test]
+async fn calls_side_by_side_and_tasks_of_their_own() {
+    let place = Place::new();
+    for number in 0..8 {
+        place.put(&format!("{number}"), "before");
+    }
+    place.put("shared", "before");
+    let before = tree(&place.root());
+    let files = place.files();
+    let touch = FuncTool::new("touch", "Writes", any_object(), |cx, args| async move {
+        let backend = cx.backend().ok_or("no backend")?;
+        let name = args["name"].to_string();
+        backend.write(&name, b"first").await?;
+        backend.append("shared", name.as_bytes()).await?;
+        // What the call's task does not do itself is still the run's.
+        let own = tokio::spawn(async move { backend.write(&name, b"second").await });
+        own.await??;
+        Ok::<_, BoxError>("written")
+    });
+    let calls = (0..8).map(|name| ("touch", json!({"name": name})));
+    let model = ScriptedModel::new().calls(calls).say("done");
+    let agent = builder(&files, model).tool(touch).build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    assert_eq!(place.get("shared").unwrap().len(), "before".len() + 8);
+    assert_eq!(place.get("7").as_deref(), Some("second"));
+    let files = place.files();
+    assert_eq!(rewind(&files, 0).await.len(), 9);
+    assert_eq!(tree(&place.root()), before);
+}
+
+/// One agent, one workspace, many sessions at once.
+#[tokio::test]
+async fn sessions_do_not_mix() {
+    let place = Place::new();
+    let files = place.files();
+    let model = FunctionModel::new(|request| {
+        let last = request.messages.last().unwrap();
+        if last.as_tool_result().is_some() {
+            return vec![Ok(agentcore::ModelEvent::Text("done".into()))];
+        }
+        let name = last.text().into_owned();
+        let args = json!({"ops": [["write", name, "x"], ["append", name, "y"]]});
+        vec![Ok(agentcore::ModelEvent::ToolCall(
+            agentcore::ToolCall::new("c", "change", args),
+        ))]
+    });
+    let agent = AgentBuilder::new(model)
+        .tool(change())
+        .hook(files.clone())
+        .backend(files.clone())
+        .build()
+        .unwrap();
+    let names: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
+    let runs = names.iter().map(|name| {
+        let session: Session = agent.session(name.as_str());
+        async move { session.run(name.as_str()).await.unwrap() }
+    });
+    join_all(runs).await;
+    for name in &names {
+        let listed = files.checkpoints(name).await.unwrap();
+        assert_eq!(
+            listed[0].files,
+            [place.root().join(name).display().to_string()]
+        );
+    }
+    files.rewind("s3", 0, RewindMode::Careful).await.unwrap();
+    assert_eq!(tree(&place.root()).len(), 7);
+    assert_eq!(place.get("s3"), None);
+}
+
+/// A history that a hook makes shorter is counted anew; nothing is rewound beyond that.
+#[tokio::test]
+async fn a_shorter_history_is_counted_anew() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    for text in ["1", "2"] {
+        place.changes(&files, json!([["write", "a", text]])).await;
+    }
+    let mut state = place.store.get("s").unwrap();
+    state.messages = Messages::from(vec![Message::human("Before, things were said")]).ai("Yes.");
+    place.store.save("s", state);
+    let at = place.changes(&files, json!([["write", "a", "3"]])).await;
+    assert_eq!(at, 2);
+    let files = place.files();
+    assert_eq!(files.checkpoints("s").await.unwrap().len(), 1);
+    rewind(&files, 2).await;
+    assert_eq!(place.get("a").as_deref(), Some("2"));
+    rewind(&files, 0).await;
+    assert_eq!(place.get("a").as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_session_that_changed_nothing_has_nothing_to_rewind() {
+    let place = Place::new();
+    let files = place.files();
+    place.message(&files, vec![]).await;
+    assert!(rewind(&files, 0).await.is_empty());
+    assert!(files.checkpoints("nobody").await.unwrap().is_empty());
+    assert!(!files.forget("nobody").await.unwrap());
+}
+
+/// Two workspaces of one agent, each with checkpoints of its own.
+#[tokio::test]
+async fn two_workspaces_are_kept_apart() {
+    let (one, two) = (Place::new(), Place::new());
+    let (here, there) = (one.files(), two.files());
+    let other = Arc::new(there.clone());
+    let copy = FuncTool::new("copy", "Writes to both", any_object(), move |cx, _args| {
+        let other = other.clone();
+        async move {
+            cx.backend().ok_or("no backend")?.write("a", b"x").await?;
+            other.write("b", b"y").await?;
+            Ok::<_, BoxError>("copied")
+        }
+    });
+    let model = ScriptedModel::new().call("copy", json!({})).say("done");
+    let agent = AgentBuilder::new(model)
+        .tool(copy)
+        .hook(here.clone())
+        .hook(there.clone())
+        .backend(here.clone())
+        .store(ThreadStore::new())
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    assert_eq!(here.checkpoints("s").await.unwrap()[0].files.len(), 1);
+    assert_eq!(rewind(&there, 0).await, ["delete b: done"]);
+    assert_eq!((one.get("a").as_deref(), two.get("b")), (Some("x"), None));
+    // A backend without checkpoints is as good for reading what is there.
+    let plain = LocalBackend::new(one.root()).unwrap();
+    assert_eq!(
+        plain.read("a").await.unwrap(),
+        here.read("a").await.unwrap()
+    );
+}

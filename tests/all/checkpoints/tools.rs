@@ -1,0 +1,346 @@
+//! Which changes are kept, and what rewinding says and does.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use agentcore::ErrorKind;
+use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
+use agentcore::hooks::{FileCheckpoints, FilesystemHook, RewindMode, RewindOutcome};
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::preset;
+use agentcore::{AgentBuilder, ToolRegistry};
+use serde_json::{Value, json};
+
+use super::{Place, rewind, told, tree};
+use crate::kit::results;
+
+/// Every tool that ships and writes.
+#[tokio::test]
+async fn what_every_tool_writes_is_undone() {
+    let args = |path: &str, more: Value| {
+        let mut args = json!({"file_path": path});
+        args.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        args
+    };
+    let old = |name: &str| json!({format!("old_{name}"): "one", format!("new_{name}"): "two"});
+    type Preset = (
+        fn(FileCheckpoints) -> ToolRegistry,
+        Vec<(&'static str, Value)>,
+    );
+    let presets: [Preset; 3] = [
+        (
+            |files| preset::coding(files),
+            vec![
+                ("Write", args("new/a", json!({"content": "new"}))),
+                ("Write", args("old", json!({"content": "other"}))),
+                ("Edit", args("edited", old("string"))),
+            ],
+        ),
+        (
+            |files| preset::wick(files),
+            vec![
+                ("write_file", args("new/a", json!({"content": "new"}))),
+                ("write_file", args("old", json!({"content": "other"}))),
+                ("edit_file", args("edited", old("text"))),
+            ],
+        ),
+        (
+            |files| preset::picoclaw(files),
+            vec![
+                ("append_file", args("new/a", json!({"content": "new"}))),
+                ("append_file", args("old", json!({"content": "other"}))),
+                ("append_file", args("old", json!({"content": "more"}))),
+                ("edit_file", args("edited", old("text"))),
+            ],
+        ),
+    ];
+    for (preset, calls) in presets {
+        let place = Place::new();
+        place.put("old", "old");
+        place.put("edited", "one\nthree\n");
+        let before = tree(&place.root());
+        let files = place.files();
+        let model = calls
+            .into_iter()
+            .fold(ScriptedModel::new(), |model, (name, args)| {
+                model.call(name, args)
+            });
+        let agent = AgentBuilder::new(model.say("done"))
+            .registry(&preset(files.clone()))
+            .hook(files.clone())
+            .build()
+            .unwrap();
+        let output = agent.session("s").run("Go").await.unwrap();
+        assert!(
+            results(&output.messages)
+                .iter()
+                .all(|result| !result.is_error)
+        );
+        assert_eq!(tree(&place.root()).len(), 3);
+
+        let files = place.files();
+        let done = rewind(&files, 0).await;
+        assert_eq!(
+            done,
+            [
+                "change edited: done",
+                "delete new/a: done",
+                "change old: done"
+            ]
+        );
+        assert_eq!(tree(&place.root()), before);
+        assert!(rewind(&files, 0).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_be_and_changes_nothing() {
+    let place = Place::new();
+    place.put("text", "a\nb\nc\n");
+    place.put("bytes", b"\xff\x00");
+    place.put("gone", "one\ntwo\n");
+    let files = place.files();
+    let ops = json!([
+        ["write", "text", "a\nB\nc\nd\n"],
+        ["write", "bytes", "text"],
+        ["remove", "gone"],
+        ["write", "new", "1\n2\n3\n"]
+    ]);
+    place.changes(&files, ops).await;
+    let (after, kept) = (tree(&place.root()), tree(&place.folder()));
+    let would = files.rewind("s", 0, RewindMode::DryRun).await.unwrap();
+    let root = place.root();
+    let root = root.display();
+    assert_eq!(
+        would.to_string(),
+        format!(
+            "change {root}/bytes (4 to 2 bytes)\ncreate {root}/gone (+2 -0 lines)\n\
+             delete {root}/new (+0 -3 lines)\nchange {root}/text (+1 -2 lines)\n"
+        )
+    );
+    assert!(!would.is_complete());
+    assert_eq!(
+        serde_json::to_value(&would).unwrap()[1],
+        json!({
+            "path": format!("{root}/gone"), "action": "create", "outcome": "planned",
+            "bytes_now": 0, "bytes_then": 8, "lines_added": 2, "lines_removed": 0
+        })
+    );
+    assert_eq!((tree(&place.root()), tree(&place.folder())), (after, kept));
+    assert!(
+        files
+            .rewind("s", 0, RewindMode::Careful)
+            .await
+            .unwrap()
+            .is_complete()
+    );
+    assert_eq!(place.get("gone").as_deref(), Some("one\ntwo\n"));
+    assert_eq!(fs::read(place.root().join("bytes")).unwrap(), b"\xff\x00");
+}
+
+#[tokio::test]
+async fn modes_come_back() {
+    let place = Place::new();
+    place.put("run.sh", "#!/bin/sh\n");
+    place.put("secret", "key");
+    let mode = |path: &str, mode: u32| {
+        let path = place.root().join(path);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("run.sh", 0o755);
+    mode("secret", 0o600);
+    let before = tree(&place.root());
+    let files = place.files();
+    let ops = json!([
+        ["remove", "run.sh"],
+        ["write", "secret", "x"],
+        ["mode", "secret", "644"]
+    ]);
+    let first = place.changes(&files, ops).await;
+    // Only the mode differs now.
+    place
+        .changes(&files, json!([["mode", "secret", "640"]]))
+        .await;
+    let second = files
+        .rewind("s", first + 4, RewindMode::Careful)
+        .await
+        .unwrap();
+    assert_eq!(told(&second), ["change secret: done"]);
+    assert_eq!(
+        (
+            second.changes[0].lines_added,
+            second.changes[0].lines_removed
+        ),
+        (Some(0), Some(0))
+    );
+    rewind(&files, first).await;
+    assert_eq!(tree(&place.root()), before);
+}
+
+#[tokio::test]
+async fn two_names_of_a_file_are_one_file() {
+    let place = Place::new();
+    place.put("a", "one");
+    place.put("d/e/b", "two");
+    symlink("a", place.root().join("link")).unwrap();
+    symlink(place.root().join("d/e"), place.root().join("folder")).unwrap();
+    symlink("new", place.root().join("nowhere")).unwrap();
+    let before = tree(&place.root());
+    let files = place.files();
+    let ops = json!([
+        ["write", "link", "1"],
+        ["append", place.root().join("a"), "2"],
+        ["write", "folder/b", "3"],
+        ["write", "./d/../d/e/b", "4"],
+        ["write", "folder/../c", "5"],
+        ["write", "nowhere", "6"]
+    ]);
+    place.changes(&files, ops).await;
+    assert_eq!(
+        place.get("d/c").as_deref(),
+        Some("5"),
+        "links are followed first"
+    );
+    assert_eq!(place.get("new").as_deref(), Some("6"));
+    let listed = files.checkpoints("s").await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].files.len(), 4, "{:?}", listed[0].files);
+    let done = rewind(&files, 0).await;
+    let wanted = [
+        "change a: done",
+        "delete d/c: done",
+        "change d/e/b: done",
+        "delete new: done",
+    ];
+    assert_eq!(done, wanted);
+    assert_eq!(tree(&place.root()), before);
+    assert!(rewind(&files, 0).await.is_empty());
+}
+
+#[tokio::test]
+async fn no_path_leaves_the_workspace() {
+    let place = Place::new();
+    let out = place.root().parent().unwrap().join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("secret"), "mine").unwrap();
+    symlink(&out, place.root().join("out")).unwrap();
+    place.put("d/secret", "the agent's");
+    let files = place.files();
+    for path in ["../out/secret", "out/secret"] {
+        let ops = json!({"ops": [["write", path, "x"]]});
+        let output = place.message(&files, vec![("change", ops)]).await;
+        assert!(
+            results(&output.messages)
+                .iter()
+                .all(|result| result.is_error)
+        );
+    }
+    place
+        .changes(&files, json!([["write", "d/secret", "x"]]))
+        .await;
+    // Somebody puts a link where the folder was: what lies behind it is not touched.
+    fs::remove_dir_all(place.root().join("d")).unwrap();
+    symlink(&out, place.root().join("d")).unwrap();
+    assert_eq!(rewind(&files, 0).await, ["change d/secret: failed"]);
+    fs::remove_file(place.root().join("d")).unwrap();
+    fs::create_dir(place.root().join("e")).unwrap();
+    place.put("e/secret", "other");
+    symlink("e", place.root().join("d")).unwrap();
+    let forced = files.rewind("s", 0, RewindMode::Overwrite).await.unwrap();
+    assert_eq!(told(&forced), ["change d/secret: failed"]);
+    assert_eq!(fs::read(out.join("secret")).unwrap(), b"mine");
+    assert_eq!(place.get("e/secret").as_deref(), Some("other"));
+}
+
+#[tokio::test]
+async fn what_is_not_kept_is_told() {
+    let place = Place::new();
+    place.put("large", "0123456789a");
+    place.put("small", "0123456789");
+    symlink("small", place.root().join("link")).unwrap();
+    let files = place.files().keep_up_to(10);
+    let ops = json!([
+        ["write", "large", "x"],
+        ["write", "small", "x"],
+        ["remove", "link"]
+    ]);
+    place.changes(&files, ops).await;
+    let done = files.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    assert_eq!(
+        told(&done),
+        [
+            "change large: not kept",
+            "change link: not kept",
+            "change small: done"
+        ]
+    );
+    assert!(!done.is_complete());
+    let why = |at: usize| match &done.changes[at].outcome {
+        RewindOutcome::NotKept(why) => why.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why(0), "it had 11 bytes, more than the 10 that are kept");
+    assert_eq!(why(1), "it was a symbolic link");
+    assert_eq!(place.get("large").as_deref(), Some("x"));
+    assert_eq!(place.get("small").as_deref(), Some("0123456789"));
+}
+
+/// A file that takes the place of a folder, and the other way round.
+#[tokio::test]
+async fn a_file_comes_back_where_a_folder_was_made() {
+    let files = FileCheckpoints::new(MemoryBackend::new());
+    files.write("a", b"file").await.unwrap();
+    let place = Place::new();
+    place
+        .changes(
+            &files,
+            json!([["remove", "a"], ["write", "a/b", "in a folder"]]),
+        )
+        .await;
+    let done = files.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    assert!(done.is_complete(), "{done}");
+    assert_eq!(&files.read("a").await.unwrap()[..], b"file");
+}
+
+#[tokio::test]
+async fn the_folder_is_for_its_owner_and_not_beneath_the_workspace() {
+    let place = Place::new();
+    place.put("a", "secret");
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "x"]])).await;
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&place.folder()), 0o700);
+    assert_eq!(mode(&place.folder().join("s.files")), 0o600);
+    symlink(place.root(), place.root().with_file_name("alias")).unwrap();
+    for folder in [
+        place.root().join("x"),
+        place.root().with_file_name("alias").join("y"),
+    ] {
+        let backend = LocalBackend::new(place.root()).unwrap();
+        let error = FileCheckpoints::open(backend, folder).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+    }
+}
+
+#[tokio::test]
+async fn the_other_hooks_write_through_it() {
+    let files = FileCheckpoints::new(MemoryBackend::new());
+    let model = ScriptedModel::new()
+        .call("write_file", json!({"path": "a", "content": "x"}))
+        .say("done");
+    let agent = AgentBuilder::new(model)
+        .hook(files.clone())
+        .hook(FilesystemHook::new(files.clone()))
+        .build()
+        .unwrap();
+    agent.session("s").run("Write it down").await.unwrap();
+    let listed = files.checkpoints("s").await.unwrap();
+    assert_eq!(
+        serde_json::to_value(&listed).unwrap(),
+        json!([{"message": 0, "title": "Write it down", "files": ["/workspace/a"]}])
+    );
+    files.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    assert!(!files.exists("a").await.unwrap());
+}
