@@ -1,12 +1,12 @@
 //! What a write to a session costs, by how long the session is.
 //!
-//! Files are flushed to the disk each time; `memory` is what is left without them.
+//! Files and databases are flushed to the disk each time; `memory` is what is left without them.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcore::session::JsonlStore;
+use agentcore::session::{JsonlStore, SqliteStore};
 use agentcore::state::{Record, StoredSession};
 use agentcore::{AgentState, Message, Messages, SessionStore, ThreadStore};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -81,6 +81,16 @@ fn files(criterion: &mut Criterion) {
     });
 }
 
+fn database(criterion: &mut Criterion) {
+    let held = tempfile::tempdir().unwrap();
+    let count = std::cell::Cell::new(0);
+    writes(criterion, "database", || {
+        count.set(count.get() + 1);
+        let path = held.path().join(format!("{}.db", count.get()));
+        Arc::new(SqliteStore::open(path).unwrap())
+    });
+}
+
 fn memory(criterion: &mut Criterion) {
     writes(criterion, "memory", || Arc::new(ThreadStore::new()));
 }
@@ -91,6 +101,6 @@ criterion_group! {
         .sample_size(20)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1));
-    targets = files, memory
+    targets = files, database, memory
 }
 criterion_main!(sessions);

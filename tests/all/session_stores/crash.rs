@@ -213,6 +213,7 @@ macro_rules! name {
         path.split_once("::").unwrap().1
     }};
 }
+#[cfg(feature = "sqlite")]
 pub(super) use name;
 
 pub fn is_killed<P: Place>(test: &str) {

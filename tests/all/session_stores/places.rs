@@ -1,7 +1,6 @@
 //! Stores that keep logs on a disk, opened and damaged alike.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agentcore::state::Record;
 use agentcore::{Message, SessionStore};
@@ -78,17 +77,17 @@ impl Place for agentcore::session::JsonlStore {
     }
 
     fn log(&self, id: &str) -> Vec<u8> {
-        fs::read(file(self.folder(), id, "jsonl")).unwrap()
+        std::fs::read(file(self.folder(), id, "jsonl")).unwrap()
     }
 
     fn put(&self, id: &str, bytes: &[u8]) {
-        fs::write(file(self.folder(), id, "jsonl"), bytes).unwrap();
+        std::fs::write(file(self.folder(), id, "jsonl"), bytes).unwrap();
     }
 
     fn aside(&self, id: &str) -> Vec<(u64, Vec<u8>)> {
         use base64::Engine;
         let path = file(self.folder(), id, "damaged");
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let text = std::fs::read_to_string(path).unwrap_or_default();
         let lines = text.lines().map(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             let bytes = match (line["text"].as_str(), line["base64"].as_str()) {
@@ -104,12 +103,12 @@ impl Place for agentcore::session::JsonlStore {
     }
 
     fn forget_aside(&self, id: &str) {
-        let _ = fs::remove_file(file(self.folder(), id, "damaged"));
+        let _ = std::fs::remove_file(file(self.folder(), id, "damaged"));
     }
 }
 
 #[cfg(feature = "jsonl")]
-fn file(folder: &Path, id: &str, extension: &str) -> PathBuf {
+fn file(folder: &Path, id: &str, extension: &str) -> std::path::PathBuf {
     folder.join(format!("{id}.{extension}"))
 }
 
