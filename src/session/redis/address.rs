@@ -8,6 +8,7 @@ use crate::util::Secret;
 /// An address that was understood. It shows no password.
 pub(super) struct Address {
     pub(super) place: ConnectionAddr,
+    #[cfg(feature = "tls")]
     pub(super) is_secure: bool,
     pub(super) user: Option<String>,
     pub(super) password: Option<Secret>,
@@ -57,6 +58,7 @@ impl Address {
         };
         Ok(Self {
             place: info.addr().clone(),
+            #[cfg(feature = "tls")]
             is_secure,
             user: settings.username().map(str::to_owned),
             url: password.is_some().then(|| Secret::new(url)),

@@ -110,7 +110,6 @@ async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
         }
     };
     server.kill();
-    let began = Instant::now();
     for _ in 0..2 {
         let error = store.append(&lease, vec![said("two")]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
@@ -122,7 +121,6 @@ async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
         );
         assert!(text.contains("run the session again"), "{text}");
     }
-    assert!(began.elapsed() < Duration::from_secs(60), "it gives up");
     server.restart();
     let patience = Instant::now();
     // While it starts, and then: none of the writes that failed is there.
