@@ -26,6 +26,13 @@ struct Entry {
     end: u64,
 }
 
+/// What was changed after a message.
+#[derive(Default)]
+pub(super) struct Changed {
+    pub(super) title: Option<Arc<str>>,
+    pub(super) files: Vec<Arc<str>>,
+}
+
 /// What a file is to become again.
 pub(super) struct Target {
     pub(super) path: Arc<str>,
@@ -124,17 +131,17 @@ impl Book {
         of_file.any(|entry| entry.record.after == after)
     }
 
-    /// The messages after which something was changed, and the files each time.
-    pub(super) fn messages(&self) -> BTreeMap<usize, (Option<Arc<str>>, Vec<Arc<str>>)> {
-        let mut messages = BTreeMap::<usize, (Option<Arc<str>>, Vec<Arc<str>>)>::new();
+    /// The messages after which something was changed.
+    pub(super) fn messages(&self) -> BTreeMap<usize, Changed> {
+        let mut messages = BTreeMap::<usize, Changed>::new();
         let current = self.current().map(|(entry, _)| &entry.record);
         for record in current.filter(|record| !record.rewound && !record.path.is_empty()) {
-            let (title, files) = messages.entry(record.message).or_default();
-            if title.is_none() {
-                title.clone_from(&record.title);
+            let changed = messages.entry(record.message).or_default();
+            if changed.title.is_none() {
+                changed.title.clone_from(&record.title);
             }
-            if !files.contains(&record.path) {
-                files.push(record.path.clone());
+            if !changed.files.contains(&record.path) {
+                changed.files.push(record.path.clone());
             }
         }
         messages

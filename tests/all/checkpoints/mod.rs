@@ -110,9 +110,8 @@ async fn make(cx: &ToolContext, ops: &Value) -> Result<String, BoxError> {
             "append" => backend.append(path, text(2).as_bytes()).await?,
             "remove" => backend.remove(path).await?,
             "mode" => {
-                backend
-                    .set_mode(path, u32::from_str_radix(text(2), 8)?)
-                    .await?
+                let mode = u32::from_str_radix(text(2), 8)?;
+                backend.set_mode(path, mode).await?;
             }
             other => return Err(format!("unknown change {other}").into()),
         }
