@@ -36,7 +36,7 @@
 //! whatever happens in between (those of subagents carry a `parent_tool_use_id`), and the stored history can always be sent to a provider next.
 //!
 //! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
-//! * [`hooks`]: those that ship: files, skills, memory, task lists, summaries, spans, sessions.
+//! * [`hooks`]: those that ship: files, their checkpoints, skills, memory, task lists, summaries, spans, sessions.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.

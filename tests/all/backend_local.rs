@@ -283,3 +283,71 @@ async fn what_may_not_be_written_is_told() {
         Ok(()) => eprintln!("skipped: this user may write everywhere"),
     }
 }
+
+#[tokio::test]
+async fn a_file_has_one_real_path() {
+    let ws = Workspace::new();
+    ws.put("d/e/in.txt", "deep");
+    ws.link("a", "to_a");
+    ws.link(ws.root.join("d/e"), "to_e");
+    ws.link("nowhere/yet", "dangling");
+    ws.link("loop", "loop");
+    ws.link(&ws.out, "to_out");
+    let root = ws.root.display();
+    for (path, real) in [
+        ("", ""),
+        (".", ""),
+        ("a/in.txt", "/a/in.txt"),
+        ("./d/..//a/in.txt", "/a/in.txt"),
+        ("to_a/in.txt", "/a/in.txt"),
+        ("to_a/new/file", "/a/new/file"),
+        // The link is followed first.
+        ("to_e/../in.txt", "/d/in.txt"),
+        ("dangling", "/nowhere/yet"),
+        ("new/../a", "/a"),
+    ] {
+        let wanted = format!("{root}{real}");
+        assert_eq!(ws.backend.real_path(path).await.unwrap(), wanted, "{path}");
+        let absolute = format!("{root}/{path}");
+        assert_eq!(
+            ws.backend.real_path(&absolute).await.unwrap(),
+            wanted,
+            "{absolute}"
+        );
+    }
+    for path in [
+        "..",
+        "../out/secret",
+        "to_out/secret",
+        "to_out/new",
+        "/etc/passwd",
+    ] {
+        let error = ws.backend.real_path(path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{path}");
+    }
+    assert!(ws.backend.real_path("loop").await.is_err());
+    let memory = MemoryBackend::new();
+    assert_eq!(memory.real_path("a/../b").await.unwrap(), "/workspace/b");
+    assert!(memory.real_path("../workspaces").await.is_err());
+}
+
+#[tokio::test]
+async fn modes_are_told_and_set() {
+    let ws = Workspace::new();
+    let path = ws.put("run", "");
+    for mode in [0o755, 0o600, 0o4711] {
+        ws.backend.set_mode("run", mode).await.unwrap();
+        let told = ws.backend.stat("run").await.unwrap().mode;
+        assert_eq!(told, Some(mode & 0o777));
+        // Not who it runs as.
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, mode & 0o777);
+    }
+    ws.link(ws.out.join("secret"), "link");
+    assert!(ws.backend.set_mode("link", 0o777).await.is_err());
+    assert!(ws.backend.set_mode("none", 0o777).await.is_err());
+    let memory = MemoryBackend::new();
+    memory.write("a", b"").await.unwrap();
+    assert_eq!(memory.stat("a").await.unwrap().mode, None);
+    let error = memory.set_mode("a", 0o600).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+}

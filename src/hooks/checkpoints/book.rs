@@ -131,7 +131,7 @@ impl Book {
         of_file.any(|entry| entry.record.after == after)
     }
 
-    /// The messages after which something was changed, and the files each time.
+    /// The messages after which something was changed.
     pub(super) fn messages(&self) -> BTreeMap<usize, Changed> {
         let mut messages = BTreeMap::<usize, Changed>::new();
         let current = self.current().map(|(entry, _)| &entry.record);

@@ -8,6 +8,7 @@ mod file_checkpoints;
 #[cfg(unix)]
 mod folder;
 mod hook;
+mod keep;
 mod record;
 mod report;
 mod rewind;

@@ -9,7 +9,8 @@ use crate::backend::{Backend, ContentHash, EntryKind, Metadata, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::book::Target;
-use super::file_checkpoints::{FileCheckpoints, Place, full};
+use super::file_checkpoints::FileCheckpoints;
+use super::keep::{Place, full};
 use super::record::{After, Before, Sum};
 use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 use super::runs::At;
@@ -159,7 +160,7 @@ impl FileCheckpoints {
             }
             Err(error) => return Err(error),
         };
-        if found.size > self.largest() {
+        if found.size > self.largest {
             return Ok(Now {
                 found: Some(found),
                 sum: self.sum(&place.path, &[]).await?,

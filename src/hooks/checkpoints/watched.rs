@@ -10,7 +10,8 @@ use crate::backend::{
 use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use crate::error::Result;
 
-use super::file_checkpoints::{FileCheckpoints, Place};
+use super::file_checkpoints::FileCheckpoints;
+use super::keep::Place;
 use super::record::{After, Sum};
 
 /// The path to change a file by. One that means a folder is left to the backend to refuse.

@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agentcore::ErrorKind;
 use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
 use agentcore::hooks::{FileCheckpoints, FilesystemHook, RewindMode, RewindOutcome};
-use agentcore::testing::ScriptedModel;
+use agentcore::testing::{ScriptedModel, conformance};
 use agentcore::tools::preset;
-use agentcore::{AgentBuilder, ToolRegistry};
+use agentcore::{AgentBuilder, AgentState, ErrorKind, Hook, ToolRegistry, hook};
 use serde_json::{Value, json};
 
 use super::{Place, rewind, told, tree};
 use crate::kit::results;
+
+type Preset = fn(FileCheckpoints) -> ToolRegistry;
 
 /// Every tool that ships and writes.
 #[tokio::test]
@@ -25,11 +27,7 @@ async fn what_every_tool_writes_is_undone() {
         args
     };
     let old = |name: &str| json!({format!("old_{name}"): "one", format!("new_{name}"): "two"});
-    type Preset = (
-        fn(FileCheckpoints) -> ToolRegistry,
-        Vec<(&'static str, Value)>,
-    );
-    let presets: [Preset; 3] = [
+    let presets: [(Preset, Vec<(&str, Value)>); 3] = [
         (
             |files| preset::coding(files),
             vec![
@@ -343,4 +341,38 @@ async fn the_other_hooks_write_through_it() {
     );
     files.rewind("s", 0, RewindMode::Careful).await.unwrap();
     assert!(!files.exists("a").await.unwrap());
+}
+
+/// Inside a run, where all that is changed is kept, it is as good a backend as the one within.
+#[tokio::test]
+async fn it_keeps_the_contract_of_a_backend() {
+    let place = Place::new();
+    let root = place.root();
+    let suite = hook::before_agent("suite", move |cx, state| {
+        let root = root.clone();
+        async move {
+            let hooked = |files: FileCheckpoints| {
+                let begun = files.before_agent(&cx, AgentState::new("s"));
+                futures::executor::block_on(begun).unwrap();
+                files
+            };
+            let memory = || hooked(FileCheckpoints::new(MemoryBackend::new()));
+            conformance::backend(memory).await?;
+            let count = AtomicUsize::new(0);
+            let local = || {
+                let number = count.fetch_add(1, Ordering::Relaxed);
+                let root = root.join(number.to_string());
+                fs::create_dir(&root).unwrap();
+                hooked(FileCheckpoints::new(LocalBackend::new(root).unwrap()))
+            };
+            conformance::backend(local).await?;
+            let files = memory();
+            files.write("a", b"").await?;
+            assert_eq!(files.checkpoints("s").await?.len(), 1, "it was kept");
+            Ok(state)
+        }
+    });
+    let model = ScriptedModel::new().say("done");
+    let agent = AgentBuilder::new(model).hook(suite).build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
 }

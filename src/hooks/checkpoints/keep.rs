@@ -1,0 +1,233 @@
+//! Keeping what is there before it changes.
+
+use std::sync::Arc;
+
+use tokio::sync::MutexGuard;
+
+use crate::backend::{Backend, EntryKind, is_not_found};
+use crate::error::Result;
+use crate::util::blocking::blocking;
+use crate::util::hash::fnv1a;
+use crate::util::sync::lock;
+
+use super::book::Book;
+use super::file_checkpoints::{FileCheckpoints, Inner, Shared};
+use super::record::{After, Before, Record, Sum, Summing};
+use super::runs::{At, Live};
+
+/// So much of a file is read at once to tell it from another.
+const PIECE: usize = 1024 * 1024;
+
+/// A file by its own name.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// As the backend takes it.
+    pub(super) path: String,
+    /// Beneath the root.
+    pub(super) name: Arc<str>,
+    /// Whether it is a link that is meant itself.
+    pub(super) is_link: bool,
+}
+
+/// A file beneath the root as the agent sees it.
+pub(super) fn full(root: &str, name: &str) -> String {
+    format!("{}/{name}", root.trim_end_matches('/'))
+}
+
+impl FileCheckpoints {
+    /// Runs `work` on the book of a session, brought up to date.
+    pub(super) async fn with_book<T: Send + 'static>(
+        &self,
+        session: &str,
+        work: impl FnOnce(&Inner, &Book) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
+        blocking(move || {
+            inner.on_book(&session, |inner, book| {
+                inner.shelf.read(&session, book)?;
+                work(inner, book)
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn turn(&self, place: &Place) -> MutexGuard<'_, ()> {
+        let hash = fnv1a([place.name.as_bytes()]);
+        let turns = &self.inner.turns;
+        turns[(hash % turns.len() as u64) as usize].lock().await
+    }
+
+    /// Keeps what is there for each run that a change belongs to. When this returns `Ok`, the
+    /// change may go on.
+    pub(super) async fn keep_for(
+        &self,
+        runs: &[Arc<Live>],
+        place: &Place,
+        after: After,
+    ) -> Result<()> {
+        for run in runs {
+            self.keep(&run.session, run.at(), false, place, after)
+                .await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn keep(
+        &self,
+        session: &Arc<str>,
+        at: At,
+        rewound: bool,
+        place: &Place,
+        after: After,
+    ) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), session.clone());
+        let (message, name) = (at.message, place.name.clone());
+        let known = blocking(move || {
+            inner.on_book(&id, |_, book| {
+                Ok((
+                    book.keeps(message, rewound, &name),
+                    book.knows(&name, after),
+                ))
+            })
+        });
+        let (is_kept, is_known) = known.await?;
+        if is_kept && is_known {
+            return Ok(());
+        }
+        let (before, content) = match is_kept {
+            true => (None, Vec::new()),
+            false => {
+                let (before, content) = self.look(place).await?;
+                (Some(before), content)
+            }
+        };
+        let (inner, id, path) = (self.inner.clone(), session.clone(), place.name.clone());
+        blocking(move || {
+            inner.on_book(&id, |inner, book| {
+                let is_first = book.last() != Some(at.message);
+                let record = Record {
+                    message: at.message,
+                    title: at.title.filter(|_| is_first),
+                    rewound,
+                    path,
+                    before,
+                    after,
+                    len: content.len() as u64,
+                };
+                // Without its latest names a file is taken for somebody else's, never lost.
+                let durable = record.before.is_some();
+                inner.shelf.write(&id, book, record, &content, durable)
+            })
+        })
+        .await
+    }
+
+    /// Notes that a message is about to come, where that tells what was rewound before it.
+    pub(super) async fn note_message(&self, run: &Live, message: usize) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), run.session.clone());
+        blocking(move || {
+            inner.on_book(&id, |inner, book| {
+                inner.shelf.read(&id, book)?;
+                if !book.is_rewound() {
+                    return Ok(());
+                }
+                let record = Record {
+                    message,
+                    title: None,
+                    rewound: false,
+                    path: "".into(),
+                    before: None,
+                    after: After::Absent,
+                    len: 0,
+                };
+                inner.shelf.write(&id, book, record, &[], false)
+            })
+        })
+        .await
+    }
+
+    /// What is there, and its content if it can be kept.
+    async fn look(&self, place: &Place) -> Result<(Before, Vec<u8>)> {
+        let not_kept = |why: String| Ok((Before::NotKept(why), Vec::new()));
+        if place.is_link {
+            return not_kept("it was a symbolic link".to_owned());
+        }
+        let found = match self.inner.backend.stat(&place.path).await {
+            Ok(found) => found,
+            Err(error) if is_not_found(&error) => return Ok((Before::Absent, Vec::new())),
+            Err(error) => return Err(error),
+        };
+        if found.kind != EntryKind::File {
+            return not_kept(format!("it was a {}", found.kind));
+        }
+        if found.size > self.largest {
+            let (size, most) = (found.size, self.largest);
+            return not_kept(format!(
+                "it had {size} bytes, more than the {most} that are kept"
+            ));
+        }
+        let content = self.inner.backend.read(&place.path).await;
+        let content = content.map_err(|error| error.context("its content could not be kept"))?;
+        let before = Before::Kept {
+            mode: found.mode,
+            sum: Sum::of(&content),
+        };
+        Ok((before, content.into()))
+    }
+
+    /// The sum of a file of any size, followed by `more`; `None` when there is no file.
+    pub(super) async fn sum(&self, path: &str, more: &[u8]) -> Result<Option<Sum>> {
+        let mut sum = Summing::default();
+        let mut offset = 0;
+        loop {
+            let piece = match self.inner.backend.read_range(path, offset, PIECE).await {
+                Ok(piece) => piece,
+                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            sum.push(&piece);
+            offset += piece.len() as u64;
+            if piece.len() < PIECE {
+                sum.push(more);
+                return Ok(Some(sum.done()));
+            }
+        }
+    }
+
+    /// The file that a path means.
+    pub(super) async fn place(&self, path: &str) -> Result<Place> {
+        let path = self.inner.backend.real_path(path).await?;
+        let root = self.inner.backend.root().trim_end_matches('/');
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        let name = name.trim_start_matches('/').into();
+        Ok(Place {
+            path,
+            name,
+            is_link: false,
+        })
+    }
+}
+
+impl Inner {
+    pub(super) fn book(&self, session: &Arc<str>) -> Shared {
+        lock(&self.books)
+            .entry(session.clone())
+            .or_default()
+            .clone()
+    }
+
+    /// Runs `work` on the book of a session, as this process knows it.
+    fn on_book<T>(
+        &self,
+        session: &Arc<str>,
+        work: impl FnOnce(&Self, &mut Book) -> Result<T>,
+    ) -> Result<T> {
+        let shared = self.book(session);
+        let mut slot = lock(&shared);
+        let book = match &mut *slot {
+            Some(book) => book,
+            slot => slot.insert(self.shelf.open(session)?),
+        };
+        work(self, book)
+    }
+}
