@@ -1,6 +1,6 @@
 //! Keeping the ids of tool calls apart.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::message::{Messages, Part};
@@ -9,7 +9,7 @@ use crate::model::ModelResponse;
 /// The ids of all calls in a history. Some providers use an id again, or give none; sent back
 /// like that, the history would be refused for ever.
 #[derive(Debug, Default)]
-pub(super) struct CallIds(BTreeSet<Arc<str>>);
+pub(super) struct CallIds(HashSet<Arc<str>>);
 
 impl CallIds {
     pub(super) fn of(messages: &Messages) -> Self {

@@ -6,7 +6,7 @@
 //! old bytes are copied once. That also makes the prefix stable to the byte, which providers'
 //! prompt caches need.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ struct Last {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     len: usize,
-    ids: Option<Arc<BTreeSet<Arc<str>>>>,
+    ids: Option<Arc<HashSet<Arc<str>>>>,
     /// The last group, whose calls are not among `ids`.
     last: Vec<Arc<Message>>,
 }
@@ -174,7 +174,7 @@ struct Cache<W> {
     /// Where each of those groups ends.
     ends: Vec<End>,
     /// The ids of the calls in `messages`, if there are any.
-    ids: Option<Arc<BTreeSet<Arc<str>>>>,
+    ids: Option<Arc<HashSet<Arc<str>>>>,
     /// The group behind them, which may change its form once others follow.
     last: Last,
 }
