@@ -171,13 +171,38 @@ pub(super) fn content_words(analysis: &Analysis) -> impl Iterator<Item = &Word> 
     })
 }
 
-/// What commands that copy, move or link write to: their last words.
-pub(super) fn targets(analysis: &Analysis) -> impl Iterator<Item = &Word> {
-    analysis.commands.iter().filter_map(|command| {
-        let program = command.program()?;
-        match program.as_str() {
-            "mv" | "cp" | "ln" | "rsync" | "install" => command.argv.get(1..)?.last(),
-            _ => None,
+/// What commands that copy, move, link or unpack write to: their last words, and folders that
+/// options name.
+pub(super) fn targets(analysis: &Analysis) -> Vec<Word> {
+    analysis.commands.iter().flat_map(targets_of).collect()
+}
+
+fn targets_of(command: &SimpleCommand) -> Vec<Word> {
+    let program = command.program().unwrap_or_default();
+    let (letter, option) = match program.as_str() {
+        "mv" | "cp" | "ln" | "install" => ('t', "--target-directory"),
+        "rsync" => (' ', ""),
+        "tar" | "gtar" | "bsdtar" => ('C', "--directory"),
+        "unzip" | "patch" => ('d', "--directory"),
+        _ => return Vec::new(),
+    };
+    let words = &command.argv[1..];
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let prefix = word.literal_prefix();
+        let is_long = prefix.starts_with("--");
+        if is_long && prefix.len() > 3 && option.starts_with(&*prefix)
+            || !is_long && prefix.starts_with('-') && prefix.ends_with(letter)
+        {
+            found.extend(words.get(at + 1).cloned());
+        } else if is_long {
+            found.extend(word.without_prefix(&format!("{option}=")));
+        } else {
+            found.extend(word.without_prefix(&format!("-{letter}")));
         }
-    })
+    }
+    if matches!(letter, 't' | ' ') {
+        found.extend(words.last().cloned());
+    }
+    found
 }
