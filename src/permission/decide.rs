@@ -236,12 +236,6 @@ impl Policy<'_> {
         }
         for named in &whole.names.written {
             let word = &named.word;
-            let free = word.literal().is_some_and(|text| {
-                matches!(
-                    text.as_str(),
-                    "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
-                )
-            });
             let covers = |path: PathOf| {
                 self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
                     || path.is_known()
@@ -250,7 +244,7 @@ impl Policy<'_> {
                             .allowing(facts)
                             .any(|rule| matching::allows_redirection(rule, &path, self.places))
             };
-            if !(free || whole.names.paths(named, self.places).all(covers)) {
+            if !(named.is_free() || whole.names.paths(named, self.places).all(covers)) {
                 return Err(Some(format!("no rule allows writing {word}")));
             }
         }

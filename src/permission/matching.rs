@@ -230,10 +230,10 @@ fn governs(rule: &Rule, touch: &Touch) -> bool {
     match touch {
         Touch::Command(command) => {
             let names = &command.names;
-            let reads = !command.analysis.reads.is_empty() || names.shows_content;
+            let reads = !command.analysis.reads.is_empty() || names.shows_some;
+            let writes = !names.written.iter().all(Named::is_free) || names.changes_some;
             let opens = has(Family::Read, "Read") && reads
-                || (has(Family::Write, "Write") || has(Family::Write, "Edit"))
-                    && !names.written.is_empty();
+                || (has(Family::Write, "Write") || has(Family::Write, "Edit")) && writes;
             has(Family::Command, "Bash") || rule.behavior() != Behavior::Allow && opens
         }
         Touch::Read(_) => has(Family::Read, "Read"),

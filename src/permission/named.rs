@@ -4,7 +4,7 @@ use super::deep::deep_words;
 use super::links::Links;
 use super::paths::{PathOf, Places};
 use super::shell::{Analysis, Word};
-use super::words::{content_words, path_words, targets};
+use super::words::{changes_some, path_words, shows_some, targets};
 
 /// The words of a command that may be paths, and where links lead them.
 #[derive(Debug)]
@@ -20,7 +20,9 @@ pub(super) struct NamedPaths {
     /// All words of all commands.
     pub(super) words: Vec<NamedWord>,
     /// Whether a program shows the content of a file that a word names.
-    pub(super) shows_content: bool,
+    pub(super) shows_some: bool,
+    /// Whether a program changes a file that a word names.
+    pub(super) changes_some: bool,
     directories: Vec<Word>,
 }
 
@@ -41,6 +43,17 @@ pub(super) struct NamedWord {
     pub(super) only_reads: bool,
     /// It does not even open them.
     pub(super) speaks: bool,
+}
+
+impl Named {
+    /// Whether nothing is kept of what is written there.
+    pub(super) fn is_free(&self) -> bool {
+        let text = self.word.literal().unwrap_or_default();
+        matches!(
+            text.as_str(),
+            "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
+        )
+    }
 }
 
 impl NamedPaths {
@@ -69,7 +82,8 @@ impl NamedPaths {
                     speaks,
                 })
                 .collect(),
-            shows_content: content_words(analysis).next().is_some(),
+            shows_some: shows_some(analysis),
+            changes_some: changes_some(analysis),
             directories: directories.clone(),
         }
     }
