@@ -7,6 +7,7 @@ use super::facts::{Command, Facts, Touch};
 use super::glob::Match;
 use super::matching;
 use super::named::Named;
+use super::parse::{Family, family};
 use super::paths::{PathOf, Places};
 use super::protected::{is_protected, is_repository};
 use super::rule::{Behavior, Kind, Rule};
@@ -25,6 +26,13 @@ impl Policy<'_> {
         self.rules
             .iter()
             .filter(move |rule| rule.behavior() == behavior)
+    }
+
+    /// Rules to allow. What only the names of arguments say of a call is enough for none but those
+    /// about its tool.
+    fn allowing<'s>(&'s self, facts: &Facts<'_>) -> impl Iterator<Item = &'s Rule> {
+        self.of(Behavior::Allow)
+            .filter(move |rule| !facts.guessed || matching::names_tool(rule, facts.tool))
     }
 
     /// Decides about a call. `granted` says whether this session allows it already.
@@ -115,7 +123,7 @@ impl Policy<'_> {
                 .iter()
                 .filter(|c| !c.guessed)
                 .all(|command| {
-                    self.of(Behavior::Allow).any(|rule| {
+                    self.allowing(facts).any(|rule| {
                         !matching::allows_commands(rule, facts)
                             && matching::allows_command(rule, facts, command)
                     })
@@ -135,14 +143,15 @@ impl Policy<'_> {
                 Touch::Command(command) => {
                     let names = &command.names;
                     let known = |named: &&Named, is: &dyn Fn(&PathOf) -> bool| {
-                        named.paths.iter().any(|path| path.is_known() && is(path))
+                        let mut paths = names.paths(named, self.places);
+                        paths.any(|path| path.is_known() && is(&path))
                     };
                     let targets = || names.targets.iter().find(|named| known(named, &written));
                     let changed = names.words.iter().filter(|word| !word.only_reads);
                     let found = names
                         .written
                         .iter()
-                        .find(|named| named.paths.iter().any(written))
+                        .find(|named| names.paths(named, self.places).any(|path| written(&path)))
                         .or_else(targets)
                         .or_else(|| {
                             let mut words = changed.map(|word| &word.named);
@@ -165,7 +174,7 @@ impl Policy<'_> {
             found = found.with_rule(rule);
             found
         };
-        for rule in self.of(Behavior::Allow) {
+        for rule in self.allowing(facts) {
             if matching::allows_all(rule, facts) || matching::allows_argument(rule, facts) {
                 return Ok(allowed(rule));
             }
@@ -175,7 +184,7 @@ impl Policy<'_> {
             let rule = match touch {
                 Touch::Command(command) => self.allows_command(facts, command)?,
                 touch => self
-                    .of(Behavior::Allow)
+                    .allowing(facts)
                     .find(|rule| matching::allows(rule, facts, touch, self.places))
                     .ok_or(None)?,
             };
@@ -187,7 +196,7 @@ impl Policy<'_> {
     fn allows_command(&self, facts: &Facts<'_>, whole: &Command) -> Result<&Rule, Option<String>> {
         let analysis = &whole.analysis;
         if let Some(rule) = self
-            .of(Behavior::Allow)
+            .allowing(facts)
             .find(|rule| matching::allows_commands(rule, facts))
         {
             return Ok(rule);
@@ -204,7 +213,7 @@ impl Policy<'_> {
                 continue;
             }
             let rule = self
-                .of(Behavior::Allow)
+                .allowing(facts)
                 .find(|rule| {
                     !command.argv.is_empty() && matching::allows_command(rule, facts, command)
                 })
@@ -227,21 +236,15 @@ impl Policy<'_> {
         }
         for named in &whole.names.written {
             let word = &named.word;
-            let free = word.literal().is_some_and(|text| {
-                matches!(
-                    text.as_str(),
-                    "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
-                )
-            });
-            let covers = |path: &PathOf| {
+            let covers = |path: PathOf| {
                 self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
                     || path.is_known()
                         && !word.is_glob()
                         && self
-                            .of(Behavior::Allow)
-                            .any(|rule| matching::allows_redirection(rule, path, self.places))
+                            .allowing(facts)
+                            .any(|rule| matching::allows_redirection(rule, &path, self.places))
             };
-            if !(free || named.paths.iter().all(covers)) {
+            if !(named.is_free() || whole.names.paths(named, self.places).all(covers)) {
                 return Err(Some(format!("no rule allows writing {word}")));
             }
         }
@@ -269,11 +272,8 @@ impl Policy<'_> {
     }
 
     fn is_edit(&self, facts: &Facts<'_>) -> bool {
-        if facts.touches.is_empty() {
-            let name = facts.tool.to_ascii_lowercase();
-            return ["edit", "write", "create", "mkdir", "touch"]
-                .iter()
-                .any(|word| name.contains(word));
+        if facts.touches.is_empty() || facts.guessed {
+            return family(facts.tool) == Family::Write;
         }
         facts.touches.iter().all(|touch| match touch {
             Touch::Write(path) | Touch::Read(path) => {

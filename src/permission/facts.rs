@@ -18,6 +18,8 @@ pub(super) struct Facts<'a> {
     pub(super) args: &'a Value,
     pub(super) read_only: bool,
     pub(super) touches: Vec<Touch>,
+    /// What is touched is only guessed, from the arguments of a tool nothing is known of.
+    pub(super) guessed: bool,
 }
 
 /// One thing a call touches.
@@ -45,7 +47,9 @@ impl<'a> Facts<'a> {
             .into_iter()
             .map(|access| touch(access, places))
             .collect::<Vec<_>>();
+        let mut guessed = false;
         if touches.is_empty() {
+            guessed = family(&call.name) == Family::Other;
             touches = named(&call.name, &call.args, read_only, places);
         }
         if places.follows_links {
@@ -59,6 +63,7 @@ impl<'a> Facts<'a> {
             tool: &call.name,
             args: &call.args,
             read_only,
+            guessed: guessed && !touches.is_empty(),
             touches,
         }
     }
@@ -70,6 +75,7 @@ impl<'a> Facts<'a> {
             args: NO_ARGUMENTS,
             read_only: false,
             touches: vec![Touch::command(command, places)],
+            guessed: false,
         }
     }
 

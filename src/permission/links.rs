@@ -58,6 +58,9 @@ impl<'a> Links<'a> {
             let found = found.or_insert_with_key(|path| destination(path, places));
             led.extend(found.as_ref().map(|path| {
                 let mut word = Word::from_text(path);
+                if !rest.is_empty() {
+                    word.push_text("/", true);
+                }
                 word.parts.extend_from_slice(rest);
                 word
             }));

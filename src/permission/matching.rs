@@ -96,18 +96,21 @@ fn paths(
 
 /// Whether the command reads what the pattern names, as far as its words say.
 fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
-    let hit = |named: &Named| caught(named, pattern, places);
+    let hit = |named: &Named| caught(names, named, pattern, places);
     let opened = names.read.iter().map(hit);
     let words = names.words.iter().map(|word| match hit(&word.named) {
         Match::Maybe if word.speaks => Match::No,
         hit => hit,
     });
     let found = opened.chain(words).max().unwrap_or(Match::No);
-    let mut deep = names.deep.iter().flat_map(|named| &named.paths);
-    if deep.any(|path| pattern.lies_beneath(path, places)) {
-        return found.max(Match::Maybe);
+    let above = |named: &Named| {
+        let mut paths = names.paths(named, places);
+        paths.any(|path| pattern.lies_beneath(&path, places))
+    };
+    match names.deep.iter().any(above) {
+        true => found.max(Match::Maybe),
+        false => found,
     }
-    found
 }
 
 /// Whether the command writes what the pattern names: redirections, and words of programs that
@@ -115,12 +118,13 @@ fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match 
 fn written_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
     let words = names.words.iter().filter(|word| !word.only_reads);
     let written = names.written.iter().chain(words.map(|word| &word.named));
-    let hits = written.map(|named| caught(named, pattern, places));
+    let hits = written.map(|named| caught(names, named, pattern, places));
     hits.max().unwrap_or(Match::No)
 }
 
-fn caught(named: &Named, pattern: &PathPattern, places: &Places) -> Match {
-    let hits = named.paths.iter().map(|path| pattern.catches(path, places));
+fn caught(names: &NamedPaths, named: &Named, pattern: &PathPattern, places: &Places) -> Match {
+    let paths = names.paths(named, places);
+    let hits = paths.map(|path| pattern.catches(&path, places));
     hits.max().unwrap_or(Match::No)
 }
 
@@ -203,7 +207,8 @@ pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) ->
     }
 }
 
-fn names_tool(rule: &Rule, tool: &str) -> bool {
+/// Whether the rule is about this tool by its name.
+pub(super) fn names_tool(rule: &Rule, tool: &str) -> bool {
     rule.name.matches(tool) || is_server_of(rule.tool(), tool)
 }
 
@@ -225,10 +230,10 @@ fn governs(rule: &Rule, touch: &Touch) -> bool {
     match touch {
         Touch::Command(command) => {
             let names = &command.names;
-            let reads = !command.analysis.reads.is_empty() || names.shows_content;
+            let reads = !command.analysis.reads.is_empty() || names.shows_some;
+            let writes = !names.written.iter().all(Named::is_free) || names.changes_some;
             let opens = has(Family::Read, "Read") && reads
-                || (has(Family::Write, "Write") || has(Family::Write, "Edit"))
-                    && !names.written.is_empty();
+                || (has(Family::Write, "Write") || has(Family::Write, "Edit")) && writes;
             has(Family::Command, "Bash") || rule.behavior() != Behavior::Allow && opens
         }
         Touch::Read(_) => has(Family::Read, "Read"),

@@ -4,9 +4,9 @@ use super::deep::deep_words;
 use super::links::Links;
 use super::paths::{PathOf, Places};
 use super::shell::{Analysis, Word};
-use super::words::{content_words, path_words, targets};
+use super::words::{changes_some, path_words, shows_some, targets};
 
-/// The paths of a command, worked out once for all rules.
+/// The words of a command that may be paths, and where links lead them.
 #[derive(Debug)]
 pub(super) struct NamedPaths {
     /// What redirections read, and where the command goes.
@@ -20,15 +20,19 @@ pub(super) struct NamedPaths {
     /// All words of all commands.
     pub(super) words: Vec<NamedWord>,
     /// Whether a program shows the content of a file that a word names.
-    pub(super) shows_content: bool,
+    pub(super) shows_some: bool,
+    /// Whether a program changes a file that a word names.
+    pub(super) changes_some: bool,
+    directories: Vec<Word>,
 }
 
-/// A word, and the paths it may be.
+/// A word that may be a path.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) word: Word,
-    /// More than one when it holds variables of known values.
-    pub(super) paths: Vec<PathOf>,
+    /// What it may be, more than one thing when it holds variables of known values, each with the
+    /// other paths it leads to.
+    readings: Vec<(Word, Vec<Word>)>,
 }
 
 /// A word of a command, and what its program does with files.
@@ -41,25 +45,35 @@ pub(super) struct NamedWord {
     pub(super) speaks: bool,
 }
 
+impl Named {
+    /// Whether nothing is kept of what is written there.
+    pub(super) fn is_free(&self) -> bool {
+        let text = self.word.literal().unwrap_or_default();
+        matches!(
+            text.as_str(),
+            "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"
+        )
+    }
+}
+
 impl NamedPaths {
     pub(super) fn of(analysis: &Analysis, places: &Places) -> Self {
         let mut links = Links::new(places);
+        let directories = &analysis.directories;
         let mut named = |word: &Word| {
-            let readings = analysis.readings(word);
-            let directories = &analysis.directories;
-            let paths = readings.iter().map(|word| {
-                let path = PathOf::of_word(word, places, directories);
-                path.or_led(&links.of_word(word, directories))
+            let readings = analysis.readings(word).into_iter().map(|word| {
+                let led = links.of_word(&word, directories);
+                (word, led)
             });
-            let paths = paths.collect();
+            let readings = readings.collect();
             let word = word.clone();
-            Named { word, paths }
+            Named { word, readings }
         };
-        let read = analysis.reads.iter().chain(&analysis.directories);
+        let read = analysis.reads.iter().chain(directories);
         Self {
             read: read.map(&mut named).collect(),
             written: analysis.writes.iter().map(&mut named).collect(),
-            targets: targets(analysis).map(&mut named).collect(),
+            targets: targets(analysis).iter().map(&mut named).collect(),
             deep: deep_words(analysis).iter().map(&mut named).collect(),
             words: path_words(analysis)
                 .map(|(word, only_reads, speaks)| NamedWord {
@@ -68,7 +82,22 @@ impl NamedPaths {
                     speaks,
                 })
                 .collect(),
-            shows_content: content_words(analysis).next().is_some(),
+            shows_some: shows_some(analysis),
+            changes_some: changes_some(analysis),
+            directories: directories.clone(),
         }
+    }
+
+    /// The paths a word may be.
+    pub(super) fn paths<'a>(
+        &'a self,
+        named: &'a Named,
+        places: &'a Places,
+    ) -> impl Iterator<Item = PathOf> + 'a {
+        // Worked out when asked for: all of them together would take much memory.
+        named
+            .readings
+            .iter()
+            .map(move |(word, led)| PathOf::of_word(word, places, &self.directories).or_led(led))
     }
 }

@@ -247,7 +247,7 @@ impl CommandPattern {
                 let known = flags.iter().all(|given| {
                     wanted_flags.iter().any(|wanted| {
                         wanted == given || (!given.starts_with("--") && !wanted.starts_with("--"))
-                    })
+                    }) || has_flag(&program, &wanted_flags, given)
                 });
                 return known.into();
             }

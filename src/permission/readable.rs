@@ -62,6 +62,7 @@ impl Readable {
             tool: &self.tool,
             args: &self.args,
             read_only: true,
+            guessed: false,
             touches: led
                 .into_iter()
                 .chain([Touch::Read(path.to_owned())])

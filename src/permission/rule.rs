@@ -52,7 +52,7 @@ impl fmt::Display for Behavior {
 /// | `Bash(ls*)` | also `lsof` |
 /// | `Bash(git * main)` | `*` alone is one word or more |
 /// | `Read(/etc/**)`, `Edit(src/*.rs)` | paths: absolute, below `~`, or in the workspace; a name without a slash anywhere |
-/// | `WebFetch(domain:example.com)` | the host and every host below it |
+/// | `WebFetch(domain:example.com)` | the host and every host below it; with `:8080` on that port only |
 /// | `WebFetch(https://example.com/docs/*)` | addresses |
 /// | `mcp__server`, `mcp__server__*` | all tools of a server |
 /// | `Agent(name)`, `Skill(name *)` | a subagent, a skill |
@@ -60,7 +60,9 @@ impl fmt::Display for Behavior {
 ///
 /// Tool names may hold `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
 /// commands, `Read(..)` those that read and, to deny and to ask, the words of commands;
-/// `Write(..)` and `Edit(..)` those that write, redirections included.
+/// `Write(..)` and `Edit(..)` those that write, redirections included. What a tool does it says in
+/// [`Tool::accesses`](crate::Tool::accesses); of one that says nothing, arguments called `path`,
+/// `command`, `url` and the like are looked at by rules to deny and to ask, never by those to allow.
 ///
 /// A rule that could never match is an error:
 ///

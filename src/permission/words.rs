@@ -142,10 +142,10 @@ fn changes_files(program: &str, command: &SimpleCommand) -> bool {
     }
 }
 
-/// The words of programs that show what is in the files they name.
-pub(super) fn content_words(analysis: &Analysis) -> impl Iterator<Item = &Word> {
-    analysis.commands.iter().filter_map(|command| {
-        let program = command.program()?;
+/// Whether a program shows what is in a file that it is given.
+pub(super) fn shows_some(analysis: &Analysis) -> bool {
+    analysis.commands.iter().any(|command| {
+        let program = command.program().unwrap_or_default();
         let shows = matches!(
             program.as_str(),
             "cat"
@@ -162,22 +162,72 @@ pub(super) fn content_words(analysis: &Analysis) -> impl Iterator<Item = &Word> 
                 | "base64"
                 | "zcat"
         );
-        let is_number = |word: &Word| {
+        let is_file = |word: &Word| {
             let text = word.literal_prefix();
-            !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+            let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            !text.starts_with('-') && !is_number
         };
-        let last = command.argv.get(1..)?.last()?;
-        (shows && !last.starts_with_dash() && !is_number(last)).then_some(last)
+        shows && command.argv.len() > 1 && command.argv.last().is_some_and(is_file)
     })
 }
 
-/// What commands that copy, move or link write to: their last words.
-pub(super) fn targets(analysis: &Analysis) -> impl Iterator<Item = &Word> {
-    analysis.commands.iter().filter_map(|command| {
-        let program = command.program()?;
-        match program.as_str() {
-            "mv" | "cp" | "ln" | "rsync" | "install" => command.argv.get(1..)?.last(),
-            _ => None,
-        }
+/// Whether a program is told to change files, whichever.
+pub(super) fn changes_some(analysis: &Analysis) -> bool {
+    analysis.commands.iter().any(|command| {
+        let program = command.program().unwrap_or_default();
+        let changes = matches!(
+            program.as_str(),
+            "tee"
+                | "cp"
+                | "mv"
+                | "ln"
+                | "install"
+                | "touch"
+                | "truncate"
+                | "dd"
+                | "patch"
+                | "rm"
+                | "rmdir"
+                | "mkdir"
+                | "shred"
+                | "unlink"
+        );
+        command.argv.len() > 1 && (changes || changes_files(&program, command))
     })
+}
+
+/// What commands that copy, move, link or unpack write to: their last words, and folders that
+/// options name.
+pub(super) fn targets(analysis: &Analysis) -> Vec<Word> {
+    analysis.commands.iter().flat_map(targets_of).collect()
+}
+
+fn targets_of(command: &SimpleCommand) -> Vec<Word> {
+    let program = command.program().unwrap_or_default();
+    let (letter, option) = match program.as_str() {
+        "mv" | "cp" | "ln" | "install" => ('t', "--target-directory"),
+        "rsync" => (' ', ""),
+        "tar" | "gtar" | "bsdtar" => ('C', "--directory"),
+        "unzip" | "patch" => ('d', "--directory"),
+        _ => return Vec::new(),
+    };
+    let words = &command.argv[1..];
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let prefix = word.literal_prefix();
+        let is_long = prefix.starts_with("--");
+        if is_long && prefix.len() > 3 && option.starts_with(&*prefix)
+            || !is_long && prefix.starts_with('-') && prefix.ends_with(letter)
+        {
+            found.extend(words.get(at + 1).cloned());
+        } else if is_long {
+            found.extend(word.without_prefix(&format!("{option}=")));
+        } else {
+            found.extend(word.without_prefix(&format!("-{letter}")));
+        }
+    }
+    if matches!(letter, 't' | ' ') {
+        found.extend(words.last().cloned());
+    }
+    found
 }

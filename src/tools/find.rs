@@ -42,7 +42,7 @@ pub(super) async fn grep(
     query: GrepQuery,
     numbers: bool,
 ) -> Result<ToolOutput, BoxError> {
-    let (mode, has_context) = (query.mode, query.before + query.after > 0);
+    let (mode, has_context) = (query.mode, query.before.max(query.after) > 0);
     let filter = query.filter.clone();
     let mut found = backend.grep(query).await?;
     let all = found.files.len();

@@ -145,6 +145,45 @@ async fn commands_do_not_outlive_a_host_that_is_killed() {
     }
 }
 
+/// Where a process of few file handles works.
+const CROWDED: &str = "AGENTCORE_TEST_CROWDED";
+
+#[tokio::test]
+async fn a_host_without_file_handles() {
+    let Some(root) = std::env::var_os(CROWDED) else {
+        return;
+    };
+    let backend = LocalBackend::new(root).unwrap();
+    let held: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    assert!(!held.is_empty());
+    for _ in 0..3 {
+        let failed = backend.execute(Command::new("echo hi")).await.unwrap_err();
+        assert!(
+            failed.to_string().contains("Too many open files"),
+            "{failed}"
+        );
+        let failed = backend.start(Command::new("echo hi")).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
+    }
+    drop(held);
+    let output = backend.execute(Command::new("echo hi")).await.unwrap();
+    assert_eq!(output.stdout.text(), "hi\n");
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_and_no_more() {
+    let workspace = Workspace::new();
+    let host = std::process::Command::new("/bin/sh")
+        .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "backend_process::a_host_without_file_handles"])
+        .env(CROWDED, &workspace.root)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&host.stdout);
+    assert!(host.status.success() && told.contains("1 passed"), "{told}");
+}
+
 #[tokio::test]
 async fn a_command_that_ignores_sigterm_is_killed() {
     let workspace = Workspace::new();

@@ -221,6 +221,49 @@ fn what_accesses_says_comes_first() {
 }
 
 #[test]
+fn names_of_arguments_deny_but_do_not_allow() {
+    let send = tool("mcp__mail__send");
+    let permissions = base()
+        .mode(PermissionMode::AcceptEdits)
+        .allow("Write(src/**)")
+        .unwrap()
+        .allow("Bash(ls:*)")
+        .unwrap()
+        .allow("WebFetch(domain:example.com)")
+        .unwrap()
+        .deny("Write(secrets/**)")
+        .unwrap()
+        .deny("Bash(rm:*)")
+        .unwrap();
+    for (args, expected) in [
+        (json!({"path": "src/x"}), Verdict::Ask),
+        (json!({"path": "notes"}), Verdict::Ask),
+        (json!({"command": "ls"}), Verdict::Ask),
+        (json!({"url": "https://example.com/"}), Verdict::Ask),
+        (json!({"path": "secrets/x"}), Verdict::Deny),
+        (json!({"command": "rm x"}), Verdict::Deny),
+    ] {
+        assert_eq!(
+            decide(&permissions, &send, args.clone()),
+            expected,
+            "{args}"
+        );
+    }
+    let named = permissions.allow("mcp__mail").unwrap();
+    let decided = decide(&named, &send, json!({"path": "src/x"}));
+    assert_eq!(decided, Verdict::Allow);
+    assert_eq!(
+        decide(&named, &send, json!({"path": "secrets/x"})),
+        Verdict::Deny
+    );
+    let write = tool("write_file");
+    assert_eq!(
+        decide(&named, &write, json!({"path": "src/x"})),
+        Verdict::Allow
+    );
+}
+
+#[test]
 fn without_a_specifier_to_look_at_deny_matches_and_allow_does_not() {
     let bash = tool("Bash");
     let deny = base().deny("Bash(rm:*)").unwrap().allow("Bash").unwrap();
@@ -261,6 +304,8 @@ fn modes_decide_last() {
     let read = tool("Read").side_effect(SideEffect::ReadOnly);
     let edit = tool("Edit");
     let create = tool("CreateFile");
+    let credit = tool("mcp__bank__credit_account");
+    let order = tool("create_order");
     let inside = json!({"file_path": "src/x"});
     let outside = json!({"file_path": "/etc/x"});
     for (mode, tool, args, expected) in [
@@ -271,6 +316,9 @@ fn modes_decide_last() {
         (Plan, &edit, inside.clone(), Verdict::Deny),
         (AcceptEdits, &edit, inside.clone(), Verdict::Allow),
         (AcceptEdits, &create, json!({}), Verdict::Allow),
+        // What these write is no file.
+        (AcceptEdits, &credit, json!({}), Verdict::Ask),
+        (AcceptEdits, &order, json!({}), Verdict::Ask),
         (AcceptEdits, &edit, outside.clone(), Verdict::Ask),
         (
             AcceptEdits,

@@ -121,9 +121,12 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
         if !is_name(variable) {
             cx.note(Reason::Builtin(name.to_owned()));
         } else if text.contains('=') {
-            let value = text
-                .split_once('=')
-                .map(|(_, value)| Word::from_text(value));
+            let value = text.split_once('=').map(|(_, value)| value);
+            if value.is_some_and(|value| value.starts_with('(')) {
+                // The text of an array is expanded once more.
+                cx.note(Reason::Builtin(name.to_owned()));
+            }
+            let value = value.map(Word::from_text);
             cx.assign(variable, value.as_ref(), exported);
         } else if exported {
             // What was set before is exported now.
