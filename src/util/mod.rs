@@ -1,6 +1,5 @@
 //! Small things every layer needs.
 
-#[cfg(any(feature = "fs", feature = "__log"))]
 pub(crate) mod blocking;
 mod cancel;
 mod guarded;

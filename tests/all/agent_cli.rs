@@ -305,7 +305,7 @@ fn modes_and_rules_from_options_and_files() {
         (vec![], &edits, [true, true]),
         (vec!["--permission-mode", "default"], &edits, [false, true]),
         (vec!["--permission-mode", "plan"], &edits, [false, false]),
-        (vec!["--deny", "Write"], &edits, [false, true]),
+        (vec!["--deny", "Write"], &edits, [false, false]),
     ] {
         let workshop = Workshop::new(&script);
         let path = file.path().display().to_string();
