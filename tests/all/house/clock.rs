@@ -8,6 +8,7 @@ use super::tree::sources;
 const DATED: &[(&str, &str)] = &[
     ("src/agent/resume.rs", "questions expire at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),
+    ("src/hooks/filesystem.rs", "files have dates"),
     ("src/providers/status.rs", "`retry-after` may be a date"),
     ("src/session/open.rs", "records have dates"),
     ("src/state/thread_store.rs", "lists of sessions have dates"),
