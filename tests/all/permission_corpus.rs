@@ -64,7 +64,7 @@ fn every_row_holds() {
             ));
         }
     }
-    assert!(rows > 2300, "{rows} rows");
+    assert!(rows > 3500, "{rows} rows");
     assert!(
         wrong.is_empty(),
         "{} of {rows}:\n{}",
