@@ -4,7 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::{FutureExt, StreamExt, stream};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -84,8 +85,6 @@ impl Driver {
         let halt = AtomicBool::new(false);
         let calls = self.calls(&halt)?;
         let limit = self.agent.config().limits.parallel_tools;
-        let total = slots.len();
-        let mut done = 0;
         let mut rest = slots;
         while !rest.is_empty() {
             let together = rest
@@ -94,14 +93,25 @@ impl Driver {
                 .count();
             let (group, later) = rest.split_at_mut(together.max(1));
             rest = later;
-            let running: Vec<_> = group.iter_mut().map(|slot| calls.run_slot(slot)).collect();
-            let running = stream::iter(running).buffer_unordered(limit);
-            let mut finished = running.ready_chunks(limit);
-            while let Some(slots) = finished.next().await {
-                done += slots.len();
-                if done < total {
-                    self.keep_ended(self.ended(&slots)).await;
-                }
+            let mut waiting = group.iter_mut();
+            let first = waiting.by_ref().take(limit);
+            let mut running: FuturesUnordered<_> = first.map(|slot| calls.run_slot(slot)).collect();
+            let mut ended = Vec::new();
+            let mut next = running.next().await;
+            while let Some(slot) = next {
+                ended.push(slot);
+                running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
+                next = match running.next().now_or_never() {
+                    Some(next) => next,
+                    None => {
+                        self.keep_ended(self.ended(&ended)).await;
+                        ended.clear();
+                        running.next().await
+                    }
+                };
+            }
+            if !rest.is_empty() {
+                self.keep_ended(self.ended(&ended)).await;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Log;
-use crate::session::scan::Scan;
+use crate::session::scan::{Scan, part_of};
 use crate::state::{busy, taken_over};
 
 use super::keeper::{Claim, Keeper};
@@ -122,20 +122,16 @@ impl<S: Server> Log for Remote<S> {
     }
 
     fn heal(&self, writer: &mut Writer<S>, bytes: &[u8], scan: &mut Scan) -> Result<()> {
-        let at = |offset: u64| {
-            usize::try_from(offset)
-                .unwrap_or(bytes.len())
-                .min(bytes.len())
-        };
         let all = scan.damage.iter().chain(&scan.tail);
         let kept: Vec<_> = all
             .map(|damage| Kept {
                 at: damage.offset,
                 what: damage.to_string(),
-                bytes: &bytes[at(damage.offset)..at(damage.offset.saturating_add(damage.len))],
+                bytes: part_of(bytes, damage),
             })
             .collect();
-        let cut = scan.tail.is_some().then(|| &bytes[..at(scan.end)]);
+        let end = usize::try_from(scan.end).map_or(bytes.len(), |end| end.min(bytes.len()));
+        let cut = scan.tail.is_some().then(|| &bytes[..end]);
         let held = writer.claim.held();
         let is_done = self
             .pool
