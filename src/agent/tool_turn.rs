@@ -3,9 +3,10 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, poll};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -101,9 +102,9 @@ impl Driver {
             while let Some(slot) = next {
                 ended.push(slot);
                 running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
-                next = match running.next().now_or_never() {
-                    Some(next) => next,
-                    None => {
+                next = match poll!(running.next()) {
+                    Poll::Ready(next) => next,
+                    Poll::Pending => {
                         self.keep_ended(self.ended(&ended)).await;
                         ended.clear();
                         running.next().await
