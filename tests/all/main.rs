@@ -4,6 +4,8 @@
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_cli;
 #[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_interrupt;
+#[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_job;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_sessions;

@@ -1,0 +1,49 @@
+//! The headless agent, interrupted while a model answers.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use agentcore::testing::{FaultServer, Reply};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::agent_cli::agent;
+
+#[test]
+fn what_was_said_until_then_is_kept_and_the_result_still_comes() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(FaultServer::start()).unwrap();
+    let said = r#"{"choices":[{"delta":{"role":"assistant","content":"As I was saying"}}]}"#;
+    server.reply(Reply::sse([format!("data: {said}\n\n")]).stall());
+
+    let options = ["--include-partial-messages", "--output", "stream-json"];
+    let mut child = agent(&["--model", "openai:m", "--tools", "none"])
+        .args(options)
+        .arg("Go")
+        .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))
+        .env("OPENAI_API_KEY", "key")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut messages = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    messages
+        .find(|message| message.to_string().contains("As I was saying"))
+        .expect("it is shown while it is said");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+
+    let rest: Vec<_> = messages.collect();
+    let kept = rest.iter().filter(|message| message["type"] == "assistant");
+    let kept: Vec<_> = kept.map(|message| &message["message"]["content"]).collect();
+    assert_eq!(kept.len(), 1, "{rest:?}");
+    assert!(kept[0].to_string().contains("As I was saying"));
+    let results = rest.iter().filter(|message| message["type"] == "result");
+    assert_eq!(results.count(), 1);
+    let last = rest.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["is_error"]),
+        (&"result".into(), &true.into())
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
