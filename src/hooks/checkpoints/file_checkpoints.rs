@@ -88,8 +88,8 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///
 /// # Privacy
 ///
-/// What is kept are whole files, with the secrets in them. The folder is for its owner alone, and
-/// must not be beneath the workspace. Nothing is removed by itself: see [`forget`](Self::forget)
+/// What is kept are whole files, with the secrets in them. The folder is made for its owner alone, as
+/// its files are, and must not be beneath the workspace. Nothing is removed by itself: see [`forget`](Self::forget)
 /// and [`prune`](Self::prune).
 #[derive(Clone)]
 pub struct FileCheckpoints {
@@ -114,7 +114,7 @@ impl FileCheckpoints {
         Self::on(Arc::new(backend), Shelf::Memory(Mutex::default()))
     }
 
-    /// Checkpoints in this folder, which is made if need be.
+    /// Checkpoints in this folder, which is made if need be. Blocks while it looks.
     ///
     /// # Errors
     ///
@@ -201,7 +201,12 @@ impl FileCheckpoints {
             }
             match bytes.is_empty() {
                 true => Ok(()),
-                false => inner.shelf.create(&to, &bytes),
+                false => {
+                    inner.shelf.create(&to, &bytes)?;
+                    // It may have been read while there was nothing.
+                    lock(&inner.books).remove(to.as_str());
+                    Ok(())
+                }
             }
         })
         .await

@@ -126,11 +126,16 @@ impl Folder {
 
     pub(super) fn remove(&self, session: &str) -> Result<bool> {
         let path = self.file(session)?;
-        match fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failed("remove", &path, error)),
+        let mut was_there = false;
+        // What was put aside has whole files in it, too.
+        for path in [path.with_extension("damaged"), path] {
+            match fs::remove_file(&path) {
+                Ok(()) => was_there = true,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed("remove", &path, error)),
+            }
         }
+        Ok(was_there)
     }
 
     pub(super) fn sessions(&self) -> Result<Vec<(Arc<str>, Option<Duration>)>> {

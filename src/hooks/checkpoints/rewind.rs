@@ -41,6 +41,11 @@ impl FileCheckpoints {
     /// process; hold the session's lease against others. What the folder failed with, and
     /// [`Corrupt`](ErrorKind::Corrupt) when it is damaged. In a session that changed no file there
     /// is nothing to do.
+    ///
+    /// # Cancel safety
+    ///
+    /// Files that were rewound stay so when the future is dropped, and nobody is told which: rewind
+    /// to the same message again to finish.
     pub async fn rewind(&self, session: &str, message: usize, mode: RewindMode) -> Result<Rewind> {
         if mode != RewindMode::DryRun && self.inner.runs.is_busy(session) {
             let text = format!("session {session:?} has a run going on; rewind when it has ended");

@@ -46,9 +46,17 @@ impl Connection {
         let connecting = address.config.connect(super::tls::Tls);
         #[cfg(not(feature = "tls"))]
         let connecting = address.config.connect(tokio_postgres::NoTls);
-        let hosts = address.config.get_hosts().len().max(1);
-        let longest = timeout * u32::try_from(hosts).unwrap_or(u32::MAX);
-        let (client, driver) = wait(&runtime, longest, address, connecting)?;
+        let config = &address.config;
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+        let longest = timeout.saturating_mul(u32::try_from(hosts.max(1)).unwrap_or(u32::MAX));
+        let (client, driver) = match wait(&runtime, longest, address, connecting) {
+            Ok(made) => made,
+            Err(error) => {
+                // A name may be looked up for longer; dropping the runtime would wait for that.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         runtime.spawn(async move {
             // Its calls fail, and tell why.
             let _ = driver.await;

@@ -193,8 +193,9 @@ impl Server for Keys {
     fn ids(&self, connection: &mut Connection) -> Outcome<Vec<Arc<str>>> {
         let mut keys = cmd("HKEYS");
         keys.arg(self.all_sessions());
-        let Value::Array(names) = connection.ask_one(&self.address, keys)? else {
-            return Ok(Vec::new());
+        let names = match connection.ask_one(&self.address, keys)? {
+            Value::Array(names) => names,
+            other => return Err(self.odd(&other)),
         };
         let ids = names.into_iter().map(|name| match name {
             Value::BulkString(name) => match String::from_utf8(name) {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::util::sync::lock;
 
 use super::pool::Pool;
-use super::server::{Held, Server};
+use super::server::{Failure, Held, Server};
 
 /// How long the last store of a process waits until its leases are given back.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -131,6 +131,9 @@ impl<S: Server> Thread<S> {
                 continue;
             }
             let renewed = self.call(|server, connection| server.renew(connection, &held));
+            if let Err(Failure::Lost(error) | Failure::Refused(error)) = &renewed {
+                tracing::warn!(%error, "leases were not renewed; they expire unless that succeeds");
+            }
             next = Instant::now()
                 + if renewed.is_ok() {
                     third

@@ -8,6 +8,8 @@ use crate::error::{Error, ErrorKind, Result};
 const MAX_PREFIX: usize = 40;
 /// Leases that are shorter end while a busy machine takes a breath.
 const MIN_LEASE: Duration = Duration::from_millis(100);
+/// The longest of all times.
+const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How a store on a server names its data, waits and gives up.
 ///
@@ -68,7 +70,9 @@ impl ServerOptions {
     }
 
     /// How long a call is tried again, on new connections, when the server does not answer or is
-    /// not reached. A call takes no longer than this and two timeouts. 10 seconds unless set.
+    /// not reached. No try begins after that; each step of the last one may still take a
+    /// [`timeout`](Self::timeout), and before the first a call waits as long for a free connection.
+    /// 10 seconds unless set.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
@@ -104,6 +108,11 @@ impl ServerOptions {
                 "leases must last {MIN_LEASE:?} at least, not {:?}",
                 self.lease_time
             )
+        } else if [self.lease_time, self.timeout, self.patience]
+            .iter()
+            .any(|time| *time > MAX_TIME)
+        {
+            format!("no time may be longer than {MAX_TIME:?}")
         } else if self.timeout.is_zero() {
             "the timeout must not be zero".into()
         } else if self.max_connections == 0 {

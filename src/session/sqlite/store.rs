@@ -58,7 +58,7 @@ use super::database::{Database, PATIENCE};
 pub struct SqliteStore(LogStore<Database>);
 
 impl SqliteStore {
-    /// The store in this database, which is made if need be, with its folder.
+    /// The store in this database, which is made if need be, with its folder. Blocks while it does.
     ///
     /// # Errors
     ///

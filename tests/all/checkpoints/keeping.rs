@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use agentcore::ErrorKind;
 use agentcore::SessionStore;
-use agentcore::hooks::RewindMode;
+use agentcore::backend::LocalBackend;
+use agentcore::hooks::{FileCheckpoints, RewindMode};
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, FuncTool};
 use serde_json::json;
@@ -63,6 +64,16 @@ async fn a_fork_is_rewound_by_itself() {
         files.sessions().await.unwrap(),
         ["s", "t", "u"].map(Arc::from)
     );
+}
+
+#[tokio::test]
+async fn a_fork_in_memory_is_seen_by_who_looked_before() {
+    let place = Place::new();
+    let files = FileCheckpoints::new(LocalBackend::new(place.root()).unwrap());
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+    assert!(files.checkpoints("t").await.unwrap().is_empty());
+    files.fork("s", "t").await.unwrap();
+    assert_eq!(files.checkpoints("t").await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -156,6 +167,8 @@ async fn damage_is_noticed_and_new_changes_are_kept_all_the_same() {
     );
     assert_eq!(rewind(&files, 0).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
+    assert!(files.forget("s").await.unwrap());
+    assert!(!path.with_extension("damaged").exists());
 
     // A record that a crash cut off was never acknowledged.
     for len in [whole.len() - 1, whole.len() / 2, 3] {

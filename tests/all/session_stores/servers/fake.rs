@@ -174,7 +174,10 @@ fn options_that_cannot_work_are_refused() {
     for (kind, open) in kinds() {
         for options in [
             ServerOptions::default().lease_time(Duration::from_millis(99)),
+            ServerOptions::default().lease_time(Duration::MAX),
             ServerOptions::default().timeout(Duration::ZERO),
+            ServerOptions::default().timeout(Duration::MAX),
+            ServerOptions::default().patience(Duration::MAX),
             ServerOptions::default().max_connections(0),
             ServerOptions::default().prefix(""),
         ] {
