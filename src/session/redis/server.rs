@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
@@ -95,6 +95,12 @@ impl Keys {
         let (done, waited) = (answers.next(), answers.next());
         let done = self.is_one(checked(&self.address, done.unwrap_or_default())?)?;
         match waited {
+            Some(Value::ServerError(error)) if is_replica_now(&error) => {
+                Err(Failure::Lost(Error::new(
+                    ErrorKind::Connect,
+                    "the server became a replica before the write was on its disk",
+                )))
+            }
             Some(Value::ServerError(error)) => {
                 connection.waits_for_disk = false;
                 if !self.is_warned.swap(true, Ordering::Relaxed) {
@@ -306,4 +312,10 @@ impl Server for Keys {
     fn remove(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
         self.run_durably(connection, self.script_of(&[MINE, REMOVE], held))
     }
+}
+
+/// Whether a wait ended because the server is not the one that is written to any more.
+fn is_replica_now(error: &ServerError) -> bool {
+    let why = error.details().unwrap_or_default();
+    error.code() == "UNBLOCKED" || why.contains("replica instances")
 }

@@ -85,6 +85,21 @@ async fn a_disk_that_is_not_reached_in_time_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_server_that_becomes_a_replica_acknowledges_nothing() {
+    for error in [
+        "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
+        "-ERR WAITAOF cannot be used with replica instances.\r\n",
+    ] {
+        let (store, hear) = start(error);
+        let lease = store.lease("a").await.unwrap();
+        let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        assert!(error.text().contains("replica"), "{error}");
+        assert_eq!(writes(&hear)[..2], ["append", "wait"]);
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_wait_is_not_asked_again() {
     for error in [
         "-ERR unknown command 'WAITAOF'\r\n",
