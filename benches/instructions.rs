@@ -308,7 +308,7 @@ fn idle(ours: bool, dialect: Dialect, reply: Reply, units: usize, address: &str)
             }
             tokio::task::yield_now().await;
         }
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
     });
     println!("{}", resident_bytes());
 }
@@ -322,9 +322,12 @@ fn cpu_nanos() -> u64 {
         .unwrap_or(0)
 }
 
+/// What this process holds of memory that is its own, exactly: the counters of `/proc/self/status`
+/// lag. Pages of the program's file do not count, which the kernel takes and brings as it likes.
 fn resident_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Anonymous:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
     kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
@@ -391,7 +394,8 @@ fn table(words: &[&str]) {
         );
     }
     if filter("idle") && meter == Meter::Cpu {
-        idle_table(if smoke { 10 } else { 1_000 });
+        let (units, rounds) = if smoke { (10, 1) } else { (1_000, 5) };
+        idle_table(units, rounds);
     }
     if filter("connections") && meter == Meter::Cpu {
         connections(if smoke { 10 } else { 1_000 });
@@ -438,8 +442,8 @@ fn count(meter: Meter, args: &[String]) -> u64 {
     number.parse().unwrap()
 }
 
-fn idle_table(units: usize) {
-    println!("\nmemory of an agent parked in a call, in bytes");
+fn idle_table(units: usize, rounds: usize) {
+    println!("\nmemory of an agent parked in a call, in bytes: the median of {rounds}");
     let moments = [
         ("before the answer", Reply::Silence),
         ("in the answer", Reply::Park),
@@ -453,7 +457,8 @@ fn idle_table(units: usize) {
                     let args = ["idle", who, word, &reply, &units, server.address()];
                     count(Meter::Cpu, &args.map(str::to_owned)) as f64
                 };
-                (measure(2 * units) - measure(units)) / units as f64
+                let grown = || (measure(2 * units) - measure(units)) / units as f64;
+                median((0..rounds).map(|_| grown()))
             });
             let what = format!("{api}, {when}");
             println!(
@@ -462,6 +467,12 @@ fn idle_table(units: usize) {
             );
         }
     }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn connections(units: usize) {
