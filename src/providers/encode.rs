@@ -1,26 +1,33 @@
 //! Request bodies that are not written anew each turn.
 //!
-//! The encoder keeps the bytes of what it has written in the request's
-//! [`memo`](ModelRequest::memo). The next request of the run usually has the same tools, the same
-//! system prompt and the same messages with a few more at the end: only those are written, and the
-//! old bytes are copied once. That also makes the prefix stable to the byte, which providers'
-//! prompt caches need.
+//! The encoder keeps the body it wrote in the request's [`memo`](ModelRequest::memo). The next
+//! request of the run usually has the same tools, the same system prompt and the same messages with
+//! a few more at the end. Messages stand last in a body, so it is the former one written on: nothing
+//! of it is copied once its request is over. That also makes the prefix stable to the byte, which
+//! providers' prompt caches need.
 
 use std::collections::HashSet;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Role, ToolCall};
 use crate::model::{ModelRequest, SystemPrompt, ToolDefinition};
 
+use super::fields::Fields;
+
+/// The field that `extra` may replace as a whole.
+const MESSAGES: &str = "messages";
+
 /// How a provider writes what is kept. A value with different options is a different wire: what
 /// one wrote is not used by the other.
-pub(crate) trait Wire: Clone + PartialEq + Send + 'static {
-    /// Whether system messages at the beginning of the history belong to the system prompt.
-    const LIFTS_SYSTEM: bool;
+pub(super) trait Wire: Clone + PartialEq + Send + 'static {
+    /// Whether the system prompt is the first message and no field of its own.
+    const SYSTEM_IS_MESSAGE: bool;
 
     /// What marks how far a prompt cache should reach.
     const BREAKPOINT: &'static str = "";
@@ -56,62 +63,33 @@ pub(crate) trait Wire: Clone + PartialEq + Send + 'static {
 
 /// Where a group stands among the wire messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) first: bool,
+pub(super) struct Place {
+    pub(super) first: bool,
     /// The last group is written in every request, so it may carry what others must not.
-    pub(crate) last: bool,
+    pub(super) last: bool,
 }
 
-/// The parts of a body that were kept or just written.
-pub(crate) struct Sections<'a> {
+/// The parts of a body that were kept or just written, messages aside.
+pub(super) struct Sections<'a> {
     /// What [`Wire::system`] wrote.
-    pub(crate) system: &'a [u8],
+    pub(super) system: &'a [u8],
     /// What [`Wire::tools`] wrote; empty when there are none.
-    pub(crate) tools: &'a [u8],
-    messages: &'a [u8],
-    last: &'a Last,
-    breakpoint: &'static str,
+    pub(super) tools: &'a [u8],
 }
 
-impl Sections<'_> {
-    /// How many bytes all sections have.
-    pub(crate) fn len(&self) -> usize {
-        self.system.len()
-            + self.tools.len()
-            + self.messages.len()
-            + self.last.bytes.len()
-            + self.breakpoint.len()
-            + 1
-    }
-
-    /// Appends the messages, separated by commas, without the array around them.
-    pub(crate) fn write_messages(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.messages);
-        if !self.messages.is_empty() {
-            out.push(b',');
-        }
-        let last = &self.last.bytes;
-        let at = self.last.breakpoint.unwrap_or(last.len());
-        out.extend_from_slice(&last[..at]);
-        if self.last.breakpoint.is_some() {
-            out.extend_from_slice(self.breakpoint.as_bytes());
-        }
-        out.extend_from_slice(&last[at..]);
-    }
-}
-
-/// The last group of a request and what was written of it.
+/// The last group of a request, which may change its form once others follow.
 #[derive(Default)]
 struct Last {
     group: Vec<Arc<Message>>,
-    bytes: Vec<u8>,
+    /// Where it ends, and where in it the breakpoint was set; counted from the first message.
+    end: usize,
     breakpoint: Option<usize>,
 }
 
 /// The calls of the history that was encoded. Their ids are gathered meanwhile, so that telling
 /// whether one is taken costs the same however long the history is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
+pub(super) struct History {
     len: usize,
     ids: Option<Arc<HashSet<Arc<str>>>>,
     /// The last group, whose calls are not among `ids`.
@@ -120,12 +98,12 @@ pub(crate) struct History {
 
 impl History {
     /// How many messages it has.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Whether one of its calls has this id.
-    pub(crate) fn has_call(&self, id: &str) -> bool {
+    pub(super) fn has_call(&self, id: &str) -> bool {
         self.ids.as_ref().is_some_and(|ids| ids.contains(id))
             || calls(&self.last).any(|call| *call.id == *id)
     }
@@ -135,47 +113,80 @@ fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
     messages.iter().flat_map(|message| message.tool_calls())
 }
 
-/// Encodes `request`; `assemble` puts the sections together with the provider's other fields.
+/// Encodes `request`. `write` puts down every field but the messages and `extra`, which the caller
+/// has over them.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidMessages`] when there is nothing to send.
-pub(crate) fn encode<W: Wire>(
+pub(super) fn encode<W: Wire>(
     wire: &W,
     request: &ModelRequest,
-    assemble: impl FnOnce(&Sections<'_>) -> Result<Vec<u8>>,
+    extra: &Map<String, Value>,
+    write: impl FnOnce(&mut Fields<'_>, &Sections<'_>) -> Result<()>,
 ) -> Result<(Bytes, History)> {
     let kept = request.memo().take::<Cache<W>>();
     let mut cache = match kept {
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
     };
-    let body = cache
-        .update(request)
-        .and_then(|sections| assemble(&sections))?;
-    let history = History {
+    let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
+    let sections = cache.sections(request, lifted)?;
+    let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 512);
+    write(&mut fields, &sections)?;
+    let mut head = fields.finish()?;
+    let history = |cache: &Cache<W>| History {
         len: request.messages.len(),
         ids: cache.ids.clone(),
         last: cache.last.group.clone(),
     };
+    if extra.contains_key(MESSAGES) {
+        head.push(b'}');
+        return Ok((head.into(), history(&cache)));
+    }
+    head.extend_from_slice(b",\"messages\":[");
+    if W::SYSTEM_IS_MESSAGE && !sections.system.is_empty() {
+        head.extend_from_slice(sections.system);
+        head.push(b',');
+    }
+    let body = cache.body(head, messages)?;
+    let history = history(&cache);
     request.memo().put(cache);
-    Ok((body.into(), history))
+    Ok((body, history))
+}
+
+/// How many messages at the beginning belong to the system prompt.
+fn lifted(request: &ModelRequest) -> usize {
+    let messages = request.messages.iter();
+    messages
+        .take_while(|message| message.role() == Role::System)
+        .count()
+}
+
+/// A body that its request shares with the cache.
+struct Sent(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 struct Cache<W> {
     wire: W,
     system: Option<SystemBytes>,
     tools: Option<(Arc<[ToolDefinition]>, Vec<u8>)>,
-    /// What `bytes` was made of. Pointers of our own: a clone of `Messages` would make the list
-    /// shared, and the run's next push would copy it.
+    /// The last body.
+    sent: Arc<Vec<u8>>,
+    /// Where in it the first message begins.
+    start: usize,
+    /// The messages of all groups but the last. Pointers of our own: a clone of `Messages` would
+    /// make the list shared, and the run's next push would copy it.
     messages: Vec<Arc<Message>>,
-    /// The wire messages of all groups but the last, separated by commas.
-    bytes: Vec<u8>,
     /// Where each of those groups ends.
     ends: Vec<End>,
     /// The ids of the calls in `messages`, if there are any.
     ids: Option<Arc<HashSet<Arc<str>>>>,
-    /// The group behind them, which may change its form once others follow.
     last: Last,
 }
 
@@ -188,6 +199,7 @@ struct SystemBytes {
 #[derive(Clone, Copy, Default)]
 struct End {
     message: usize,
+    /// Counted from the first message.
     byte: usize,
 }
 
@@ -197,33 +209,25 @@ impl<W: Wire> Cache<W> {
             wire,
             system: None,
             tools: None,
+            sent: Arc::default(),
+            start: 0,
             messages: Vec::new(),
-            bytes: Vec::new(),
             ends: Vec::new(),
             ids: None,
             last: Last::default(),
         }
     }
 
-    fn update(&mut self, request: &ModelRequest) -> Result<Sections<'_>> {
-        let all = request.messages.as_slice();
-        let lifted = match W::LIFTS_SYSTEM {
-            true => all
-                .iter()
-                .take_while(|message| message.role() == Role::System)
-                .count(),
-            false => 0,
-        };
-        let (lifted, messages) = all.split_at(lifted);
+    fn sections(
+        &mut self,
+        request: &ModelRequest,
+        lifted: &[Arc<Message>],
+    ) -> Result<Sections<'_>> {
         self.update_system(&request.system, lifted)?;
         self.update_tools(&request.tools)?;
-        self.update_messages(messages)?;
         Ok(Sections {
             system: self.system.as_ref().map_or(&[], |kept| &kept.bytes),
             tools: self.tools.as_ref().map_or(&[], |(_, bytes)| bytes),
-            messages: &self.bytes,
-            last: &self.last,
-            breakpoint: W::BREAKPOINT,
         })
     }
 
@@ -259,60 +263,111 @@ impl<W: Wire> Cache<W> {
         Ok(())
     }
 
-    fn update_messages(&mut self, messages: &[Arc<Message>]) -> Result<()> {
+    /// The body of these messages behind `head`.
+    fn body(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> Result<Bytes> {
         self.keep_common(messages);
-        let mut start = self.messages.len();
+        let mut begin = self.messages.len();
+        let group = self.group(messages, begin);
+        let goes_on = group.end < messages.len() && self.is_written(&messages[group.clone()]);
+        let kept = match goes_on {
+            true => self.last.end,
+            false => self.ends.last().map_or(0, |end| end.byte),
+        };
+        let mut body = self.reopen(head, kept);
+        if goes_on {
+            if let Some(at) = self.last.breakpoint {
+                let at = self.start + at;
+                body.drain(at..at + W::BREAKPOINT.len());
+            }
+            begin = group.end;
+            self.push(&messages[group], body.len());
+        }
         loop {
-            let group = self.group(messages, start);
-            let place = Place {
-                first: start == 0,
-                last: group.end == messages.len(),
-            };
+            let group = self.group(messages, begin);
             if group.is_empty() {
                 return Err(Error::new(
                     ErrorKind::InvalidMessages,
                     "there is no message to send",
                 ));
             }
+            if body.len() > self.start {
+                body.push(b',');
+            }
+            let place = Place {
+                first: begin == 0,
+                last: group.end == messages.len(),
+            };
+            begin = group.end;
+            let group = &messages[group];
+            let breakpoint = self.wire.message(group, place, &mut body)?;
             if place.last {
-                return self.write_last(&messages[group], place);
+                return Ok(self.close(body, group, breakpoint));
             }
-            start = group.end;
-            if !self.bytes.is_empty() {
-                self.bytes.push(b',');
-            }
-            self.write_inner(&messages[group.clone()], place)?;
-            for call in calls(&messages[group.clone()]) {
-                let ids = self.ids.get_or_insert_default();
-                Arc::make_mut(ids).insert(call.id.clone());
-            }
-            self.messages.extend_from_slice(&messages[group]);
-            self.ends.push(End {
-                message: start,
-                byte: self.bytes.len(),
-            });
+            self.push(group, body.len());
         }
     }
 
-    fn write_last(&mut self, group: &[Arc<Message>], place: Place) -> Result<()> {
-        self.last.bytes.clear();
-        self.last.breakpoint = self.wire.message(group, place, &mut self.last.bytes)?;
-        self.last.group = group.to_vec();
-        Ok(())
+    /// The former body up to `kept` bytes of its messages, if it has the same head and nobody else
+    /// holds it any more; else a copy of those behind the new head.
+    fn reopen(&mut self, head: Vec<u8>, kept: usize) -> Vec<u8> {
+        let start = mem::replace(&mut self.start, head.len());
+        let sent = Arc::try_unwrap(mem::take(&mut self.sent));
+        match sent {
+            Ok(mut body) if body[..start] == head => {
+                body.truncate(start + kept);
+                body
+            }
+            sent => {
+                let sent = match &sent {
+                    Ok(sent) => sent,
+                    Err(shared) => &**shared,
+                };
+                let mut body = head;
+                body.extend_from_slice(&sent[start..start + kept]);
+                body
+            }
+        }
     }
 
-    /// Writes a group that others follow. What was the last one is there already.
-    fn write_inner(&mut self, group: &[Arc<Message>], place: Place) -> Result<()> {
-        let last = &self.last;
-        let is_written = group.len() == last.group.len()
-            && common(group, &last.group) == group.len()
-            && !self.wire.depends_on_place(group);
-        if is_written {
-            self.bytes.extend_from_slice(&last.bytes);
-        } else {
-            self.wire.message(group, place, &mut self.bytes)?;
+    /// Keeps in mind a group that others follow and that ends there in the body.
+    fn push(&mut self, group: &[Arc<Message>], end: usize) {
+        for call in calls(group) {
+            let ids = self.ids.get_or_insert_default();
+            Arc::make_mut(ids).insert(call.id.clone());
         }
-        Ok(())
+        self.messages.extend_from_slice(group);
+        self.ends.push(End {
+            message: self.messages.len(),
+            byte: end - self.start,
+        });
+    }
+
+    /// Sets the breakpoint and ends a body behind its last group.
+    fn close(
+        &mut self,
+        mut body: Vec<u8>,
+        group: &[Arc<Message>],
+        breakpoint: Option<usize>,
+    ) -> Bytes {
+        if let Some(at) = breakpoint {
+            body.splice(at..at, W::BREAKPOINT.bytes());
+        }
+        self.last = Last {
+            group: group.to_vec(),
+            end: body.len() - self.start,
+            breakpoint: breakpoint.map(|at| at - self.start),
+        };
+        body.extend_from_slice(b"]}");
+        self.sent = Arc::new(body);
+        Bytes::from_owner(Sent(self.sent.clone()))
+    }
+
+    /// Whether this is what was the last group, and looks the same when others follow it.
+    fn is_written(&self, group: &[Arc<Message>]) -> bool {
+        let last = &self.last.group;
+        group.len() == last.len()
+            && common(group, last) == group.len()
+            && !self.wire.depends_on_place(group)
     }
 
     /// Drops the groups that `messages` does not begin with, and those that go on in it.
@@ -327,6 +382,7 @@ impl<W: Wire> Cache<W> {
             && !is_whole(end.message)
         {
             self.ends.pop();
+            self.last = Last::default();
         }
         let end = self.ends.last().copied().unwrap_or_default();
         if let Some(ids) = &mut self.ids
@@ -338,7 +394,6 @@ impl<W: Wire> Cache<W> {
             }
         }
         self.messages.truncate(end.message);
-        self.bytes.truncate(end.byte);
     }
 
     /// The messages from `start` on that become one wire message.
@@ -357,4 +412,73 @@ fn common(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
         .zip(b)
         .take_while(|(a, b)| Arc::ptr_eq(a, b))
         .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Messages;
+
+    /// A message is its text in quotes, and the last one has a mark behind it.
+    #[derive(Clone, PartialEq)]
+    struct Plain;
+
+    impl Wire for Plain {
+        const SYSTEM_IS_MESSAGE: bool = false;
+        const BREAKPOINT: &'static str = "!";
+
+        fn joins(&self, _: &Message, _: &Message) -> bool {
+            false
+        }
+
+        fn message(
+            &self,
+            group: &[Arc<Message>],
+            _: Place,
+            out: &mut Vec<u8>,
+        ) -> Result<Option<usize>> {
+            out.extend_from_slice(format!("{:?}", group[0].text()).as_bytes());
+            Ok(Some(out.len()))
+        }
+
+        fn system(&self, _: &SystemPrompt, _: &[Arc<Message>], _: &mut Vec<u8>) -> Result<()> {
+            Ok(())
+        }
+
+        fn tools(&self, _: &[ToolDefinition], _: &mut Vec<u8>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn body(request: &ModelRequest) -> Bytes {
+        let write = |fields: &mut Fields<'_>, _: &Sections<'_>| fields.put("model", "m");
+        encode(&Plain, request, &request.extra, write).unwrap().0
+    }
+
+    #[test]
+    fn a_body_is_written_on_only_when_nobody_holds_it() {
+        let mut request = ModelRequest::new("one");
+        let first = body(&request);
+        assert_eq!(first, r#"{"model":"m","messages":["one"!]}"#);
+        request.messages.push(Message::ai("two"));
+        let second = body(&request);
+        assert_eq!(first, r#"{"model":"m","messages":["one"!]}"#);
+        assert_eq!(second, r#"{"model":"m","messages":["one","two"!]}"#);
+        let place = second.as_ptr();
+        drop(second);
+        request.messages = Messages::from("one");
+        let third = body(&request);
+        assert_eq!(third, first);
+        assert_eq!(third.as_ptr(), place);
+    }
+
+    #[test]
+    fn messages_of_the_callers_own_stand_alone() {
+        let mut request = ModelRequest::new("one");
+        body(&request);
+        request.extra.insert(MESSAGES.into(), "mine".into());
+        assert_eq!(body(&request), r#"{"model":"m","messages":"mine"}"#);
+        request.extra.clear();
+        assert_eq!(body(&request), r#"{"model":"m","messages":["one"!]}"#);
+    }
 }

@@ -21,11 +21,11 @@ impl<'a> Fields<'a> {
         Self { out, extra }
     }
 
-    /// A field with what `write` appends.
-    pub(super) fn raw(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    /// A field whose value is written already.
+    pub(super) fn raw(&mut self, name: &str, value: &[u8]) -> Result<()> {
         if !self.extra.contains_key(name) {
             self.name(name)?;
-            write(&mut self.out);
+            self.out.extend_from_slice(value);
         }
         Ok(())
     }
@@ -46,14 +46,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Adds the caller's fields and ends the object.
+    /// Adds the caller's fields. The object is still open.
     pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         let extra = self.extra;
         for (name, value) in extra.iter().filter(|(_, value)| !value.is_null()) {
             self.name(name)?;
             write(&mut self.out, value)?;
         }
-        self.out.push(b'}');
         Ok(self.out)
     }
 

@@ -302,6 +302,8 @@ enum Turn {
     /// Goes back and on in another direction.
     Fork(usize, u8),
     Replace(usize),
+    /// Changes what stands before the messages.
+    Limit(u32),
 }
 
 fn turns() -> impl Strategy<Value = Vec<Turn>> {
@@ -310,6 +312,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
         1 => (0_usize..12).prop_map(Turn::Truncate),
         2 => (0_usize..12, 0_u8..5).prop_map(|(len, kind)| Turn::Fork(len, kind)),
         1 => (0_usize..12).prop_map(Turn::Replace),
+        1 => (1_u32..2_000).prop_map(Turn::Limit),
     ];
     proptest::collection::vec(turn, 1..16)
 }
@@ -339,6 +342,7 @@ fn apply(turn: &Turn, at: usize, messages: &mut Messages) {
                 *message.content_mut() = text.into();
             }
         }
+        Turn::Limit(_) => {}
     }
 }
 
@@ -361,12 +365,17 @@ proptest! {
             let mut running = ModelRequest::new(Messages::new().human("begin"));
             for (at, turn) in turns.iter().enumerate() {
                 apply(turn, at, &mut running.messages);
+                if let Turn::Limit(tokens) = turn {
+                    running.max_tokens = Some(*tokens);
+                }
                 if running.messages.iter().all(|message| message.role().as_str() == "system") {
                     continue;
                 }
                 send(&server, running.clone()).await;
                 let kept = last(&server).body;
-                send(&server, ModelRequest::new(running.messages.clone())).await;
+                let mut fresh = ModelRequest::new(running.messages.clone());
+                fresh.max_tokens = running.max_tokens;
+                send(&server, fresh).await;
                 assert_eq!(kept, last(&server).body, "after {:?}", &turns[..=at]);
             }
         });

@@ -13,27 +13,21 @@ use super::wire::MessagesWire;
 /// The least the API takes as a thinking budget.
 const LEAST_BUDGET: u32 = 1_024;
 
-/// The body for `request` to `model`. Tools, system prompt and messages stand first and in the
-/// order the prompt cache sees them.
+/// The body for `request` to `model`. Tools, system prompt and messages stand in the order the
+/// prompt cache sees them.
 pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Result<Bytes> {
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
     };
-    let (body, _) = encode(&wire, request, |sections| {
-        let mut fields = Fields::new(&request.extra, sections.len() + 160);
+    let (body, _) = encode(&wire, request, &request.extra, |fields, sections| {
+        small_fields(fields, request, model, profile)?;
         if !sections.tools.is_empty() {
-            fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;
+            fields.raw("tools", sections.tools)?;
         }
         if !sections.system.is_empty() {
-            fields.raw("system", |out| out.extend_from_slice(sections.system))?;
+            fields.raw("system", sections.system)?;
         }
-        fields.raw("messages", |out| {
-            out.push(b'[');
-            sections.write_messages(out);
-            out.push(b']');
-        })?;
-        small_fields(&mut fields, request, model, profile)?;
-        fields.finish()
+        Ok(())
     })?;
     Ok(body)
 }

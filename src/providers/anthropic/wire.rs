@@ -37,7 +37,7 @@ pub(super) struct MessagesWire {
 }
 
 impl Wire for MessagesWire {
-    const LIFTS_SYSTEM: bool = true;
+    const SYSTEM_IS_MESSAGE: bool = false;
 
     fn joins(&self, before: &Message, after: &Message) -> bool {
         is_answer(before) == is_answer(after)

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
 use super::super::encode::{History, encode};
-use super::super::fields::Fields;
 use super::messages::ChatWire;
 
 /// What a body depends on besides the request.
@@ -21,29 +20,19 @@ pub(super) struct Options<'a> {
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(Bytes, History)> {
     let mut extra = request.extra.clone();
     let options = options(request, defaults, &mut extra);
-    encode(&ChatWire, request, |sections| {
-        let mut fields = Fields::new(&extra, sections.len() + 512);
+    encode(&ChatWire, request, &extra, |fields, sections| {
         fields.put("model", request.model.as_deref().unwrap_or(defaults.model))?;
         fields.put("stream", &true)?;
-        fields.raw("messages", |out| {
-            out.push(b'[');
-            out.extend_from_slice(sections.system);
-            if !sections.system.is_empty() {
-                out.push(b',');
-            }
-            sections.write_messages(out);
-            out.push(b']');
-        })?;
         // There is no choice of tools in this API; leaving them out is the one that can be made.
         if !sections.tools.is_empty() && request.tool_choice != ToolChoice::None {
-            fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;
+            fields.raw("tools", sections.tools)?;
         }
         fields.option("format", request.response_format.as_ref().map(format))?;
         fields.option("think", request.settings.thinking.as_ref().map(think))?;
         if !options.is_empty() {
             fields.put("options", &options)?;
         }
-        fields.finish()
+        Ok(())
     })
 }
 

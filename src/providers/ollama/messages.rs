@@ -27,7 +27,7 @@ const GAP: &str = "\n\n";
 pub(super) struct ChatWire;
 
 impl Wire for ChatWire {
-    const LIFTS_SYSTEM: bool = true;
+    const SYSTEM_IS_MESSAGE: bool = true;
 
     fn joins(&self, before: &Message, after: &Message) -> bool {
         matches!((before.role(), after.role()), (Role::User, Role::User))

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
 use super::super::encode::{History, encode};
-use super::super::fields::Fields;
 use super::messages::ChatWire;
 
 /// What a body depends on besides the request.
@@ -22,22 +21,12 @@ pub(super) struct Options<'a> {
 }
 
 pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Bytes, History)> {
-    encode(options.wire, request, |sections| {
-        let mut fields = Fields::new(&request.extra, sections.len() + 160);
+    encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
         fields.put("stream", &true)?;
         fields.put("stream_options", &json!({"include_usage": true}))?;
-        fields.raw("messages", |out| {
-            out.push(b'[');
-            out.extend_from_slice(sections.system);
-            if !sections.system.is_empty() {
-                out.push(b',');
-            }
-            sections.write_messages(out);
-            out.push(b']');
-        })?;
         if !sections.tools.is_empty() {
-            fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;
+            fields.raw("tools", sections.tools)?;
             fields.option("tool_choice", tool_choice(&request.tool_choice))?;
             fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)?;
         }
@@ -58,8 +47,7 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
         fields.option(
             "response_format",
             request.response_format.as_ref().map(response_format),
-        )?;
-        fields.finish()
+        )
     })
 }
 

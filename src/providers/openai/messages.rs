@@ -33,7 +33,7 @@ pub(super) struct ChatWire {
 }
 
 impl Wire for ChatWire {
-    const LIFTS_SYSTEM: bool = true;
+    const SYSTEM_IS_MESSAGE: bool = true;
 
     /// Results and the user's messages behind them form one group: pictures from a tool travel in
     /// the user message behind all results.
