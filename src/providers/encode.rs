@@ -132,7 +132,7 @@ pub(super) fn encode<W: Wire>(
     };
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
     let sections = cache.sections(request, lifted)?;
-    let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 512);
+    let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
     write(&mut fields, &sections)?;
     let mut head = fields.finish()?;
     let history = |cache: &Cache<W>| History {
