@@ -277,7 +277,8 @@ impl Amounts {
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
-            let left = limit.saturating_sub(self.tokens + self.reserved_tokens);
+            let used = self.tokens.saturating_add(self.reserved_tokens);
+            let left = limit.saturating_sub(used);
             output = output.min(left.saturating_sub(estimate.input_tokens));
         }
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
