@@ -132,16 +132,14 @@ impl Agent {
             .map(|tool| tool.name().to_owned())
             .collect();
         tools.sort_unstable();
-        AgentInfo::new(
-            self.name().to_owned(),
-            self.model().id().to_owned(),
+        let hooks = self.hooks().iter().map(|hook| HookInfo::of(&**hook));
+        AgentInfo {
+            name: self.name().to_owned(),
+            model: self.model().id().to_owned(),
             tools,
-            self.hooks()
-                .iter()
-                .map(|hook| HookInfo::of(&**hook))
-                .collect(),
-            self.config().limits.max_turns,
-        )
+            hooks: hooks.collect(),
+            max_turns: self.config().limits.max_turns,
+        }
     }
 
     /// What asks models on behalf of the agent's runs.

@@ -10,8 +10,7 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{ParentCall, Run, RunOutput, Shared};
 use crate::state::AgentState;
-use crate::tool::TaskScope;
-use crate::tool::ToolContext;
+use crate::tool::{TaskScope, ToolContext};
 use crate::util::Values;
 
 use super::agent::Agent;
