@@ -207,7 +207,7 @@ impl Driver {
         }
         // A paused answer may hold nothing but the provider's own blocks.
         let paused = reason == Some(StopReason::PauseTurn);
-        if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
+        if is_empty(&response) && (!paused || response.content.says_nothing()) {
             if out_of_room {
                 self.last = Some(response);
                 return Ok(Next::End(ExitReason::MaxTokens));
@@ -264,7 +264,7 @@ impl Driver {
         self.notes
             .push(format!("the model refused: {}", response.text()));
         if self.agent.config().request.keep_refused {
-            if !tidy::says_nothing(&response.content) {
+            if !response.content.says_nothing() {
                 self.keep(&response).await?;
             }
         } else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::chain::Messages;
 use super::check::ModelCheck;
 use super::message::Message;
-use super::part::{Part, ToolCall};
+use super::part::ToolCall;
 use super::role::Role;
 use crate::error::{Error, ErrorKind};
 
@@ -262,14 +262,4 @@ pub(super) fn calls_allowed(index: usize, message: &Message) -> Result<(), Valid
         ));
     }
     Ok(())
-}
-
-/// Whether a provider would find nothing in the message: white space is refused like an empty
-/// text, and thinking alone is neither an answer nor kept by other providers.
-pub(super) fn says_nothing(message: &Message) -> bool {
-    message.content().parts().iter().all(|part| match part {
-        Part::Text(text) => text.trim_start().is_empty(),
-        Part::Thinking(_) => true,
-        _ => false,
-    })
 }
