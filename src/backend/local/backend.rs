@@ -223,7 +223,7 @@ impl Backend for LocalBackend {
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.on_root(path, |root, path| root.list(path, true)).await
+        self.on_root(path, Root::list).await
     }
 
     async fn remove(&self, path: &str) -> Result<()> {
