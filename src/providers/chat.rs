@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::message::{Message, Part, ProviderBlock};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
-use super::encode::Sections;
 use super::json::{write, write_text};
 use super::lenient::Text;
 
@@ -46,17 +45,6 @@ pub(super) fn write_system(
     write_text(out, &texts.join(GAP))?;
     out.push(b'}');
     Ok(())
-}
-
-/// Appends the array of messages, the system prompt first.
-pub(super) fn write_messages(sections: &Sections<'_>, out: &mut Vec<u8>) {
-    out.push(b'[');
-    out.extend_from_slice(sections.system);
-    if !sections.system.is_empty() {
-        out.push(b',');
-    }
-    sections.write_messages(out);
-    out.push(b']');
 }
 
 /// Appends the array of tools.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Role, ToolCall, shared_prefix};
+use crate::message::{Message, Role, ToolCall};
 use crate::model::{ModelRequest, SystemPrompt, ToolDefinition};
 
 /// How a provider writes what is kept. A value with different options is a different wire: what
@@ -231,7 +231,7 @@ impl<W: Wire> Cache<W> {
         if let Some(kept) = &self.system
             && kept.system.ptr_eq(system)
             && kept.lifted.len() == lifted.len()
-            && shared_prefix(&kept.lifted, lifted) == lifted.len()
+            && common(&kept.lifted, lifted) == lifted.len()
         {
             return Ok(());
         }
@@ -305,7 +305,7 @@ impl<W: Wire> Cache<W> {
     fn write_inner(&mut self, group: &[Arc<Message>], place: Place) -> Result<()> {
         let last = &self.last;
         let is_written = group.len() == last.group.len()
-            && shared_prefix(group, &last.group) == group.len()
+            && common(group, &last.group) == group.len()
             && !self.wire.depends_on_place(group);
         if is_written {
             self.bytes.extend_from_slice(&last.bytes);
@@ -317,7 +317,7 @@ impl<W: Wire> Cache<W> {
 
     /// Drops the groups that `messages` does not begin with, and those that go on in it.
     fn keep_common(&mut self, messages: &[Arc<Message>]) {
-        let common = shared_prefix(&self.messages, messages);
+        let common = common(&self.messages, messages);
         let is_whole = |end: usize| {
             end <= common
                 && end < messages.len()
@@ -349,4 +349,12 @@ impl<W: Wire> Cache<W> {
             .count();
         start..(start + joined + 1).min(messages.len())
     }
+}
+
+/// How many leading messages are the very same.
+fn common(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
+    a.iter()
+        .zip(b)
+        .take_while(|(a, b)| Arc::ptr_eq(a, b))
+        .count()
 }

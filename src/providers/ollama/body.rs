@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::chat::write_messages;
 use super::super::encode::{History, encode};
 use super::super::fields::Fields;
 use super::messages::ChatWire;
@@ -26,7 +25,15 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(By
         let mut fields = Fields::new(&extra, sections.len() + 512);
         fields.put("model", request.model.as_deref().unwrap_or(defaults.model))?;
         fields.put("stream", &true)?;
-        fields.raw("messages", |out| write_messages(sections, out))?;
+        fields.raw("messages", |out| {
+            out.push(b'[');
+            out.extend_from_slice(sections.system);
+            if !sections.system.is_empty() {
+                out.push(b',');
+            }
+            sections.write_messages(out);
+            out.push(b']');
+        })?;
         // There is no choice of tools in this API; leaving them out is the one that can be made.
         if !sections.tools.is_empty() && request.tool_choice != ToolChoice::None {
             fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;

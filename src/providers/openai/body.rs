@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::chat::write_messages;
 use super::super::encode::{History, encode};
 use super::super::fields::Fields;
 use super::messages::ChatWire;
@@ -28,7 +27,15 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
         fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
         fields.put("stream", &true)?;
         fields.put("stream_options", &json!({"include_usage": true}))?;
-        fields.raw("messages", |out| write_messages(sections, out))?;
+        fields.raw("messages", |out| {
+            out.push(b'[');
+            out.extend_from_slice(sections.system);
+            if !sections.system.is_empty() {
+                out.push(b',');
+            }
+            sections.write_messages(out);
+            out.push(b']');
+        })?;
         if !sections.tools.is_empty() {
             fields.raw("tools", |out| out.extend_from_slice(sections.tools))?;
             fields.option("tool_choice", tool_choice(&request.tool_choice))?;
