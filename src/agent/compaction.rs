@@ -22,7 +22,7 @@ use crate::util::sync::lock;
 
 use super::drive::Driver;
 
-/// After a failure it is tried again when the context has grown by one part in so many.
+/// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;
 
 /// How many tokens the next request has: what the provider said about the last one, and an

@@ -158,7 +158,7 @@ impl Session {
     }
 
     /// Copies the conversation's first `messages` messages to the new id: where to take another
-    /// turn. A cut between a call and its results moves behind the results; see
+    /// turn. A cut between a call and its results moves to their end; see
     /// [`SessionStore::fork_at`](crate::SessionStore::fork_at).
     ///
     /// # Errors

@@ -38,7 +38,7 @@ struct Node {
     amounts: Mutex<Amounts>,
     /// The root's is told when a reservation is settled anywhere in the tree.
     settled: Notify,
-    /// The root's limit how many model calls the tree has going on at once.
+    /// The root's limit on how many model calls of the tree are in progress at once.
     permits: Semaphore,
 }
 

@@ -21,8 +21,8 @@ use super::files::size_of;
 use super::root::{Root, not_a_file};
 use super::sweep::{sweep, temporary_name};
 
-/// One lock for each of so many classes of paths. They are shared by all backends of the
-/// process, for two of them may have the same root.
+/// One lock for each class of paths. They are shared by all backends of the process, for two of
+/// them may have the same root.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// What becomes of missing folders above a file.
