@@ -32,11 +32,13 @@
 //! [`Agent::run`] returns a [`Run`]: a stream of [`SdkMessage`]s, and, awaited, a [`RunOutput`].
 //! Both are the same loop. Each turn asks the model ([`Model`]), stores its answer, runs the tool
 //! calls in it ([`Tool`]) and stores their results, until there are no more calls or a limit is
-//! reached. The stream begins with `system/init` and ends with exactly one `result` of its own,
-//! whatever happens in between (those of subagents carry a `parent_tool_use_id`), and the stored history can always be sent to a provider next.
+//! reached. The stream begins with `system/init` and ends with exactly one `result` of its own (those
+//! of subagents carry a `parent_tool_use_id`), whatever happens in between, and the stored history
+//! can always be sent to a provider next.
 //!
 //! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
-//! * [`hooks`]: those that ship: files, their checkpoints, skills, memory, task lists, summaries, spans, sessions.
+//! * [`hooks`]: those that ship: files, their checkpoints, skills, memory, task lists, summaries,
+//!   spans, sessions.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
@@ -52,14 +54,14 @@
 //!
 //! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. What was
 //! stored before stays; calls left open are answered when the session is next loaded. Dropping
-//! only the future of `run.next()` loses nothing. Code in a hook behind `next.run(..).await` does
+//! only the future of `run.next()` loses nothing. Code in a hook after `next.run(..).await` does
 //! not run when the run is dropped.
 //!
 //! # Runtime
 //!
 //! A run needs a tokio context with its timer, and providers its I/O driver; a current-thread
 //! runtime is enough. The loop spawns nothing: it shares the task that polls it, so a tool that
-//! computes for long belongs into `tokio::task::spawn_blocking`.
+//! computes for long belongs in `tokio::task::spawn_blocking`.
 //!
 //! # Features
 //!

@@ -26,7 +26,7 @@ pub struct Agent(Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) config: Config,
-    /// Runs that are going on, by session.
+    /// Runs in progress, by session.
     live: Mutex<HashMap<Arc<str>, Weak<Shared>>>,
 }
 
@@ -86,7 +86,7 @@ impl Agent {
         Ok(latest.map(|info| self.session(info.id)))
     }
 
-    /// The handle of the run that is going on in a session.
+    /// The handle of the run in progress in a session; `None` when there is none.
     pub fn handle(&self, session_id: &str) -> Option<RunHandle> {
         let shared = lock(&self.0.live).get(session_id)?.upgrade()?;
         (!shared.is_ended()).then(|| RunHandle::new(shared))
@@ -132,16 +132,14 @@ impl Agent {
             .map(|tool| tool.name().to_owned())
             .collect();
         tools.sort_unstable();
-        AgentInfo::new(
-            self.name().to_owned(),
-            self.model().id().to_owned(),
+        let hooks = self.hooks().iter().map(|hook| HookInfo::of(&**hook));
+        AgentInfo {
+            name: self.name().to_owned(),
+            model: self.model().id().to_owned(),
             tools,
-            self.hooks()
-                .iter()
-                .map(|hook| HookInfo::of(&**hook))
-                .collect(),
-            self.config().limits.max_turns,
-        )
+            hooks: hooks.collect(),
+            max_turns: self.config().limits.max_turns,
+        }
     }
 
     /// What asks models on behalf of the agent's runs.

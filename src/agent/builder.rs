@@ -21,7 +21,7 @@ use crate::tool::{
 use crate::trace::TraceRecorder;
 
 use super::agent::Agent;
-use super::call_model;
+use super::call_model::{self, check_prices};
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
 use super::retry::RetryPolicy;
 
@@ -199,13 +199,13 @@ impl AgentBuilder {
         self
     }
 
-    /// How long a parked question can still be answered. For ever unless set.
+    /// How long a parked question can still be answered. Without limit unless set.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self
     }
 
-    /// How long a question waits for its answer. For ever unless set.
+    /// How long a question waits for its answer. Without limit unless set.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
         self.ask_timeout = Some(timeout);
         self
@@ -337,7 +337,7 @@ impl AgentBuilder {
         self
     }
 
-    /// How many model calls a run and its subagents may have going on at once. 16 unless set.
+    /// How many model calls a run and its subagents may have in progress at once. 16 unless set.
     pub fn parallel_model_calls(mut self, calls: usize) -> Self {
         self.limits.parallel_model_calls = calls.max(1);
         self
@@ -419,16 +419,10 @@ impl AgentBuilder {
                 "max_budget_usd is {usd}; it must be a number of dollars from 0"
             )));
         }
-        let cards = self.model.cards(&ModelRequest::default());
-        let unpriced = cards.iter().find(|card| card.profile.prices.is_none());
-        match unpriced {
-            Some(card) if !self.limits.budget.allow_unpriced => Err(config(format!(
-                "max_budget_usd is set but the price of {:?} is not known; give its profile \
-                 prices, or accept that it counts as free with allow_unpriced()",
-                card.id
-            ))),
-            _ => Ok(()),
+        if self.limits.budget.allow_unpriced {
+            return Ok(());
         }
+        check_prices(&self.model.cards(&ModelRequest::default()))
     }
 }
 

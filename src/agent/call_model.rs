@@ -108,12 +108,12 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 }
 
 /// What is paid with money must have a price.
-fn check_prices(cards: &[ModelCard]) -> Result<()> {
+pub(super) fn check_prices(cards: &[ModelCard]) -> Result<()> {
     let Some(card) = cards.iter().find(|card| card.profile.prices.is_none()) else {
         return Ok(());
     };
     let text = format!(
-        "the run has a money budget, but the price of {:?} is not known; give its profile prices, \
+        "there is a money budget, but the price of {:?} is not known; give its profile prices, \
          or accept that it counts as free with allow_unpriced()",
         card.id
     );

@@ -22,7 +22,7 @@ use crate::util::sync::lock;
 
 use super::drive::Driver;
 
-/// After a failure it is tried again when the context has grown by one part in so many.
+/// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;
 
 /// How many tokens the next request has: what the provider said about the last one, and an
@@ -155,15 +155,14 @@ impl Driver {
             Activity::Compacting,
         ))));
         let mut status = Status::new(None);
-        let outcome = self.summarize(&*compactor, trigger).await;
-        match outcome {
+        let mut made = None;
+        match self.summarize(&*compactor, trigger).await {
             Ok(None) if trigger == CompactionTrigger::Manual => {
                 self.cx
                     .warn("a compaction was asked for, but there is nothing to make shorter");
             }
-            Ok(None) => {}
-            Ok(Some(_)) => status.compact_result = Some("success".into()),
-            Err(ref error) => {
+            Ok(compaction) => made = compaction,
+            Err(error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
                 self.context.failed_at = Some(self.context_tokens());
@@ -173,14 +172,15 @@ impl Driver {
                 ));
             }
         }
-        self.cx.emit(SystemKind::Status(Box::new(status)));
-        match outcome {
-            Ok(Some(compaction)) => {
-                self.apply(trigger, compaction, started.elapsed()).await;
-                true
-            }
-            _ => false,
+        if made.is_some() {
+            status.compact_result = Some("success".into());
         }
+        self.cx.emit(SystemKind::Status(Box::new(status)));
+        let Some(made) = made else {
+            return false;
+        };
+        self.apply(trigger, made, started.elapsed()).await;
+        true
     }
 
     /// The new compaction, if there is anything to gain and it may be used.
@@ -224,11 +224,7 @@ impl Driver {
         });
         self.context
             .restart(&*counter, &state.messages, state.compaction.as_ref());
-        let saved = match self.keeper() {
-            Ok(keeper) => keeper.save(&state).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = saved {
+        if let Err(error) = self.save(&state).await {
             self.cx
                 .warn(format!("the compaction was not stored: {error}"));
         }

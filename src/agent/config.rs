@@ -56,7 +56,7 @@ pub(super) struct Limits {
     pub(super) tool_timeout: Duration,
     pub(super) hook_timeout: Option<Duration>,
     pub(super) unanswered: Unanswered,
-    /// How long a parked question can be answered; `None` is for ever.
+    /// How long a parked question can be answered; `None` is no limit.
     pub(super) approval_expiry: Option<Duration>,
     pub(super) max_depth: u32,
     pub(super) loop_detection: bool,

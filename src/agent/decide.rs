@@ -6,14 +6,14 @@ use std::sync::Arc;
 use futures::FutureExt;
 use serde_json::Value;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::hook::{Verdict, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::state::PendingCall;
 use crate::tool::{
-    Answer, GateDecision, GateRequest, Gates, PermissionGate, PermissionMode, Tool, parse_arguments,
+    Answer, GateDecision, GateRequest, PermissionGate, PermissionMode, Tool, parse_arguments,
 };
 use crate::util::panic;
 use crate::util::sync::lock;
@@ -98,8 +98,12 @@ pub(super) async fn permit(
         _ => {}
     }
     let mut request = gate_request(cx, tool, &call);
-    let question = match check_gate(&cx.gates(), &request).await {
-        Ok(GateDecision::Allow { args }) => {
+    let decision = match check_gate(cx, &request).await {
+        Ok(decision) => decision,
+        Err(refused) => return Permit::Refuse(refused),
+    };
+    let question = match decision {
+        GateDecision::Allow { args } => {
             if let Some(args) = args {
                 call = match replace_args(&call, tool, args) {
                     Ok(call) => call,
@@ -112,21 +116,17 @@ pub(super) async fn permit(
                 _ => return Permit::Run(call),
             }
         }
-        Ok(GateDecision::Deny { message }) => {
+        GateDecision::Deny { message } => {
             return Permit::Refuse(deny_by_gate(cx, &request, &message));
         }
-        Ok(GateDecision::Interrupt { message }) => {
+        GateDecision::Interrupt { message } => {
             return Permit::Interrupt(deny_by_gate(cx, &request, &message));
         }
-        Ok(GateDecision::Ask { question, by_rule }) => match verdict {
+        GateDecision::Ask { question, by_rule } => match verdict {
             Verdict::Allow if !by_rule => return Permit::Run(call),
             Verdict::Ask(hook_question) => hook_question,
             _ => question,
         },
-        Err(error) => {
-            let text = format!("the permission check failed: {error}");
-            return Permit::Refuse(deny(cx, &call, "other", &text));
-        }
     };
     ask(config, cx, &request, call, question).await
 }
@@ -144,13 +144,17 @@ pub(super) fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCal
     )
 }
 
-/// Asks the gate. One that panics has failed, which denies the call.
-async fn check_gate(gates: &Gates, request: &GateRequest) -> Result<GateDecision> {
+/// Asks the gate. One that fails or panics denies the call.
+async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecision, ToolResult> {
+    let gates = cx.gates();
     let check = AssertUnwindSafe(gates.check(request)).catch_unwind();
-    check.await.unwrap_or_else(|payload| {
-        let text = format!("the gate panicked: {}", panic::message(&*payload));
-        Err(Error::new(ErrorKind::Other, text))
-    })
+    let why = match check.await {
+        Ok(Ok(decision)) => return Ok(decision),
+        Ok(Err(error)) => error.to_string(),
+        Err(payload) => format!("the gate panicked: {}", panic::message(&*payload)),
+    };
+    let text = format!("the permission check failed: {why}");
+    Err(deny(cx, &request.call, "other", &text))
 }
 
 /// Why a call that somebody approved earlier may not run after all: its arguments no longer fit
@@ -164,15 +168,12 @@ pub(super) async fn refuse_approved(
         return Some(ToolResult::failed(call, text));
     }
     let request = gate_request(cx, tool, call);
-    match check_gate(&cx.gates(), &request).await {
+    match check_gate(cx, &request).await {
         Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => None,
         Ok(GateDecision::Deny { message } | GateDecision::Interrupt { message }) => {
             Some(deny_by_gate(cx, &request, &message))
         }
-        Err(error) => {
-            let text = format!("the permission check failed: {error}");
-            Some(deny(cx, call, "other", &text))
-        }
+        Err(refused) => Some(refused),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::message::{Message, Messages};
 use crate::model::ModelResponse;
 use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, RunContext, RunOutput,
-    Shared,
+    Shared, Stop,
 };
 use crate::state::{AgentState, Lease, Record, SessionStore};
 use crate::tool::{TaskScope, check_name};
@@ -199,8 +199,8 @@ impl Driver {
     /// Why the run was stopped: by somebody, or by the time.
     pub(super) fn stopped(&self) -> ExitReason {
         match self.cx.shared().stop() {
-            crate::run::Stop::Abort => ExitReason::Aborted,
-            crate::run::Stop::Deadline => ExitReason::MaxBudget,
+            Stop::Abort => ExitReason::Aborted,
+            Stop::Deadline => ExitReason::MaxBudget,
             _ => ExitReason::Interrupted,
         }
     }
@@ -214,15 +214,19 @@ impl Driver {
         })
     }
 
+    /// Stores the whole state.
+    pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
+        self.keeper()?.save(state).await
+    }
+
     /// Stores messages, then adds them to the history.
     pub(super) async fn append(
         &mut self,
         messages: Vec<Arc<Message>>,
-        input_id: Option<Arc<str>>,
+        mut input_id: Option<Arc<str>>,
     ) -> Result<()> {
         let mut records = Vec::with_capacity(messages.len());
         records.extend(self.began.take().map(|began| *began));
-        let mut input_id = input_id;
         for message in &messages {
             records.push(Record::Message {
                 message: message.clone(),

@@ -89,11 +89,7 @@ impl Driver {
         state.inputs.keep(state.messages.shared_prefix(&before));
         drop(before);
         self.cx.state(|slot| *slot = state.clone());
-        let saved = match self.keeper() {
-            Ok(keeper) => keeper.save(&state).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = saved {
+        if let Err(error) = self.save(&state).await {
             self.cx.warn(format!(
                 "the session was not saved at the run's end: {error}"
             ));

@@ -29,84 +29,86 @@ enum End {
     TimedOut,
 }
 
-/// Executes `call`. Whatever goes wrong is in the result, and no secret of this process is.
-pub(super) async fn execute(
-    cx: &RunContext,
-    tool: &Arc<dyn Tool>,
-    call: &ToolCall,
-    clock: &Arc<CallClock>,
-    pace: Pace,
-) -> ToolResult {
-    let mut result = outcome(cx, tool, call, clock, pace).await;
-    result.redact();
-    result
+/// One call of one tool, about to be executed.
+#[derive(Clone, Copy)]
+pub(super) struct Execution<'a> {
+    pub(super) cx: &'a RunContext,
+    pub(super) tool: &'a Arc<dyn Tool>,
+    pub(super) call: &'a ToolCall,
+    pub(super) clock: &'a Arc<CallClock>,
+    pub(super) pace: Pace,
 }
 
-async fn outcome(
-    cx: &RunContext,
-    tool: &Arc<dyn Tool>,
-    call: &ToolCall,
-    clock: &Arc<CallClock>,
-    pace: Pace,
-) -> ToolResult {
-    let host = Arc::new(CallHost {
-        cx: cx.clone(),
-        tool: tool.clone(),
-        clock: clock.clone(),
-    });
-    let cancellation = Cancellation::default();
-    let _cancel = cancellation.guard();
-    let (context, _live) = ToolContext::new(host, Arc::new(call.clone()), cancellation.clone());
-    match watch(cx, tool, call, clock, pace, context).await {
-        End::Returned(Ok(output)) => output.into_result(call),
-        End::Returned(Err(error)) => failed(call, &error),
-        End::Panicked(message) => {
-            ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
-        }
-        End::TimedOut => ToolResult::failed(
-            call,
-            format!(
-                "tool {:?} timed out: no progress for {:?}; it was cancelled",
-                call.name, pace.timeout
-            ),
-        ),
+impl Execution<'_> {
+    /// Executes the call. Whatever goes wrong is in the result, and no secret of this process is.
+    pub(super) async fn run(self) -> ToolResult {
+        let mut result = self.outcome().await;
+        result.redact();
+        result
     }
-}
 
-async fn watch(
-    cx: &RunContext,
-    tool: &Arc<dyn Tool>,
-    call: &ToolCall,
-    clock: &Arc<CallClock>,
-    pace: Pace,
-    context: ToolContext,
-) -> End {
-    let args = (*call.args).clone();
-    // The call itself is inside the future, so that a panic before its first await is caught.
-    let execution = AssertUnwindSafe(async move { tool.execute(context, args).await });
-    let mut execution = Contained::new(execution.catch_unwind());
-    let mut beat = Instant::now() + pace.heartbeat;
-    loop {
-        let deadline = clock.moved() + pace.timeout;
-        tokio::select! {
-            biased;
-            end = execution.future() => {
-                return match end {
-                    Ok(returned) => End::Returned(returned),
-                    Err(payload) => End::Panicked(panic::message(&*payload).to_owned()),
-                };
+    async fn outcome(self) -> ToolResult {
+        let call = self.call;
+        let host = Arc::new(CallHost {
+            cx: self.cx.clone(),
+            tool: self.tool.clone(),
+            clock: self.clock.clone(),
+        });
+        let cancellation = Cancellation::default();
+        let _cancel = cancellation.guard();
+        let (context, _live) = ToolContext::new(host, Arc::new(call.clone()), cancellation.clone());
+        match self.watch(context).await {
+            End::Returned(Ok(output)) => output.into_result(call),
+            End::Returned(Err(error)) => failed(call, &error),
+            End::Panicked(message) => {
+                ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
             }
-            () = sleep_until(deadline.min(beat)) => {}
+            End::TimedOut => ToolResult::failed(
+                call,
+                format!(
+                    "tool {:?} timed out: no progress for {:?}; it was cancelled",
+                    call.name, self.pace.timeout
+                ),
+            ),
         }
-        let now = Instant::now();
-        if now >= clock.moved() + pace.timeout {
-            return End::TimedOut;
-        }
-        if now >= beat {
-            beat = now + pace.heartbeat;
-            let mut alive = progress(cx, call, clock);
-            alive.heartbeat = true;
-            cx.shared().push(alive.into());
+    }
+
+    /// Runs the tool until it returns or has been still for too long.
+    async fn watch(self, context: ToolContext) -> End {
+        let Self {
+            cx,
+            tool,
+            call,
+            clock,
+            pace,
+        } = self;
+        let args = (*call.args).clone();
+        // The call itself is inside the future, so that a panic before its first await is caught.
+        let execution = AssertUnwindSafe(async move { tool.execute(context, args).await });
+        let mut execution = Contained::new(execution.catch_unwind());
+        let mut beat = Instant::now() + pace.heartbeat;
+        loop {
+            let deadline = clock.moved() + pace.timeout;
+            tokio::select! {
+                biased;
+                end = execution.future() => {
+                    return match end {
+                        Ok(returned) => End::Returned(returned),
+                        Err(payload) => End::Panicked(panic::message(&*payload).to_owned()),
+                    };
+                }
+                () = sleep_until(deadline.min(beat)) => {}
+            }
+            let now = Instant::now();
+            if now >= clock.moved() + pace.timeout {
+                return End::TimedOut;
+            }
+            if now >= beat {
+                beat = now + pace.heartbeat;
+                let mut alive = progress(cx, call, clock);
+                alive.heartbeat = true;
+                cx.shared().push(alive.into());
+            }
         }
     }
 }

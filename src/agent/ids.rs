@@ -7,7 +7,7 @@ use crate::message::{Messages, Part};
 use crate::model::ModelResponse;
 
 /// The ids of all calls in a history. Some providers use an id again, or give none; sent back
-/// like that, the history would be refused for ever.
+/// like that, the history would be refused forever.
 #[derive(Debug, Default)]
 pub(super) struct CallIds(HashSet<Arc<str>>);
 
@@ -18,7 +18,7 @@ impl CallIds {
     }
 
     /// Gives every call of an answer an id that no other call of the history has. An id that is
-    /// already there gets a number behind it.
+    /// already there gets a number appended.
     pub(super) fn claim(&mut self, response: &mut ModelResponse) {
         for part in response.content.parts_mut() {
             let Part::ToolCall(call) = part else {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::hook::Hook;
+
 /// What an agent is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -32,26 +34,8 @@ pub struct HookInfo {
     pub tools: Vec<String>,
 }
 
-impl AgentInfo {
-    pub(super) fn new(
-        name: String,
-        model: String,
-        tools: Vec<String>,
-        hooks: Vec<HookInfo>,
-        max_turns: u32,
-    ) -> Self {
-        Self {
-            name,
-            model,
-            tools,
-            hooks,
-            max_turns,
-        }
-    }
-}
-
 impl HookInfo {
-    pub(super) fn of(hook: &dyn crate::hook::Hook) -> Self {
+    pub(super) fn of(hook: &dyn Hook) -> Self {
         Self {
             name: hook.name().to_owned(),
             description: hook.description().to_owned(),

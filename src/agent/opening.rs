@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, Shared};
 use crate::state::{AgentState, Known, PendingCall, Record, StoredSession, answers};
 
 use super::answer;
@@ -54,39 +54,21 @@ impl Driver {
     /// Leases and loads the session, runs `before_agent`, appends the input. `Some` when that
     /// input was sent before and there is nothing left to do about it.
     pub(super) async fn open(&mut self, start: Box<Start>) -> Result<Option<ExitReason>> {
-        let config_store = self.agent.store().clone();
+        let stored = self.lease_and_load(&start.shared).await?;
         let id = start.shared.session_id().clone();
-        let lease = config_store.lease(&id).await?;
-        self.keeper = Some(Keeper::new(config_store.clone(), lease));
-        self.registered = Some(self.agent.register(&start.shared));
-        let stored = config_store.load(&id).await?.unwrap_or_default();
         let resuming = start.decisions.is_some();
         // What a resumption says are decisions, not an input.
         let input_id = start.input_id.filter(|_| !resuming);
         let was_sent =
             |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
         let sent_again = input_id.as_ref().is_some_and(was_sent);
-        for damage in &stored.damage {
-            self.cx
-                .warn(format!("the stored session is damaged: {damage}"));
-        }
-        let known_about = (stored.state.user_id.clone(), stored.state.cwd.clone());
         let Restored {
             mut state,
             changed,
             open,
         } = self.restore(stored, &id, resuming || sent_again);
         state.thread_id = id;
-        state.user_id = start.user_id.or(state.user_id);
-        state.cwd = state
-            .cwd
-            .or_else(|| self.agent.config().setting.cwd.clone());
-        if known_about != (state.user_id.clone(), state.cwd.clone()) {
-            self.began = Some(Box::new(Record::Began {
-                user_id: state.user_id.clone(),
-                cwd: state.cwd.clone(),
-            }));
-        }
+        self.complete_origin(&mut state, start.user_id);
         state.values = start.values;
         self.cx.state(|slot| *slot = state.clone());
         self.first_new = state.messages.len();
@@ -112,22 +94,55 @@ impl Driver {
             // What was decided about open calls is decided for good: a later load must not find
             // a question open that this run has told the model was closed.
             let state = self.cx.state(|state| state.clone());
-            self.keeper()?.save(&state).await?;
+            self.save(&state).await?;
         }
         if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
             return self.known_input(id);
         }
         if !rest.is_empty() {
-            let from = self.first_new;
-            self.cx.state(|state| state.inputs.settle(&state.messages));
-            self.append(rest, input_id.clone()).await?;
-            if let Some(id) = input_id {
-                self.cx.state(|state| state.inputs.begin(id, from));
-            }
-            self.repair_input();
-            self.ids = self.cx.state(|state| CallIds::of(&state.messages));
+            self.append_input(rest, input_id).await?;
         }
         Ok(None)
+    }
+
+    /// Holds the session for this run, makes its handle found, and reads what is stored.
+    async fn lease_and_load(&mut self, shared: &Arc<Shared>) -> Result<StoredSession> {
+        let store = self.agent.store().clone();
+        let id = shared.session_id();
+        let lease = store.lease(id).await?;
+        self.keeper = Some(Keeper::new(store.clone(), lease));
+        self.registered = Some(self.agent.register(shared));
+        let stored = store.load(id).await?.unwrap_or_default();
+        for damage in &stored.damage {
+            self.cx
+                .warn(format!("the stored session is damaged: {damage}"));
+        }
+        Ok(stored)
+    }
+
+    /// Completes whose session it is and where it began. What is news is stored with the input.
+    fn complete_origin(&mut self, state: &mut AgentState, user_id: Option<Arc<str>>) {
+        let user_id = user_id.or_else(|| state.user_id.clone());
+        let own_cwd = || self.agent.config().setting.cwd.clone();
+        let cwd = state.cwd.clone().or_else(own_cwd);
+        if state.user_id != user_id || state.cwd != cwd {
+            state.user_id = user_id.clone();
+            state.cwd = cwd.clone();
+            self.began = Some(Box::new(Record::Began { user_id, cwd }));
+        }
+    }
+
+    /// Stores the input and adds it to the history, which is made to fit it.
+    async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
+        let from = self.first_new;
+        self.cx.state(|state| state.inputs.settle(&state.messages));
+        self.append(input, id.clone()).await?;
+        if let Some(id) = id {
+            self.cx.state(|state| state.inputs.begin(id, from));
+        }
+        self.repair_input();
+        self.ids = self.cx.state(|state| CallIds::of(&state.messages));
+        Ok(())
     }
 
     /// What is left to do about an input that was sent before.
@@ -217,7 +232,7 @@ impl Driver {
             open.push(call);
             changed = true;
         }
-        let repairs = state.messages.repair_keeping(&waiting);
+        let repairs = state.repair();
         if !repairs.is_empty() {
             changed = true;
             self.cx
@@ -274,8 +289,7 @@ impl Driver {
                 *slot = state.clone();
             });
         }
-        let waiting = state.waiting();
-        let repairs = state.messages.repair_keeping(&waiting);
+        let repairs = state.repair();
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "what before_agent left of the history was repaired: {repairs}"
@@ -309,12 +323,9 @@ impl Driver {
     }
 
     /// An input that is not a user's turn (an assistant message, stray results) may not fit
-    /// behind the history as it is.
+    /// after the history as it is.
     fn repair_input(&self) {
-        let repairs = self.cx.state(|state| {
-            let waiting = state.waiting();
-            state.messages.repair_keeping(&waiting)
-        });
+        let repairs = self.cx.state(AgentState::repair);
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "the input was repaired to fit the history: {repairs}"
@@ -380,7 +391,7 @@ fn last_said(messages: &Messages) -> usize {
     end - all[..end].iter().rev().take_while(said).count()
 }
 
-/// Puts a result where its call's results stand: behind the call, in the order of the calls.
+/// Puts a result where its call's results stand: after the call, in the order of the calls.
 pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) {
     let all = messages.as_slice();
     let calling = all.iter().rposition(|message| {

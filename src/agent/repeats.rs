@@ -9,6 +9,9 @@ use crate::message::{ToolCall, ToolResult};
 const WARN: u32 = 3;
 /// At this many the run ends.
 const STOP: u32 = 5;
+/// What the model reads the third time.
+pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
+     Repeating it will not help; try something else or say what is missing.";
 
 /// Counts turns that bring nothing new: the same calls with the same results as before. A turn
 /// in which any call or any result is new is progress, and the counts start over.
@@ -84,10 +87,6 @@ fn outcome((call, result): &(ToolCall, ToolResult)) -> u64 {
     result.content.text().hash(&mut hasher);
     hasher.finish()
 }
-
-/// What the model reads the third time.
-pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
-     Repeating it will not help; try something else or say what is missing.";
 
 #[cfg(test)]
 mod tests {

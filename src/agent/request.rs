@@ -125,14 +125,13 @@ impl Requests {
         &mut self,
         config: &Config,
         cx: &RunContext,
-        messages: Messages,
+        mut messages: Messages,
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
         self.checks
             .reserve_exact((hooks.len() + 1).saturating_sub(self.checks.len()));
         self.checks
             .resize_with(hooks.len() + 1, ModelCheck::default);
-        let mut messages = messages;
         if let Err(problem) = self.checks[0].check(&messages) {
             messages = self.heal(cx, &problem)?;
         }

@@ -6,6 +6,16 @@ use crate::error::Error;
 
 /// How failed model calls are repeated: exponential backoff with full jitter, as the server's
 /// `retry-after` asks when it does.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agentcore::agent::RetryPolicy;
+///
+/// let mut patient = RetryPolicy::default().max_retries(10);
+/// patient.max_wait = Duration::from_secs(300);
+/// assert_eq!(patient.base, Duration::from_millis(500));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RetryPolicy {

@@ -10,8 +10,7 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{ParentCall, Run, RunOutput, Shared};
 use crate::state::AgentState;
-use crate::tool::TaskScope;
-use crate::tool::ToolContext;
+use crate::tool::{TaskScope, ToolContext};
 use crate::util::Values;
 
 use super::agent::Agent;
@@ -159,7 +158,7 @@ impl Session {
     }
 
     /// Copies the conversation's first `messages` messages to the new id: where to take another
-    /// turn. A cut between a call and its results moves behind the results; see
+    /// turn. A cut between a call and its results moves to their end; see
     /// [`SessionStore::fork_at`](crate::SessionStore::fork_at).
     ///
     /// # Errors

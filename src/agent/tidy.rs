@@ -3,7 +3,7 @@
 //! A provider that is sent one message it refuses refuses every later request of the session too,
 //! so nothing goes into the history unless it may be sent.
 
-use crate::message::{Content, Message, Messages, NO_OUTPUT, Part, ToolResult};
+use crate::message::{Message, Messages, NO_OUTPUT, Part, ToolResult};
 use crate::model::ModelResponse;
 
 /// Drops what no model can mean: empty texts, and calls that do not say of which tool.
@@ -15,16 +15,6 @@ pub(super) fn answer(response: &mut ModelResponse) {
     });
 }
 
-/// Whether an answer has nothing that could be kept or sent back: neither visible text nor
-/// anything but thinking.
-pub(super) fn says_nothing(content: &Content) -> bool {
-    content.parts().iter().all(|part| match part {
-        Part::Text(text) => text.trim().is_empty(),
-        Part::Thinking(_) => true,
-        _ => false,
-    })
-}
-
 /// Drops from a result what only the model may say, and fills it if nothing is left.
 pub(super) fn result(result: &mut ToolResult) {
     result.content.parts_mut().retain(|part| match part {
@@ -32,7 +22,7 @@ pub(super) fn result(result: &mut ToolResult) {
         Part::ToolCall(_) | Part::Thinking(_) => false,
         _ => true,
     });
-    if says_nothing(&result.content) {
+    if result.content.says_nothing() {
         result.content = NO_OUTPUT.into();
     }
 }
@@ -41,7 +31,7 @@ pub(super) fn result(result: &mut ToolResult) {
 /// and not without a word.
 pub(super) fn is_said_to_model(message: &Message) -> bool {
     message.role().is_user_input()
-        && !says_nothing(message.content())
+        && !message.content().says_nothing()
         && Messages::from(message.clone())
             .validate_user_input()
             .is_ok()

@@ -16,7 +16,7 @@ use super::agent::Agent;
 use super::call_host::{CallClock, progress};
 use super::decide::{Permit, ask_hooks, permit};
 use super::drive::Keeper;
-use super::execute::{Pace, execute};
+use super::execute::{Execution, Pace};
 
 /// What a call came to.
 pub(super) enum Outcome {
@@ -119,7 +119,14 @@ impl Calls<'_> {
             heartbeat: config.limits.heartbeat,
         };
         if config.hooks.wrap_tool_call.is_empty() {
-            return execute(self.cx, tool, &call, clock, pace).await;
+            let execution = Execution {
+                cx: self.cx,
+                tool,
+                call: &call,
+                clock,
+                pace,
+            };
+            return execution.run().await;
         }
         let onion = Onion {
             hooks: config.hooks.wrap_tool_call.clone(),
@@ -177,11 +184,10 @@ fn centre(
 ) -> Core<ToolCall> {
     let (agent, tool) = (agent.clone(), tool.clone());
     let (permitted, clock) = (permitted.clone(), clock.clone());
-    Arc::new(move |cx, call| {
+    Arc::new(move |cx, mut call| {
         let (agent, tool) = (agent.clone(), tool.clone());
         let (permitted, clock) = (permitted.clone(), clock.clone());
         async move {
-            let mut call = call;
             if call.name != permitted.name {
                 let text = format!(
                     "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
@@ -205,7 +211,14 @@ fn centre(
                     }
                 };
             }
-            Ok(execute(&cx, &tool, &call, &clock, pace).await)
+            let execution = Execution {
+                cx: &cx,
+                tool: &tool,
+                call: &call,
+                clock: &clock,
+                pace,
+            };
+            Ok(execution.run().await)
         }
         .boxed()
     })

@@ -265,7 +265,7 @@ impl Driver {
             state.pending = undecided;
             state.clone()
         });
-        self.keeper()?.save(&state).await?;
+        self.save(&state).await?;
         self.show_late(results);
         Ok(waiting.then_some(ExitReason::AwaitingApproval))
     }
@@ -289,7 +289,7 @@ impl Driver {
             state.pending.retain(|call| &*call.id != id);
             state.clone()
         });
-        self.keeper()?.save(&state).await
+        self.save(&state).await
     }
 
     async fn run_approved(&self, call: &ToolCall) -> Result<ToolResult> {

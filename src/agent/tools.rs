@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::run::RunContext;
-use crate::tool::{Tool, ToolMap};
+use crate::tool::{Tool, ToolMap, check_tool};
 
 use super::config::Config;
 
@@ -45,7 +45,7 @@ impl RunTools {
         );
         if !self.built {
             for tool in &self.hook_tools {
-                crate::tool::check_tool(tool)?;
+                check_tool(tool)?;
             }
         }
         self.built = true;

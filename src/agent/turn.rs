@@ -207,7 +207,7 @@ impl Driver {
         }
         // A paused answer may hold nothing but the provider's own blocks.
         let paused = reason == Some(StopReason::PauseTurn);
-        if is_empty(&response) && (!paused || tidy::says_nothing(&response.content)) {
+        if is_empty(&response) && (!paused || response.content.says_nothing()) {
             if out_of_room {
                 self.last = Some(response);
                 return Ok(Next::End(ExitReason::MaxTokens));
@@ -264,7 +264,7 @@ impl Driver {
         self.notes
             .push(format!("the model refused: {}", response.text()));
         if self.agent.config().request.keep_refused {
-            if !tidy::says_nothing(&response.content) {
+            if !response.content.says_nothing() {
                 self.keep(&response).await?;
             }
         } else {
@@ -276,8 +276,9 @@ impl Driver {
 
     /// Stores an answer, then shows it. An answer that goes on with a paused one joins it.
     async fn keep(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
-        let paused = self.cx.state(|state| {
-            matches!(state.messages.last(), Some(Message::Assistant(last)) if last.tool_calls().next().is_none())
+        let paused = self.cx.state(|state| match state.messages.last() {
+            Some(Message::Assistant(last)) => last.tool_calls().next().is_none(),
+            _ => false,
         });
         let message = Arc::new(Message::Assistant(response.message()));
         if paused {
@@ -298,7 +299,7 @@ impl Driver {
             }
             state.clone()
         });
-        self.keeper()?.save(&state).await
+        self.save(&state).await
     }
 
     /// The last `count` messages of the history are shown as one message with this id.

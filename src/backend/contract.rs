@@ -184,8 +184,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         search::grep_through(self, query).await
     }
 
-    /// Runs a command and waits for it. A command that fails or runs out of time is no error;
-    /// the output tells.
+    /// Runs a command and waits for it. A command that fails or runs out of time is not an error:
+    /// the output says so.
     ///
     /// # Errors
     ///

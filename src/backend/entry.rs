@@ -8,7 +8,7 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct DirEntry {
-    /// Its name in the folder. Bytes that are no UTF-8 are shown escaped, as in `a\xff`.
+    /// Its name in the folder. Bytes that are not UTF-8 are shown escaped, as in `a\xff`.
     pub name: String,
     /// What it is.
     pub kind: EntryKind,
@@ -27,7 +27,7 @@ impl DirEntry {
     }
 }
 
-/// A name as text, what is no UTF-8 in it escaped.
+/// A name as text, what is not UTF-8 in it escaped.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn shown(name: &[u8]) -> String {
     name.utf8_chunks()

@@ -31,6 +31,12 @@ pub(super) fn no_command(id: &str) -> Error {
     )
 }
 
+/// A search that cannot be made.
+#[cfg(feature = "search")]
+pub(super) fn invalid(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidRequest, text)
+}
+
 /// Which kind of input or output error this is, if it is one.
 pub(crate) fn io_kind(error: &Error) -> Option<io::ErrorKind> {
     let source = error.source()?.downcast_ref::<io::Error>()?;

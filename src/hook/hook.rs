@@ -19,6 +19,34 @@ use super::phases::Phases;
 /// Values go in owned and come back owned, so an error rolls its step back: the state and the
 /// messages share their contents, and a copy costs pointers. One instance serves many runs at
 /// once; what belongs to one run lives in [`RunContext::values`], never in `self`.
+///
+/// ```
+/// use agentcore::hook::Phases;
+/// use agentcore::{Hook, Result, RunContext, ToolCall, ToolResult, async_trait};
+///
+/// struct Log;
+///
+/// #[async_trait]
+/// impl Hook for Log {
+///     fn name(&self) -> &str {
+///         "log"
+///     }
+///
+///     fn phases(&self) -> Phases {
+///         Phases::POST_TOOL_USE
+///     }
+///
+///     async fn post_tool_use(
+///         &self,
+///         cx: &RunContext,
+///         call: &ToolCall,
+///         result: ToolResult,
+///     ) -> Result<ToolResult> {
+///         println!("turn {}: {} said {}", cx.turn(), call.name, result.content.text());
+///         Ok(result)
+///     }
+/// }
+/// ```
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `Hook`",

@@ -28,7 +28,8 @@ use super::decision::{StopDecision, ToolDecision};
 use super::fn_hook::{self, FnHook};
 use super::next::Next;
 
-/// [`before_agent`](super::before_agent) with `state` cloned into every call, as the first argument.
+/// [`before_agent`](super::before_agent) with a clone of `state` as the first argument of every
+/// call.
 pub fn before_agent_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -40,7 +41,8 @@ where
     })
 }
 
-/// [`modify_request`](super::modify_request) with `state` cloned into every call, as the first argument.
+/// [`modify_request`](super::modify_request) with a clone of `state` as the first argument of every
+/// call.
 pub fn modify_request_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -50,7 +52,8 @@ where
     fn_hook::modify_request(name, move |cx, messages| f(state.clone(), cx, messages))
 }
 
-/// [`wrap_model_call`](super::wrap_model_call) with `state` cloned into every call, as the first argument.
+/// [`wrap_model_call`](super::wrap_model_call) with a clone of `state` as the first argument of every
+/// call.
 pub fn wrap_model_call_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -60,7 +63,8 @@ where
     fn_hook::wrap_model_call(name, move |request, next| f(state.clone(), request, next))
 }
 
-/// [`pre_tool_use`](super::pre_tool_use) with `state` cloned into every call, as the first argument.
+/// [`pre_tool_use`](super::pre_tool_use) with a clone of `state` as the first argument of every
+/// call.
 pub fn pre_tool_use_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -70,7 +74,8 @@ where
     fn_hook::pre_tool_use(name, move |cx, call| f(state.clone(), cx, call))
 }
 
-/// [`wrap_tool_call`](super::wrap_tool_call) with `state` cloned into every call, as the first argument.
+/// [`wrap_tool_call`](super::wrap_tool_call) with a clone of `state` as the first argument of every
+/// call.
 pub fn wrap_tool_call_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -80,7 +85,8 @@ where
     fn_hook::wrap_tool_call(name, move |call, next| f(state.clone(), call, next))
 }
 
-/// [`post_tool_use`](super::post_tool_use) with `state` cloned into every call, as the first argument.
+/// [`post_tool_use`](super::post_tool_use) with a clone of `state` as the first argument of every
+/// call.
 pub fn post_tool_use_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -92,7 +98,8 @@ where
     })
 }
 
-/// [`before_stop`](super::before_stop) with `state` cloned into every call, as the first argument.
+/// [`before_stop`](super::before_stop) with a clone of `state` as the first argument of every
+/// call.
 pub fn before_stop_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -102,7 +109,8 @@ where
     fn_hook::before_stop(name, move |cx, response| f(state.clone(), cx, response))
 }
 
-/// [`after_agent`](super::after_agent) with `state` cloned into every call, as the first argument.
+/// [`after_agent`](super::after_agent) with a clone of `state` as the first argument of every
+/// call.
 pub fn after_agent_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,

@@ -172,16 +172,20 @@ impl Messages {
         if Arc::ptr_eq(&self.0, &other.0) {
             return self.len();
         }
-        self.0
-            .iter()
-            .zip(other.0.iter())
-            .take_while(|(a, b)| Arc::ptr_eq(a, b))
-            .count()
+        shared_prefix(&self.0, &other.0)
     }
 
     pub(crate) fn as_mut_vec(&mut self) -> &mut Vec<Arc<Message>> {
         Arc::make_mut(&mut self.0)
     }
+}
+
+/// How many leading messages are the very same, by pointer.
+pub(super) fn shared_prefix(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
+    a.iter()
+        .zip(b)
+        .take_while(|(a, b)| Arc::ptr_eq(a, b))
+        .count()
 }
 
 impl FromIterator<Message> for Messages {

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::chain::Messages;
+use super::chain::{Messages, shared_prefix};
 use super::message::Message;
 use super::part::Part;
 use super::role::Role;
-use super::validate::{Problem, ValidationError, calls_allowed, complete, says_nothing};
+use super::validate::{Problem, ValidationError, calls_allowed, complete};
 
 /// [`Messages::validate_for_model`] for a history that is checked again and again as it grows.
 ///
@@ -46,13 +46,7 @@ impl ModelCheck {
     /// merely a result that is still missing at the end, the next check starts from the front.
     pub fn check(&mut self, messages: &Messages) -> Result<(), ValidationError> {
         let all = messages.as_slice();
-        let same = self
-            .seen
-            .iter()
-            .zip(all)
-            .take_while(|(old, new)| Arc::ptr_eq(old, new))
-            .count();
-        self.rewind(same);
+        self.rewind(shared_prefix(&self.seen, all));
         for (index, message) in all.iter().enumerate().skip(self.seen.len()) {
             if let Err(error) = self.walk.step(index, message) {
                 *self = Self::default();
@@ -122,7 +116,7 @@ impl Walk {
         }
         complete(index, message)?;
         calls_allowed(index, message)?;
-        if says_nothing(message) {
+        if message.content().says_nothing() {
             return at(Problem::EmptyMessage(role));
         }
         let empty = |part: &Part| matches!(part, Part::Text(text) if text.is_empty());

@@ -51,6 +51,16 @@ impl Content {
             .all(|part| matches!(part, Part::Text(text) if text.is_empty()))
     }
 
+    /// Whether nothing in it can be sent: white space is refused like an empty text, and thinking
+    /// alone is neither an answer nor kept by other providers.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.0.iter().all(|part| match part {
+            Part::Text(text) => text.trim_start().is_empty(),
+            Part::Thinking(_) => true,
+            _ => false,
+        })
+    }
+
     /// The parts in order.
     pub fn parts(&self) -> &[Part] {
         &self.0

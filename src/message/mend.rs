@@ -12,7 +12,6 @@ use super::part::{Part, ToolCall};
 use super::repair::Repair;
 use super::result::{NO_OUTPUT, ToolResult};
 use super::role::Role;
-use super::validate::says_nothing;
 
 /// What a call without a result is answered with.
 const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
@@ -326,7 +325,7 @@ impl Mend<'_> {
                 .take_while(|slot| slot.message == index)
                 .count();
             slots = slots.end..slots.end + after;
-            if says_nothing(&message) {
+            if message.content().says_nothing() {
                 let role = message.role();
                 self.changes.push(Repair::DroppedMessage { index, role });
                 continue;
@@ -386,7 +385,7 @@ impl Mend<'_> {
     fn result_for(&mut self, slot: usize, index: usize) -> Arc<Message> {
         let Slot { call, fate, .. } = &self.slots[slot];
         let message = &mut self.messages[index];
-        let empty = says_nothing(message);
+        let empty = message.content().says_nothing();
         let (id_differs, no_name) = match message.as_tool_result() {
             Some(result) => (
                 result.tool_call_id != call.id,

@@ -41,7 +41,7 @@ pub(super) fn order(
 }
 
 /// Whether a message of `role` may not follow `last`. Only calls that await an approval have
-/// no result behind them; their message stays as it is.
+/// no result after them; their message stays as it is.
 fn repeats(last: &Message, role: Role) -> bool {
     role == Role::Assistant && last.role() == role && last.tool_calls().next().is_none()
 }

@@ -191,11 +191,11 @@ impl Messages {
     ///
     /// In this order: calls that were cut off while they streamed are dropped (no name, or
     /// unreadable arguments and no result); so are results without a call and second results;
-    /// results that stand elsewhere are moved behind their call; an error result is added for
+    /// results that stand elsewhere are moved to follow their call; an error result is added for
     /// each call without one; an id used a second time is changed (`_2`), in its result too;
-    /// messages that say nothing are dropped; neighbouring assistant messages are merged. An assistant
-    /// that speaks first is given a user message to answer, because dropping it could take its
-    /// calls and results along.
+    /// messages that say nothing are dropped; neighbouring assistant messages are merged. An
+    /// assistant that speaks first is given a user message to answer, because dropping it could
+    /// take its calls and results along.
     ///
     /// A second repair changes nothing. Messages that need no change stay the very same (by
     /// pointer), so the longest possible prefix stays byte for byte what a provider has cached.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::chain::Messages;
 use super::check::ModelCheck;
 use super::message::Message;
-use super::part::{Part, ToolCall};
+use super::part::ToolCall;
 use super::role::Role;
 use crate::error::{Error, ErrorKind};
 
@@ -46,11 +46,11 @@ pub enum Problem {
     CallNotAllowed(Role),
     /// The call's id was used before.
     DuplicateCallId(Arc<str>),
-    /// The call has no result directly behind its message.
+    /// The call has no result directly after its message.
     Unanswered(Arc<str>),
     /// The call has a second result.
     AnsweredTwice(Arc<str>),
-    /// A result stands behind no message that calls this id.
+    /// A result for an id that the message before it does not call.
     UnknownCall(Arc<str>),
     /// There are system messages only.
     NoConversation,
@@ -208,10 +208,10 @@ impl Messages {
     ///
     /// On top of [`validate`](Messages::validate): there is a conversation and the user begins
     /// it; the assistant does not speak twice in a row (the user may: providers take such messages
-    /// as one); only the assistant calls;
-    /// each call has one result, directly behind the calling message, in any order among its
-    /// siblings; no id is used twice; no text part is empty, and no message is only white space
-    /// or only thinking. System messages may stand anywhere but between a call and its results.
+    /// as one); only the assistant calls; each call has one result, directly after the calling
+    /// message, in any order among its siblings; no id is used twice; no text part is empty, and
+    /// no message is only white space or only thinking. System messages may stand anywhere but
+    /// between a call and its results.
     ///
     /// A history that fails can be [repaired](Messages::repair). One that is checked again each
     /// time it grows is cheaper to check with a [`ModelCheck`].
@@ -262,14 +262,4 @@ pub(super) fn calls_allowed(index: usize, message: &Message) -> Result<(), Valid
         ));
     }
     Ok(())
-}
-
-/// Whether a provider would find nothing in the message: white space is refused like an empty
-/// text, and thinking alone is neither an answer nor kept by other providers.
-pub(super) fn says_nothing(message: &Message) -> bool {
-    message.content().parts().iter().all(|part| match part {
-        Part::Text(text) => text.trim_start().is_empty(),
-        Part::Thinking(_) => true,
-        _ => false,
-    })
 }

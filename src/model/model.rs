@@ -72,59 +72,39 @@ pub trait Model: Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<M: Model + ?Sized> Model for Arc<M> {
-    fn id(&self) -> &str {
-        (**self).id()
-    }
+macro_rules! forward {
+    ($pointer:ident) => {
+        #[async_trait]
+        impl<M: Model + ?Sized> Model for $pointer<M> {
+            fn id(&self) -> &str {
+                (**self).id()
+            }
 
-    fn profile(&self) -> &ModelProfile {
-        (**self).profile()
-    }
+            fn profile(&self) -> &ModelProfile {
+                (**self).profile()
+            }
 
-    fn card(&self, request: &ModelRequest) -> ModelCard {
-        (**self).card(request)
-    }
+            fn card(&self, request: &ModelRequest) -> ModelCard {
+                (**self).card(request)
+            }
 
-    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
-        (**self).cards(request)
-    }
+            fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
+                (**self).cards(request)
+            }
 
-    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
-        (**self).stream(request).await
-    }
+            async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+                (**self).stream(request).await
+            }
 
-    async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
-        (**self).call(request).await
-    }
+            async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
+                (**self).call(request).await
+            }
+        }
+    };
 }
 
-#[async_trait]
-impl<M: Model + ?Sized> Model for Box<M> {
-    fn id(&self) -> &str {
-        (**self).id()
-    }
-
-    fn profile(&self) -> &ModelProfile {
-        (**self).profile()
-    }
-
-    fn card(&self, request: &ModelRequest) -> ModelCard {
-        (**self).card(request)
-    }
-
-    fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
-        (**self).cards(request)
-    }
-
-    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
-        (**self).stream(request).await
-    }
-
-    async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
-        (**self).call(request).await
-    }
-}
+forward!(Arc);
+forward!(Box);
 
 /// Any model as an `Arc<dyn Model>`, without a second `Arc` when it is one already.
 pub(crate) fn erase<M: Model>(model: M) -> Arc<dyn Model> {

@@ -41,6 +41,20 @@ impl<'a> PromptContext<'a> {
 }
 
 /// Assembles the system prompt, once at the start of every run.
+///
+/// ```
+/// use agentcore::model::{PromptContext, Prompter, SystemPrompt};
+/// use agentcore::{Result, async_trait};
+///
+/// struct Introduction;
+///
+/// #[async_trait]
+/// impl Prompter for Introduction {
+///     async fn assemble(&self, cx: PromptContext<'_>) -> Result<SystemPrompt> {
+///         Ok(format!("You are {} and have {} tools.", cx.agent, cx.tools.len()).into())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Prompter: Send + Sync + 'static {
     /// The system prompt for this run. An error ends the run before any model call.

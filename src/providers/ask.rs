@@ -8,11 +8,11 @@ use futures::future::BoxFuture;
 use crate::error::Result;
 use crate::model::ModelStream;
 
-use super::decode::{Decoder, Framing, decode};
+use super::decode::{Decoder, Framing, Reading, decode};
 use super::http::{Endpoint, Secrets};
 
 /// Sends `body` to `endpoint`. `decoder` makes what reads the answer, of the request's id and what
-/// must not appear in errors; `join` is as in [`decode`].
+/// must not appear in errors; `join` is as in [`Reading`].
 ///
 /// What waits for the answer holds nothing of the request but its body.
 pub(crate) fn ask<'a, D: Decoder>(
@@ -26,13 +26,12 @@ pub(crate) fn ask<'a, D: Decoder>(
         let reply = endpoint.post_stream(&body).await?;
         let secrets = endpoint.secrets().clone();
         let decoder = decoder(reply.request_id, secrets.clone());
-        Ok(decode(
-            endpoint.provider(),
-            reply.body,
+        let reading = Reading {
+            provider: endpoint.provider(),
             framing,
-            decoder,
             join,
             secrets,
-        ))
+        };
+        Ok(decode(reply.body, decoder, reading))
     })
 }

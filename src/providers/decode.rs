@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use serde_json::value::RawValue;
 use tokio::time::Sleep;
 
@@ -100,16 +100,42 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
     )
 }
 
-/// The events of `body`. `join` allows neighbouring pieces of text that arrived together to become
-/// one event; `provider` stands in front of error texts.
-pub(crate) fn decode<D: Decoder>(
+/// How an answer is read, whatever decodes it.
+pub(crate) struct Reading {
+    /// Stands in front of error texts.
+    pub(crate) provider: &'static str,
+    pub(crate) framing: Framing,
+    /// Whether neighbouring pieces of text that arrived together may become one event.
+    pub(crate) join: bool,
+    /// What must not appear in errors.
+    pub(crate) secrets: Secrets,
+}
+
+/// The events of a recorded answer, with the decoder that is made for its secrets: none.
+pub(crate) fn recorded<D: Decoder>(
     provider: &'static str,
-    body: ByteStream,
     framing: Framing,
-    decoder: D,
-    join: bool,
-    secrets: Secrets,
+    body: impl Stream<Item = Result<Bytes>> + Send + 'static,
+    decoder: impl FnOnce(Secrets) -> D,
 ) -> ModelStream {
+    let reading = Reading {
+        provider,
+        framing,
+        join: false,
+        secrets: Secrets::default(),
+    };
+    let decoder = decoder(reading.secrets.clone());
+    decode(body.boxed(), decoder, reading)
+}
+
+/// The events of `body`.
+pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading) -> ModelStream {
+    let Reading {
+        provider,
+        framing,
+        join,
+        secrets,
+    } = reading;
     Box::pin(Decoding {
         provider,
         body: Some(body),

@@ -14,6 +14,7 @@ pub mod anthropic;
 mod ask;
 mod buffer;
 mod calls;
+mod chat;
 mod decode;
 mod encode;
 mod env;

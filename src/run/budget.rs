@@ -38,7 +38,7 @@ struct Node {
     amounts: Mutex<Amounts>,
     /// The root's is told when a reservation is settled anywhere in the tree.
     settled: Notify,
-    /// The root's limit how many model calls the tree has going on at once.
+    /// The root's limit on how many model calls of the tree are in progress at once.
     permits: Semaphore,
 }
 
@@ -277,7 +277,8 @@ impl Amounts {
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
-            let left = limit.saturating_sub(self.tokens + self.reserved_tokens);
+            let used = self.tokens.saturating_add(self.reserved_tokens);
+            let left = limit.saturating_sub(used);
             output = output.min(left.saturating_sub(estimate.input_tokens));
         }
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use serde_json::Value;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::backend::Backend;
 use crate::error::Result;
@@ -56,7 +57,7 @@ struct Inner {
     turn: AtomicU32,
     asks: AtomicU32,
     attempts: AtomicU32,
-    shown: Mutex<Option<uuid::Uuid>>,
+    shown: Mutex<Option<Uuid>>,
     model: Mutex<Arc<dyn Model>>,
     mode: Mutex<PermissionMode>,
     gates: Mutex<Gates>,
@@ -330,7 +331,7 @@ impl RunContext {
 
     /// What was shown of the answer is void: its first message, and the number of the attempt
     /// that comes next. `None` when nothing was shown.
-    pub(crate) fn void_attempt(&self) -> Option<(u32, uuid::Uuid)> {
+    pub(crate) fn void_attempt(&self) -> Option<(u32, Uuid)> {
         let first = lock(&self.0.shown).take()?;
         Some((self.0.attempts.load(Ordering::Relaxed), first))
     }
@@ -342,11 +343,11 @@ impl RunContext {
     }
 
     /// The first message of the attempt of this turn that the reader saw last.
-    pub(crate) fn shown_attempt(&self) -> Option<uuid::Uuid> {
+    pub(crate) fn shown_attempt(&self) -> Option<Uuid> {
         *lock(&self.0.shown)
     }
 
-    pub(crate) fn set_shown_attempt(&self, first: uuid::Uuid) {
+    pub(crate) fn set_shown_attempt(&self, first: Uuid) {
         *lock(&self.0.shown) = Some(first);
     }
 

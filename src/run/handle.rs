@@ -17,6 +17,22 @@ use super::stats::RunStats;
 
 /// Control over a run, from any thread. It keeps nothing alive but itself: neither the run nor
 /// a question waits for a handle.
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, ExitReason};
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Done.")).build()?;
+/// let run = agent.run("Take your time.");
+/// let handle = run.handle();
+/// handle.interrupt();
+/// assert_eq!(run.await?.end, ExitReason::Interrupted);
+/// assert_eq!(handle.exit_reason(), Some(ExitReason::Interrupted));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct RunHandle(Arc<Shared>);
 
@@ -37,8 +53,8 @@ impl RunHandle {
         self.0.request_stop(Stop::Abort);
     }
 
-    /// Says something to the model while it works: taken up after the tool calls that are going
-    /// on, before the next model call. False when the run has ended and nobody will read it.
+    /// Says something to the model while it works: taken up after the tool calls in
+    /// progress, before the next model call. False when the run has ended and nobody will read it.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
         self.0.steer(message.into())
     }

@@ -175,9 +175,9 @@ impl Stream for Run {
         if let Some(message) = self.shared.pop(None) {
             return Poll::Ready(Some(message));
         }
+        self.poll_tasks(cx);
         // Taken out first: should the loop panic, the next poll ends the stream instead of
         // resuming a future that has already panicked.
-        self.poll_tasks(cx);
         if let Some(mut future) = self.future.take() {
             match future.as_mut().poll(cx) {
                 Poll::Ready(output) => {

@@ -45,7 +45,7 @@ pub(crate) struct OutputFormat {
     pub(crate) schema: Arc<Value>,
 }
 
-/// Wishes of the caller's, and of handles, which the loop takes up between two turns.
+/// What the caller and handles ask for; the loop takes it up between two turns.
 #[derive(Default)]
 pub(crate) struct Control {
     /// Taken up when the run begins.
@@ -58,6 +58,7 @@ pub(crate) struct Control {
     pub(crate) mode: Option<PermissionMode>,
 }
 
+/// One run as the loop, its reader and its handles know it.
 pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,

@@ -21,7 +21,7 @@ impl SystemSections {
         Self(context)
     }
 
-    /// Sets the section `id`. Volatile sections come after all stable ones, behind the
+    /// Sets the section `id`. Volatile sections come after all stable ones, and after the
     /// prompt-cache breakpoint. An empty text removes the section.
     pub fn section(&self, id: impl Into<Arc<str>>, text: impl Into<Arc<str>>, kind: Stability) {
         lock(self.0.system_slot()).set(id, text, kind);

@@ -161,7 +161,7 @@ fn merge(known: &mut Value, rest: &Value) {
     }
 }
 
-/// A closed set of words that may grow: an enum with one more variant for words of tomorrow.
+/// A set of words that may grow: an enum with one more variant, for words it does not know yet.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*

@@ -7,7 +7,7 @@
 //! # JSON
 //!
 //! One message is one flat object on one line, `type` first. Names and nesting are those of the
-//! declared types of `@anthropic-ai/claude-agent-sdk` 0.3.330. Everything of tomorrow survives a
+//! declared types of `@anthropic-ai/claude-agent-sdk` 0.3.330. What later versions add survives a
 //! round trip: an unknown type is an [`UnknownMessage`], an unknown subtype a
 //! [`SystemKind::Unknown`], an unknown field stays in [`Envelope::extra`].
 //!

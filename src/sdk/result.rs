@@ -56,12 +56,13 @@ pub struct ResultMessage {
     pub errors: Vec<String>,
     /// Why the model stopped the last time.
     pub stop_reason: Option<Arc<str>>,
-    /// What the session has cost so far in US dollars, subagents included. `None` when some price
-    /// is not known: the wire then says 0 and has a model whose `costBasis` is `unknown`.
+    /// What the run has cost in US dollars, subagents included; from other emitters, what the
+    /// session has cost so far. `None` when some price is not known: the wire then says 0 and has a model whose `costBasis` is `unknown`.
     pub total_cost_usd: Option<f64>,
     /// The tokens of this run, without subagents.
     pub usage: Usage,
-    /// Tokens and costs of the session so far by model, subagents included.
+    /// Tokens and costs of this run by model, without subagents; from other emitters, those of the
+    /// session so far, with subagents.
     pub model_usage: BTreeMap<Arc<str>, ModelUsage>,
     /// The calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{Messages, Todo, ToolCall};
+use crate::message::{Messages, Repairs, Todo, ToolCall};
 use crate::model::{Compaction, ModelResponse, SystemPrompt};
 use crate::tool::{StateView, Tool};
 use crate::usage::Usage;
@@ -156,6 +156,12 @@ impl AgentState {
             .iter()
             .map(|call| call.call.id.clone())
             .collect()
+    }
+
+    /// Makes the history valid, but for the calls that wait for approval.
+    pub(crate) fn repair(&mut self) -> Repairs {
+        let waiting = self.waiting();
+        self.messages.repair_keeping(&waiting)
     }
 
     pub(crate) fn view(&mut self) -> StateView<'_> {

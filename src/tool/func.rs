@@ -89,14 +89,14 @@ impl FuncTool {
         }
     }
 
-    /// The same tool with another kind of effect. It is [`SideEffect::Mutating`] at first.
+    /// The same tool with another kind of effect. [`SideEffect::Mutating`] by default.
     #[must_use]
     pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
         self.side_effect = side_effect;
         self
     }
 
-    /// The same tool, beside others or alone. It is [`Concurrency::Parallel`] at first.
+    /// The same tool, beside others or alone. [`Concurrency::Parallel`] by default.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.concurrency = concurrency;

@@ -166,6 +166,23 @@ impl GateDecision {
 }
 
 /// Decides whether a call may run: the last thing before it does, on its final arguments.
+///
+/// ```
+/// use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
+/// use agentcore::{Result, async_trait};
+///
+/// struct AskBeforeChanges;
+///
+/// #[async_trait]
+/// impl PermissionGate for AskBeforeChanges {
+///     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+///         if request.tool.side_effect().is_read_only() {
+///             return Ok(GateDecision::allow());
+///         }
+///         Ok(GateDecision::ask(format!("May `{}` run?", request.call.name)))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
     /// Decides. An error denies the call.
@@ -217,6 +234,23 @@ pub enum Answer {
 }
 
 /// Answers questions by a callback: a dialog, a chat, a policy service.
+///
+/// ```
+/// use agentcore::tool::Confirmer;
+/// use agentcore::{Answer, PermissionRequest, async_trait};
+///
+/// struct OnlyNotes;
+///
+/// #[async_trait]
+/// impl Confirmer for OnlyNotes {
+///     async fn confirm(&self, request: &PermissionRequest) -> Answer {
+///         match &*request.tool_name {
+///             "write_note" => Answer::Allow,
+///             _ => Answer::Unanswered,
+///         }
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Confirmer: Send + Sync + 'static {
     /// The answer. [`Answer::Unanswered`] passes the question on to a responder, if there is one.

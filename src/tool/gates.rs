@@ -1,4 +1,4 @@
-//! Several gates that a call must pass, one behind the other.
+//! Several gates that a call must pass, one after the other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Gates {
         Self([gate].into())
     }
 
-    /// The same gates and, behind them, another one.
+    /// The same gates and, after them, another one.
     pub(crate) fn and(&self, gate: Arc<dyn PermissionGate>) -> Self {
         Self(self.0.iter().cloned().chain([gate]).collect())
     }

@@ -34,9 +34,10 @@ const MOST_REDIRECTS: usize = 5;
 /// A tool that forwards its calls to a callback address.
 ///
 /// A call is `POST {callback}/tools/{name}` with `{"name", "args"}`; the reply is
-/// `{"result", "error"}`. A `result` that is no string reaches the model as JSON text. Within
-/// 120 seconds in all there must be a status 200 and a body of at most 4 MiB. Redirects are
-/// followed to the same host and port alone, or there from http to https, with the same body.
+/// `{"result", "error"}`. A `result` that is not a string reaches the model as JSON text.
+/// Within 120 seconds in all there must be a status 200 and a body of at most 4 MiB. Redirects are
+/// followed, with the same body, only to the same host and port, or on that host from http to
+/// https.
 ///
 /// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
 /// [`bearer`](Self::bearer) and [`header`](Self::header) are taken out of what the peer says.
@@ -74,7 +75,7 @@ impl HttpTool {
     ///
     /// # Errors
     ///
-    /// When the address is not one of http, or of https with the feature `tls`.
+    /// When the address is neither http nor, with the feature `tls`, https.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -135,7 +136,7 @@ impl HttpTool {
         Ok(self)
     }
 
-    /// The same tool with another kind of effect. It is [`SideEffect::Network`] at first.
+    /// The same tool with another kind of effect. [`SideEffect::Network`] by default.
     #[must_use]
     pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
         self.side_effect = side_effect;

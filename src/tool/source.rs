@@ -8,7 +8,7 @@ use crate::error::Result;
 
 use super::tool::Tool;
 
-/// A place tools come from that may change them while a run is going on: a server that others
+/// A place tools come from that may change them during a run: a server that others
 /// register tools with, or a peer that offers its own.
 ///
 /// The loop asks before each turn, so a tool that appears is callable in the next turn and one

@@ -30,8 +30,20 @@ pub enum TaskOutcome {
 ///
 /// Tasks end when the run does: the run does not wait for them. Those that a run leaves unfinished
 /// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
-/// the run drops them without a word. What is to outlive the run belongs into `tokio::spawn`.
+/// the run drops them silently. What is to outlive the run belongs in `tokio::spawn`.
 /// Clones share it.
+///
+/// ```
+/// use agentcore::FuncTool;
+/// use agentcore::tool::TaskOutcome;
+/// use serde_json::json;
+///
+/// let build = FuncTool::new("build", "Starts a build", json!({"type": "object"}), |cx, _args| async move {
+///     let id = cx.tasks().spawn("build", async { TaskOutcome::Completed("built".into()) });
+///     format!("The build runs as {id}.")
+/// });
+/// # let _ = build;
+/// ```
 #[derive(Clone, Default)]
 pub struct TaskScope(Arc<Mutex<Tasks>>);
 
@@ -68,13 +80,12 @@ impl TaskScope {
         let label = label.into();
         let mut tasks = lock(&self.0);
         tasks.count += 1;
+        let id: Arc<str> = format!("task_{}", tasks.count).into();
         if tasks.closed {
-            let id = format!("task_{}", tasks.count).into();
             // What the future holds may come back here when it is dropped.
             drop(tasks);
             return id;
         }
-        let id: Arc<str> = format!("task_{}", tasks.count).into();
         tasks.open.push((id.clone(), label));
         let own_id = id.clone();
         let task = std::panic::AssertUnwindSafe(future)
@@ -98,7 +109,7 @@ impl TaskScope {
         lock(&self.0).open.len()
     }
 
-    /// Whether none is going on.
+    /// Whether all have ended.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

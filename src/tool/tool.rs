@@ -17,6 +17,42 @@ use super::output::ToolOutput;
 /// One instance serves many calls and many runs at once. What it needs, it is given when it is
 /// made; what belongs to one run lives in the [`ToolContext`].
 ///
+/// ```
+/// use agentcore::{BoxError, Tool, ToolContext, ToolOutput, async_trait};
+/// use serde_json::{Value, json};
+///
+/// struct Shout {
+///     parameters: Value,
+/// }
+///
+/// #[async_trait]
+/// impl Tool for Shout {
+///     fn name(&self) -> &str {
+///         "shout"
+///     }
+///
+///     fn description(&self) -> &str {
+///         "Says a text in capitals"
+///     }
+///
+///     fn parameters(&self) -> &Value {
+///         &self.parameters
+///     }
+///
+///     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+///         let text = args["text"].as_str().unwrap_or_default();
+///         Ok(text.to_uppercase().into())
+///     }
+/// }
+///
+/// # futures::executor::block_on(async {
+/// let shout = Shout { parameters: json!({"type": "object"}) };
+/// let output = shout.execute(ToolContext::detached(), json!({"text": "hi"})).await?;
+/// assert_eq!(output.content.text(), "HI");
+/// # Ok::<(), BoxError>(())
+/// # }).unwrap();
+/// ```
+///
 /// # Cancel safety
 ///
 /// The future of [`execute`](Tool::execute) is dropped when the run is dropped or interrupted and
@@ -54,7 +90,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Whether running the same call twice does no harm: only then may a hook repeat it, and a
-    /// call that was going on when its run was dropped runs again when the session goes on. So
+    /// call that was in progress when its run was dropped runs again when the session goes on. So
     /// does a call of a read-only tool that had not begun: the difference is not stored.
     fn is_idempotent(&self) -> bool {
         false

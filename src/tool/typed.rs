@@ -1,14 +1,12 @@
 //! Arguments as Rust types: their schema, and how they are read.
 
-use std::fmt::Write as _;
-
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 use serde_path_to_error::Segment;
 
-use super::schema::ArgumentError;
+use super::schema::{ArgumentError, push_key};
 
 /// Numbers beyond this are not whole for certain when they are floats: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -90,12 +88,8 @@ fn pointer<'a>(segments: impl Iterator<Item = &'a Segment>) -> String {
     let mut pointer = String::new();
     for segment in segments {
         match segment {
-            Segment::Seq { index } => {
-                let _ = write!(pointer, "/{index}");
-            }
-            Segment::Map { key } => {
-                let _ = write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"));
-            }
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => push_key(&mut pointer, key),
             // An enum's variant is no step in the JSON, and what is unknown ends the path.
             Segment::Enum { .. } | Segment::Unknown => {}
         }

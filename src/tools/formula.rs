@@ -16,7 +16,7 @@ const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
 ///
 /// # Errors
 ///
-/// What does not belong into an expression.
+/// What does not belong in an expression.
 pub(super) fn checked(expression: &str) -> Result<String, String> {
     let plain = expression
         .replace(['×', '·', '⋅'], "*")

@@ -15,7 +15,7 @@ fn this_thread() -> usize {
 }
 
 /// A value behind a lock, which foreign code may be run on: when that comes back for the lock, it
-/// panics instead of waiting for ever.
+/// panics instead of waiting forever.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded<T> {
     value: Mutex<T>,

@@ -93,7 +93,8 @@ pub(crate) fn describe(error: reqwest::Error) -> String {
     text
 }
 
-/// Whether a redirect keeps to its place: the same host and port, or from http to https on the same host with the ports of both.
+/// Whether a redirect keeps to its place: the same host and port, or the same host from http to
+/// https, each at its usual port.
 pub(crate) fn stays(from: &Url, to: &Url) -> bool {
     let port = Url::port_or_known_default;
     let is_upgrade = (from.scheme(), port(from), to.scheme(), port(to))

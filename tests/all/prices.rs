@@ -206,3 +206,10 @@ fn prices_read_back_as_they_are_written() {
         prices
     );
 }
+
+#[test]
+fn counts_that_a_server_made_up_do_not_overflow() {
+    let all = Usage::new(u64::MAX, u64::MAX).with_cache(u64::MAX, 1);
+    assert_eq!(all.context_tokens(), u64::MAX);
+    assert_eq!(all.total_tokens(), u64::MAX);
+}

@@ -31,7 +31,7 @@ const COMMAND: &str = include_str!("command.sh");
 const LIMIT: Duration = Duration::from_secs(120);
 /// A listing is no longer.
 pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
-/// A folder in which files come and go is listed so often.
+/// How often a folder is listed in which files come and go.
 const TRIES: usize = 8;
 
 /// A folder of a container as a workspace, driven through the `docker` program.
@@ -145,7 +145,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer, or there is no such container any more.
+    /// When the engine does not answer, or the container is gone.
     pub async fn stop_container(&self) -> Result<()> {
         self.inner.container.tell("stop").await
     }
@@ -160,7 +160,7 @@ impl DockerBackend {
     }
 
     /// Removes the container with its files, also one that was attached to or is to stay.
-    /// It is no error if there is none any more.
+    /// It is not an error when the container is gone already.
     ///
     /// # Errors
     ///

@@ -55,14 +55,14 @@ impl DockerBuilder {
         }
     }
 
-    /// The name of a new container; one of its own at first.
+    /// The name of a new container; a random one by default.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The workspace, an absolute path in the container; `/workspace` at first. A new container
-    /// gets the folder if its image has none.
+    /// The workspace, an absolute path in the container; `/workspace` by default. A new
+    /// container gets the folder if its image has none.
     pub fn workdir(mut self, path: impl Into<String>) -> Self {
         self.workdir = path.into();
         self
@@ -80,13 +80,13 @@ impl DockerBuilder {
         self
     }
 
-    /// The network of a new container, such as `bridge`; `none` at first.
+    /// The network of a new container, such as `bridge`; `none` by default.
     pub fn network(mut self, network: impl Into<String>) -> Self {
         self.network = network.into();
         self
     }
 
-    /// As whom everything is done, a user or `user:group`; the image's user at first.
+    /// The user, or `user:group`, that everything runs as; the image's user by default.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
@@ -116,7 +116,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Whether the container stays when the backend goes. A new one does not at first; one that
+    /// Whether the container stays when the backend goes. A new one does not by default; one that
     /// was attached to always does.
     pub fn keep(mut self, keep: bool) -> Self {
         self.keep = keep || self.image.is_none();
@@ -129,20 +129,20 @@ impl DockerBuilder {
         self
     }
 
-    /// The limit of commands that name none; 120 seconds at first.
+    /// The limit of commands that name none; 120 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// How many bytes of each stream of a command are kept, half from its start and half from
-    /// its end; 256 KiB at first.
+    /// its end; 256 KiB by default.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
         self
     }
 
-    /// How large a file may be that is read at once, in bytes; 32 MiB at first.
+    /// The largest file that is read at once, in bytes; 32 MiB by default.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = bytes;
         self
@@ -153,11 +153,11 @@ impl DockerBuilder {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Config`] when a setting cannot be, or there is no such program.
+    /// * [`ErrorKind::Config`] when a setting is not valid, or the program is not found.
     /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] when the engine does not
     ///   answer.
     /// * [`ErrorKind::NotFound`] when there is no container to attach to, and
-    ///   [`ErrorKind::Conflict`] when there is one of the name of the new.
+    ///   [`ErrorKind::Conflict`] when another one has the name of the new one.
     /// * [`ErrorKind::Timeout`] when the engine takes more than ten minutes.
     ///
     /// # Cancel safety
@@ -195,7 +195,7 @@ impl DockerBuilder {
             let fields = fields.map(|field| quoted(&field)).join(",");
             add(&["--mount", &format!("{fields},readonly")]);
         }
-        // It waits for ever, and ends at once when it is told to.
+        // It waits forever, and ends at once when it is told to.
         add(&["--entrypoint", "tail", image, "-f", "/dev/null"]);
         arguments
     }
@@ -210,7 +210,7 @@ impl DockerBuilder {
             && characters.all(|c| c.is_ascii_alphanumeric() || b"_.-".contains(&c));
         if !is_name {
             return wrong(format!(
-                "container {name:?}: that is no name of a container"
+                "container {name:?}: this is not a valid container name"
             ));
         }
         if self
@@ -219,7 +219,7 @@ impl DockerBuilder {
             .is_some_and(|i| i.is_empty() || i.starts_with('-'))
         {
             let image = self.image.as_deref().unwrap_or_default();
-            return wrong(format!("image {image:?}: that is no name of an image"));
+            return wrong(format!("image {image:?}: this is not a valid image name"));
         }
         let workdir = &self.workdir;
         if !is_path(workdir) || workdir.split('/').any(|part| part == "..") {
@@ -250,7 +250,7 @@ pub(super) fn check_variable(name: &str) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(
             ErrorKind::InvalidRequest,
-            format!("{name:?} is no name of a variable"),
+            format!("{name:?} is not a valid variable name"),
         )),
     }
 }

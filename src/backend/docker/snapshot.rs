@@ -17,9 +17,9 @@ use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
 use super::backend::{DockerBackend, MAX_LISTING};
 use super::reply;
 
-/// So many files of a folder are read with one call.
+/// How many files of a folder are read with one call.
 const BATCH: usize = 256;
-/// When so many bytes are there, no further file is added to them.
+/// Once a call has this many bytes, no further file is added to it.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 /// More bytes than these are not kept for later.
 const MAX_AHEAD: usize = 64 * 1024 * 1024;

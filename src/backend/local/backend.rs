@@ -25,7 +25,7 @@ use super::root::Root;
 #[cfg(feature = "process")]
 use super::shell::{self, Settings};
 
-/// As much of a file is read at once.
+/// The largest file that is read at once, unless set otherwise.
 const MAX_READ: u64 = 32 * 1024 * 1024;
 
 /// A folder of this machine.
@@ -55,10 +55,10 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///   `SIGKILL` after two seconds), and at once when the future is dropped.
 /// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. They are
 ///   known by the variable `AGENTCORE_COMMAND` in their environment, for which every process of
-///   the machine is looked at; who starts with another environment, or belongs to another user, is
-///   not found.
-/// * When this process itself is killed, the group is, too, by a watcher in it. Who left the group
-///   goes on then, and so does who ended the watcher.
+///   the machine is looked at; one that starts with another environment, or belongs to another
+///   user, is not found.
+/// * When this process itself is killed, the group is, too, by a watcher in it. Processes that left
+///   the group go on then, and so does a group that has ended the watcher.
 ///
 /// Clones share the root and the commands in the background.
 ///
@@ -93,7 +93,7 @@ impl LocalBackend {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it does not or is no folder.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it does not exist or is not a folder.
     pub fn new(root: impl AsRef<Path>) -> Result<Self> {
         Ok(Self {
             root: Arc::new(Root::open(root.as_ref())?),
@@ -105,14 +105,16 @@ impl LocalBackend {
         })
     }
 
-    /// The same backend, reading files of at most so many bytes at once; 32 MiB at first.
+    /// The same backend with another limit on a file that is read at once, in bytes; 32 MiB by
+    /// default.
     #[must_use]
     pub fn with_max_read(mut self, bytes: u64) -> Self {
         self.max_read = bytes;
         self
     }
 
-    /// The same backend with another limit for commands that name none; 120 seconds at first.
+    /// The same backend with another limit for commands that name none; 120 seconds by
+    /// default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
@@ -120,8 +122,8 @@ impl LocalBackend {
         self
     }
 
-    /// The same backend, keeping of each stream of a command so many bytes at most, half from
-    /// its start and half from its end; 256 KiB at first.
+    /// The same backend with another limit on what is kept of each stream of a command, in bytes,
+    /// half from its start and half from its end; 256 KiB by default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
@@ -223,7 +225,7 @@ impl Backend for LocalBackend {
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.on_root(path, |root, path| root.list(path, true)).await
+        self.on_root(path, Root::list).await
     }
 
     async fn remove(&self, path: &str) -> Result<()> {

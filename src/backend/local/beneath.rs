@@ -16,8 +16,8 @@ use rustix::io::Errno;
 
 use super::root::Root;
 
-/// As many as the kernel follows.
-const MAX_LINKS: usize = 40;
+/// How many symbolic links of one path are followed: as many as the kernel follows.
+pub(super) const MAX_LINKS: usize = 40;
 
 /// Opens `path` beneath `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
 pub(super) fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {

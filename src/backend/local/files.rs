@@ -10,6 +10,7 @@ use crate::error::Result;
 
 use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
 use super::super::failure;
+use super::replace::Parents;
 use super::root::{Root, not_a_file};
 
 /// More entries of one folder than this are not listed.
@@ -59,7 +60,8 @@ impl Root {
     }
 
     pub(super) fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        drop(self.target_of(path, true)?);
+        // For the folders above it, which are made if they are missing.
+        drop(self.target_of(path, Parents::Make)?);
         let mut file = self.open_append(path)?;
         let written = file.write_all(content).and_then(|()| file.sync_all());
         written.map_err(|error| self.error(path, error))
@@ -88,8 +90,18 @@ impl Root {
         fs::fchmod(&file, mode).map_err(|error| self.error(path, error.into()))
     }
 
-    /// The entries of a folder; with sizes, or with kinds only.
-    pub(super) fn list(&self, path: &str, sizes: bool) -> Result<Vec<DirEntry>> {
+    /// The entries of a folder.
+    pub(super) fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        self.entries(path, true)
+    }
+
+    /// The entries of a folder, without the sizes of files, each of which takes a system call.
+    #[cfg(feature = "search")]
+    pub(super) fn list_kinds(&self, path: &str) -> Result<Vec<DirEntry>> {
+        self.entries(path, false)
+    }
+
+    fn entries(&self, path: &str, sizes: bool) -> Result<Vec<DirEntry>> {
         let folder = self.open_folder(path)?;
         let failed = |error: rustix::io::Errno| self.error(path, error.into());
         let mut entries = Vec::new();
@@ -110,7 +122,7 @@ impl Root {
             let mut kind = entry.file_type();
             let mut size = 0;
             if kind == FileType::Unknown || (sizes && kind == FileType::RegularFile) {
-                // Who was removed in between is not listed.
+                // What was removed in between is not listed.
                 let Ok(stat) = fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
                     continue;
                 };
@@ -127,7 +139,7 @@ impl Root {
 
     pub(super) fn remove(&self, path: &str) -> Result<()> {
         let relative = self.relative(path)?;
-        let (folder, name) = self.place_of(path, &relative, false)?;
+        let (folder, name) = self.place_of(path, &relative, Parents::Expect)?;
         let failed = |error: rustix::io::Errno| self.error(path, error.into());
         let stat = fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {

@@ -7,10 +7,8 @@ use rustix::io::Errno;
 
 use crate::error::Result;
 
+use super::beneath::MAX_LINKS;
 use super::root::Root;
-
-/// As many as the kernel follows.
-const MAX_LINKS: usize = 40;
 
 impl Root {
     /// The path without links, from the root on. It names a file and opens nothing: whoever opens

@@ -16,16 +16,23 @@ use crate::util::sync::lock;
 
 use super::super::entry::ContentHash;
 use super::super::failure;
-use super::beneath::read_link;
+use super::beneath::{MAX_LINKS, read_link};
 use super::files::size_of;
 use super::root::{Root, not_a_file};
 use super::sweep::{sweep, temporary_name};
 
-const MAX_LINKS: usize = 40;
-
-/// One lock for each of so many classes of paths. They are shared by all backends of the
-/// process, for two of them may have the same root.
+/// One lock for each class of paths. They are shared by all backends of the process, for two of
+/// them may have the same root.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
+/// What becomes of missing folders above a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parents {
+    /// They are made.
+    Make,
+    /// They are an error.
+    Expect,
+}
 
 impl Root {
     /// Writes a file whole, when its content is the `expected` one.
@@ -39,7 +46,11 @@ impl Root {
         expected: Option<ContentHash>,
         content: &[u8],
     ) -> Result<()> {
-        let (folder, name) = self.target_of(path, expected.is_none())?;
+        let parents = match expected {
+            Some(_) => Parents::Expect,
+            None => Parents::Make,
+        };
+        let (folder, name) = self.target_of(path, parents)?;
         let failed = |error: Errno| self.error(path, error.into());
         let _held = lock_path(&folder, &name).map_err(failed)?;
         let old = match fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -71,12 +82,12 @@ impl Root {
 
     /// The folder a file lies in and its name there, symbolic links in its place followed.
     ///
-    /// Missing folders are made if so wanted. The folder is a handle beneath the root, so that
-    /// what is done in it stays beneath, whatever the path has become since.
-    pub(super) fn target_of(&self, path: &str, make: bool) -> Result<(OwnedFd, OsString)> {
+    /// The folder is a handle beneath the root, so that what is done in it stays beneath, whatever
+    /// the path has become since.
+    pub(super) fn target_of(&self, path: &str, parents: Parents) -> Result<(OwnedFd, OsString)> {
         let mut relative = self.relative(path)?;
         for _ in 0..MAX_LINKS {
-            let (folder, name) = self.place_of(path, &relative, make)?;
+            let (folder, name) = self.place_of(path, &relative, parents)?;
             let link = read_link(folder.as_fd(), &name);
             let Some(target) = link.map_err(|error| self.error(path, error.into()))? else {
                 return Ok((folder, name));
@@ -97,7 +108,7 @@ impl Root {
         &self,
         path: &str,
         relative: &Path,
-        make: bool,
+        parents: Parents,
     ) -> Result<(OwnedFd, OsString)> {
         let bytes = relative.as_os_str().as_encoded_bytes();
         let name = match relative.file_name() {
@@ -111,7 +122,7 @@ impl Root {
         };
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = match self.open_parent(parent) {
-            Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if parents == Parents::Make && error.kind() == io::ErrorKind::NotFound => {
                 self.make_parents(parent)
             }
             done => done,

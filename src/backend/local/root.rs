@@ -94,7 +94,7 @@ impl Root {
         Some(at.map_or("", |at| &whole[at..]))
     }
 
-    /// Opens a file to read it. Whatever is no file is refused.
+    /// Opens a file to read it. Anything else is refused.
     pub(super) fn open_file(&self, path: &str) -> Result<(File, Stat)> {
         let fd = self.open_beneath(path, OFlags::RDONLY | HARMLESS, Mode::empty())?;
         self.only_file(path, fd)
@@ -174,7 +174,7 @@ impl Root {
     }
 }
 
-/// The error for what is there, but is no file.
+/// The error for what exists but is not a file.
 pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
     let (kind, what) = match kind {
         FileType::Directory => (io::ErrorKind::IsADirectory, "is a folder"),

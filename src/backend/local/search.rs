@@ -31,7 +31,7 @@ pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatche
 fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
     let mut search = Search::glob(query, root.shown())?;
     let base = search.base().to_owned();
-    match root.list(&base, false) {
+    match root.list_kinds(&base) {
         Ok(entries) => enter(root, &mut search, base, entries),
         Err(error) if is_not_found(&error) && search.base_may_be_missing() => {}
         Err(error) => return Err(error),
@@ -50,7 +50,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
     let mut search = Search::grep(query, root.shown())?;
     let base = search.base().to_owned();
     if root.stat(&base)?.kind == EntryKind::Dir {
-        let entries = root.list(&base, false)?;
+        let entries = root.list_kinds(&base)?;
         enter(root, &mut search, base, entries);
     } else {
         let (file, _) = root.open_file(&base)?;
@@ -81,7 +81,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
 /// Enters the first folder, with the rules of those above it.
 fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirEntry>) {
     for dir in above(&base) {
-        if let Ok(entries) = root.list(dir, false) {
+        if let Ok(entries) = root.list_kinds(dir) {
             search.above(rules(root, dir, &entries));
         }
     }
@@ -90,7 +90,7 @@ fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirE
 }
 
 fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
-    match root.list(&path, false) {
+    match root.list_kinds(&path) {
         Ok(entries) => {
             let rules = rules(root, &path, &entries);
             search.folder(path, entries, rules);

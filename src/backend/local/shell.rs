@@ -1,7 +1,8 @@
 //! Starting a command in a local workspace.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::LazyLock;
@@ -63,6 +64,37 @@ impl Default for Settings {
     }
 }
 
+#[cfg(feature = "sandbox")]
+impl Settings {
+    /// What the sandbox has commands find in their environment.
+    fn sandbox_environment(&self) -> Result<BTreeMap<String, String>> {
+        let own = self.sandbox.as_ref().map(Confined::environment);
+        own.transpose().map(Option::unwrap_or_default)
+    }
+
+    /// Does `start`, under the sandbox if there is one.
+    async fn confine<T: Send + 'static>(
+        &self,
+        start: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        match &self.sandbox {
+            None => start(),
+            Some(confined) => confined.run(start).await,
+        }
+    }
+}
+
+#[cfg(not(feature = "sandbox"))]
+impl Settings {
+    fn sandbox_environment(&self) -> Result<BTreeMap<String, String>> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn confine<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+        start()
+    }
+}
+
 /// Starts a command.
 pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -> Result<Running> {
     if Handle::try_current().is_err() {
@@ -72,24 +104,8 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let cwd = command.cwd.as_deref().unwrap_or("");
     let folder = open_cwd(root, cwd)?;
     let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
-    let mut process = match SETSID.as_deref() {
-        Some(setsid) => {
-            let mut process = std::process::Command::new(setsid);
-            process.arg("/bin/sh");
-            process
-        }
-        None => {
-            let mut process = std::process::Command::new("/bin/sh");
-            std::os::unix::process::CommandExt::process_group(&mut process, 0);
-            process
-        }
-    };
-    #[cfg(feature = "sandbox")]
-    let own = settings.sandbox.as_ref().map(Confined::environment);
-    #[cfg(feature = "sandbox")]
-    let own = own.transpose()?.unwrap_or_default();
-    #[cfg(not(feature = "sandbox"))]
-    let own = BTreeMap::new();
+    let own = settings.sandbox_environment()?;
+    let mut process = starter();
     let mark = uuid::Uuid::new_v4().simple().to_string();
     process
         .args(["-c", START])
@@ -103,35 +119,46 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         ))
         .env(MARK, &mark)
         .stdin(Stdio::piped());
-    let mut merged = None;
-    if command.merge_stderr {
-        let (reader, writer) = io::pipe().map_err(failed)?;
-        process.stdout(writer.try_clone().map_err(failed)?);
-        process.stderr(writer);
-        merged = Some(reader);
-    } else {
-        process.stdout(Stdio::piped()).stderr(Stdio::piped());
-    }
+    let merged = pipe_output(&mut process, command).map_err(failed)?;
     let mut process = tokio::process::Command::from(process);
     process.kill_on_drop(true);
     // The writing ends of pipes in `process` would keep them open: it goes with the closure.
-    let spawn = move || spawn(process, mark);
-    #[cfg(feature = "sandbox")]
-    let (child, group) = match &settings.sandbox {
-        None => spawn()?,
-        Some(confined) => confined.run(spawn).await?,
-    };
-    #[cfg(not(feature = "sandbox"))]
-    let (child, group) = spawn()?;
+    let (child, group) = settings.confine(move || spawn(process, mark)).await?;
     drop(folder);
     let running = Running::new(child, group, Ending::Signal, settings.max_output);
     Ok(match merged {
         None => running,
         Some(reader) => {
-            let reader = std::process::ChildStdout::from(std::os::fd::OwnedFd::from(reader));
+            let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
             running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
         }
     })
+}
+
+/// A shell in a session of its own, or at least in a process group.
+fn starter() -> std::process::Command {
+    if let Some(setsid) = SETSID.as_deref() {
+        let mut process = std::process::Command::new(setsid);
+        process.arg("/bin/sh");
+        return process;
+    }
+    let mut process = std::process::Command::new("/bin/sh");
+    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    process
+}
+
+/// Pipes what the process writes; one pipe for both streams is returned.
+fn pipe_output(
+    process: &mut std::process::Command,
+    command: &Command,
+) -> io::Result<Option<PipeReader>> {
+    if !command.merge_stderr {
+        process.stdout(Stdio::piped()).stderr(Stdio::piped());
+        return Ok(None);
+    }
+    let (reader, writer) = io::pipe()?;
+    process.stdout(writer.try_clone()?).stderr(writer);
+    Ok(Some(reader))
 }
 
 fn spawn(mut process: tokio::process::Command, mark: String) -> Result<(Child, Group)> {
@@ -148,7 +175,7 @@ fn failed(error: io::Error) -> Error {
 /// A folder to start a command in, held open until it has been started.
 struct Cwd {
     path: PathBuf,
-    _held: std::os::fd::OwnedFd,
+    _held: OwnedFd,
 }
 
 fn open_cwd(root: &Root, cwd: &str) -> Result<Cwd> {
@@ -161,10 +188,7 @@ fn open_cwd(root: &Root, cwd: &str) -> Result<Cwd> {
         return Err(root.error(cwd, Errno::NOENT.into()));
     }
     // Where there is `/proc`, the child changes to the very folder that was opened.
-    let by_handle = PathBuf::from(format!(
-        "/proc/self/fd/{}",
-        std::os::fd::AsRawFd::as_raw_fd(&handle)
-    ));
+    let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
     let path = if by_handle.exists() {
         by_handle
     } else {

@@ -14,7 +14,7 @@ const PREFIX: &str = ".agentcore-";
 const SUFFIX: &str = ".tmp";
 /// A younger file may be a write under way, of another process too.
 const AGE: Duration = Duration::from_secs(60 * 60);
-/// Folders beyond so many are swept again.
+/// Beyond this many folders all are forgotten, and swept again.
 const MAX_REMEMBERED: usize = 4_096;
 
 /// The folders that were swept.

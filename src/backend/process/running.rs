@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long output is waited for after the shell has ended: whoever still holds the pipe may be
 /// about to write, or may never do so.
 const DRAIN: Duration = Duration::from_millis(250);
-/// So long that it is for ever.
+/// As good as no limit.
 const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// How a command is told to end.
@@ -53,7 +53,8 @@ pub(in super::super) struct Running {
 }
 
 impl Running {
-    /// A child whose standard input is its lifeline, keeping so many bytes of each stream.
+    /// A child whose standard input is its lifeline, keeping at most `max_output` bytes of each
+    /// stream.
     pub(in super::super) fn new(
         mut child: Child,
         group: Group,

@@ -10,9 +10,9 @@ use std::time::Duration;
 /// The variable whose value no two commands share.
 pub(in super::super) const MARK: &str = "AGENTCORE_COMMAND";
 
-/// Whoever forks faster than he is found is looked for so many times.
+/// How many times processes are looked for: one that forks may outrun a look.
 const PASSES: usize = 16;
-/// Between two looks: who was killed takes a moment to go.
+/// Between two looks: a killed process takes a moment to go.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// More of an environment is not looked at.

@@ -57,8 +57,8 @@ impl Confined {
         let report = self.sandbox.check();
         if !report.is_complete() && !self.sandbox.best_effort {
             let text = format!(
-                "the command was not run: this machine cannot keep all that the sandbox asks. \
-                 Missing: {}. Ask for less, or run with what there is: `best_effort(true)`",
+                "the command was not run: this machine cannot enforce all that the sandbox \
+                 asks for. Missing: {}. Ask for less, or run with what there is: `best_effort(true)`",
                 report.shortfall()
             );
             return Err(Error::new(ErrorKind::Config, text));

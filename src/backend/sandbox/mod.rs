@@ -1,4 +1,4 @@
-//! What a command may reach, kept by the kernel.
+//! What a command may reach, enforced by the kernel.
 
 #[cfg(unix)]
 mod confined;

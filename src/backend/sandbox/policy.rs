@@ -71,12 +71,12 @@ const MACHINE: [&str; 9] = [
     "/sys/devices/system/cpu",
 ];
 
-/// What the commands of a [`LocalBackend`](super::super::LocalBackend) may reach, kept by the
-/// Linux kernel: files and TCP ports by Landlock, other sockets by a seccomp filter. No
+/// What the commands of a [`LocalBackend`](super::super::LocalBackend) may reach, enforced
+/// by the Linux kernel: files and TCP ports by Landlock, other sockets by a seccomp filter. No
 /// privileges are needed, and nothing has to be installed.
 ///
 /// It holds for a command and everything it starts, in the background and as a daemon too, and
-/// cannot be taken off again.
+/// cannot be lifted again.
 ///
 /// ```
 /// use agentcore::backend::Sandbox;
@@ -90,26 +90,27 @@ const MACHINE: [&str; 9] = [
 /// assert!(report.is_complete() || !report.missing.is_empty());
 /// ```
 ///
-/// # What is asked is what is kept
+/// # All or nothing
 ///
-/// Where the kernel cannot keep everything, commands are refused with an error that says what is
-/// missing; elsewhere than on Linux that is always so. [`best_effort`](Self::best_effort) runs
-/// them with what there is. [`check`](Self::check) tells either beforehand. Complete are Linux
-/// 6.12 and newer; a sandbox that [allows signals](Self::signals) is from 6.2 on without TCP, and
-/// from 6.7 on with it.
+/// Where the kernel cannot enforce all that is asked for, commands are refused with an error that
+/// says what is missing; on systems other than Linux that is always so.
+/// [`best_effort`](Self::best_effort) runs them with what can be enforced, and
+/// [`check`](Self::check) tells beforehand what that is. Linux 6.12 and newer can enforce
+/// everything. A sandbox that [allows signals](Self::signals) and no Unix sockets needs Linux 6.2,
+/// or 6.7 when it allows TCP ports.
 ///
-/// # What it does not keep
+/// # What it does not cover
 ///
-/// * What is known of a file without opening it: that it is there, its size and times, where its
-///   path can be walked. And the user's own files can have their mode, owner, times and extended
-///   attributes changed, wherever they are.
+/// * What can be learned about a file without opening it: that it exists, its size and its times.
+///   Also, the mode, owner, times and extended attributes of the user's own files can be changed,
+///   wherever they are.
 /// * `/proc`, once it is allowed. [`workspace`](Self::workspace) does not, so that neither command
 ///   lines nor environments of other processes can be read. With it, the environments of
 ///   processes outside stay hidden for an unprivileged user, and their memory for everyone.
 /// * What a workspace allows, it allows throughout: a folder beneath it, such as `.git`, cannot
 ///   be made an exception. A hook that a command writes there is run by whoever uses git next,
 ///   outside.
-/// * How much: memory, processes, disk and time are not limited here.
+/// * Amounts: memory, processes, disk space and time are not limited.
 /// * Faults of the kernel, System V shared memory, and, for a privileged user, what can be done
 ///   without files and sockets, such as setting the clock. Do not run agents as root.
 /// * Programs that gain privileges when started, such as `sudo`, do not gain them; 32-bit
@@ -137,7 +138,7 @@ pub struct Sandbox {
 pub(super) struct Allowed {
     pub(super) path: PathBuf,
     pub(super) access: Access,
-    /// Whether it is an error that there is nothing of that path.
+    /// Whether it is an error when the path does not exist.
     pub(super) required: bool,
 }
 
@@ -149,7 +150,7 @@ pub(super) enum Access {
 }
 
 impl Sandbox {
-    /// Nothing is allowed. Not even a shell can be started, until something is.
+    /// Allows nothing: until something is allowed, not even a shell can be started.
     pub fn new() -> Self {
         Self::default()
     }
@@ -172,63 +173,64 @@ impl Sandbox {
         sandbox
     }
 
-    /// Reading a file, or everything beneath a folder. It must be there when a command starts.
+    /// Allows reading a file, or everything beneath a folder. It must exist when a command starts.
     #[must_use]
     pub fn read(self, path: impl Into<PathBuf>) -> Self {
         self.allow(path, Access::Read)
     }
 
-    /// Reading and running a program, or all beneath a folder. It must be there when a command
+    /// Allows reading and running a program, or all beneath a folder. It must exist when a command
     /// starts.
     #[must_use]
     pub fn execute(self, path: impl Into<PathBuf>) -> Self {
         self.allow(path, Access::Execute)
     }
 
-    /// Everything with a file, or beneath a folder: reading, running, making, writing, removing.
-    /// Devices cannot be made. It must be there when a command starts.
+    /// Allows everything with a file, or beneath a folder: reading, running, making, writing,
+    /// removing. Devices cannot be made. It must exist when a command starts.
     #[must_use]
     pub fn write(self, path: impl Into<PathBuf>) -> Self {
         self.allow(path, Access::Write)
     }
 
-    /// Connecting to these TCP ports, on every host. Names are resolved over [`udp`](Self::udp).
+    /// Allows connecting to these TCP ports, on every host. Names are resolved over
+    /// [`udp`](Self::udp).
     #[must_use]
     pub fn tcp_connect(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
         self.connect.extend(ports);
         self
     }
 
-    /// Listening on these TCP ports; 0 stands for a port the kernel chooses.
+    /// Allows listening on these TCP ports; 0 stands for a port the kernel chooses.
     #[must_use]
     pub fn tcp_bind(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
         self.bind.extend(ports);
         self
     }
 
-    /// UDP, to and from everywhere.
+    /// Allows UDP, to and from everywhere.
     #[must_use]
     pub fn udp(mut self) -> Self {
         self.udp = true;
         self
     }
 
-    /// Unix sockets: whatever listens on one in the file system can be spoken to, and some that
-    /// do, such as that of a container engine, do anything for whoever may speak to them.
+    /// Allows Unix sockets: whatever listens on one in the file system can be spoken to, and some
+    /// servers, such as a container engine, do anything for whoever may speak to them.
     #[must_use]
     pub fn unix_sockets(mut self) -> Self {
         self.unix_sockets = true;
         self
     }
 
-    /// Every kind of network, and Unix sockets.
+    /// Allows every kind of network, and Unix sockets.
     #[must_use]
     pub fn any_network(mut self) -> Self {
         self.any_network = true;
         self
     }
 
-    /// No network and no Unix sockets, whatever was allowed before.
+    /// Allows no network and no Unix sockets, whatever was allowed before.
     #[must_use]
     pub fn no_network(mut self) -> Self {
         (self.any_network, self.udp, self.unix_sockets) = (false, false, false);
@@ -237,24 +239,24 @@ impl Sandbox {
         self
     }
 
-    /// Signals to processes outside.
+    /// Allows signals to processes outside.
     #[must_use]
     pub fn signals(mut self) -> Self {
         self.signals = true;
         self
     }
 
-    /// A folder for the backend's commands alone: their `TMPDIR` and `HOME`, unless they are set
-    /// for them. It is made in the system's temporary folder with the first command and removed
-    /// with the backend.
+    /// Gives the backend's commands a folder of their own: their `TMPDIR` and `HOME`, unless these
+    /// are set for them. It is made in the system's temporary folder with the first command and
+    /// removed with the backend.
     #[must_use]
     pub fn private_folder(mut self) -> Self {
         self.private_folder = true;
         self
     }
 
-    /// Whether commands run also when the kernel cannot keep all that is asked. They do not at
-    /// first.
+    /// Whether commands run also when the kernel cannot enforce all that is asked for. They do not
+    /// by default.
     #[must_use]
     pub fn best_effort(mut self, yes: bool) -> Self {
         self.best_effort = yes;
@@ -269,7 +271,7 @@ impl Sandbox {
         self
     }
 
-    /// What of this holds on this machine.
+    /// What of this the kernel of this machine can enforce.
     pub fn check(&self) -> SandboxReport {
         let mut kernel = kernel::current();
         kernel.abi = kernel.abi.min(self.max_abi.unwrap_or(u32::MAX));

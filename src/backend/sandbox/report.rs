@@ -1,11 +1,11 @@
-//! What a sandbox keeps on a machine.
+//! What of a sandbox a machine enforces.
 
 use std::fmt;
 
 use super::kernel::Kernel;
 use super::policy::Sandbox;
 
-/// The oldest version of Landlock that also keeps files from being cut short.
+/// The oldest version of Landlock that also keeps files from being truncated.
 const TRUNCATE: u32 = 3;
 /// The oldest that knows TCP ports.
 const TCP: u32 = 4;
@@ -16,13 +16,13 @@ const SCOPES: u32 = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SandboxLimit {
-    /// Files and folders but those allowed, and the memory of processes outside.
+    /// Files and folders other than those allowed, and the memory of processes outside.
     Files,
-    /// Cutting files short that may not be written.
+    /// Truncating files that may not be written.
     Truncation,
-    /// TCP ports but those allowed.
+    /// TCP ports other than those allowed.
     Tcp,
-    /// UDP, Unix and raw sockets and all others that are not allowed.
+    /// UDP, Unix, raw and all other sockets that are not allowed.
     Sockets,
     /// Unix sockets without a file that somebody outside listens on.
     AbstractSockets,
@@ -46,7 +46,7 @@ impl SandboxLimit {
         }
     }
 
-    /// What it takes to keep it.
+    /// What it takes to enforce it.
     fn needs(self) -> &'static str {
         match self {
             Self::Files => "Landlock, of Linux 5.13 and newer where it is turned on",
@@ -65,7 +65,7 @@ impl fmt::Display for SandboxLimit {
     }
 }
 
-/// What of a [`Sandbox`] the kernel of this machine keeps; from [`Sandbox::check`].
+/// What of a [`Sandbox`] the kernel of this machine enforces; from [`Sandbox::check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxReport {
@@ -73,14 +73,14 @@ pub struct SandboxReport {
     pub abi: u32,
     /// Whether there are seccomp filters.
     pub seccomp: bool,
-    /// What is kept.
+    /// What is enforced.
     pub enforced: Vec<SandboxLimit>,
-    /// What was asked for and cannot be kept.
+    /// What was asked for and cannot be enforced.
     pub missing: Vec<SandboxLimit>,
 }
 
 impl SandboxReport {
-    /// Whether all that was asked for is kept.
+    /// Whether all that was asked for is enforced.
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
@@ -105,7 +105,7 @@ impl fmt::Display for SandboxReport {
             "no seccomp"
         };
         let enforced: Vec<&str> = self.enforced.iter().map(|limit| limit.as_str()).collect();
-        write!(f, ", {seccomp}; kept: {}", enforced.join(", "))?;
+        write!(f, ", {seccomp}; enforced: {}", enforced.join(", "))?;
         match self.is_complete() {
             true => Ok(()),
             false => write!(f, "; missing: {}", self.shortfall()),
@@ -121,7 +121,7 @@ pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
     let asked = [
         (SandboxLimit::Files, true, abi >= 1),
         (SandboxLimit::Truncation, true, abi >= TRUNCATE),
-        // Where no TCP is allowed at all, the filter alone keeps it.
+        // Where no TCP is allowed at all, the filter alone is enough.
         (
             SandboxLimit::Tcp,
             !any,
@@ -136,10 +136,10 @@ pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
         (SandboxLimit::Signals, !sandbox.signals, abi >= SCOPES),
         (SandboxLimit::Keyrings, true, seccomp),
     ];
-    let of = |kept: bool| {
+    let of = |enforced: bool| {
         let limits = asked
             .iter()
-            .filter(|(_, asked, able)| *asked && *able == kept);
+            .filter(|(_, asked, able)| *asked && *able == enforced);
         limits.map(|(limit, ..)| *limit).collect()
     };
     SandboxReport {
@@ -198,7 +198,7 @@ mod tests {
         );
         assert_eq!(
             report.to_string(),
-            "Landlock 5, seccomp; kept: files, truncation, tcp, sockets, abstract_sockets, \
+            "Landlock 5, seccomp; enforced: files, truncation, tcp, sockets, abstract_sockets, \
              keyrings; missing: signals (needs Landlock 6 (Linux 6.12), or else allow `signals()`)"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 use super::super::contract::Backend;
 use super::super::entry::{DirEntry, EntryKind};
@@ -118,8 +118,8 @@ impl<K> Search<K> {
     }
 }
 
-/// The folders above `base`, the root's first. None, when `..` makes that a question to the file
-/// system.
+/// The folders above `base`, the root's first. There are none when `..` makes that a question to
+/// the file system.
 pub(in super::super) fn above(base: &str) -> Vec<&str> {
     if base.is_empty() || base.split('/').any(|part| part == "..") {
         return Vec::new();
@@ -218,8 +218,4 @@ async fn rules<B: Backend + ?Sized>(backend: &B, dir: &str, entries: &[DirEntry]
         contents.extend(content.ok());
     }
     Rules::parse(dir, contents.iter().map(|content| &content[..]))
-}
-
-pub(super) fn invalid(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidRequest, text)
 }

@@ -6,8 +6,9 @@ use ignore::types::Types;
 
 use crate::error::Result;
 
+use super::super::failure::invalid;
 use super::super::filter::PathFilter;
-use super::drive::invalid;
+use super::base::{folder, relative};
 use super::query::{GlobMatches, GlobQuery};
 use super::walk::Filter;
 
@@ -29,10 +30,7 @@ pub(in super::super) struct Globber {
 impl Globber {
     pub(super) fn new(query: &GlobQuery, root: &str) -> Result<Self> {
         let absolute = query.pattern.starts_with('/');
-        let pattern = match relative(&query.pattern, root) {
-            Some(pattern) => pattern,
-            None => return Err(super::super::failure::outside(&query.pattern, root)),
-        };
+        let pattern = relative(&query.pattern, root)?;
         let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
         let Some(last) = parts.len().checked_sub(1) else {
             return Err(invalid("the pattern is empty"));
@@ -42,21 +40,17 @@ impl Globber {
             .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
         let literal = literal.count();
         let within = match &query.path {
-            Some(path) if !absolute => {
-                relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?
-            }
+            Some(path) if !absolute => relative(path, root)?,
             _ => "",
         };
-        let mut base: Vec<&str> = within.split('/').collect();
-        base.extend(&parts[..literal]);
-        base.retain(|part| !part.is_empty() && *part != ".");
+        let base = within.split('/').chain(parts[..literal].iter().copied());
         let rest = &parts[literal..];
         let glob = GlobBuilder::new(&rest.join("/"))
             .literal_separator(true)
             .build()
             .map_err(|error| invalid(error.to_string()))?;
         Ok(Self {
-            base: base.join("/"),
+            base: folder(base),
             base_may_be_missing: literal > 0,
             matcher: glob.compile_matcher(),
             hidden: rest.iter().any(|part| part.starts_with('.')),
@@ -106,13 +100,4 @@ impl Globber {
         self.found.truncated |= truncated;
         self.found
     }
-}
-
-/// The path without the root in front, if it is not an absolute one elsewhere.
-pub(super) fn relative<'a>(path: &'a str, root: &str) -> Option<&'a str> {
-    if !path.starts_with('/') {
-        return Some(path);
-    }
-    let rest = path.strip_prefix(root.trim_end_matches('/'))?;
-    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }

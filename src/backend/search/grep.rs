@@ -1,7 +1,5 @@
 //! Searching in contents.
 
-use std::fs::File;
-
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use ignore::overrides::OverrideBuilder;
@@ -9,9 +7,10 @@ use ignore::types::TypesBuilder;
 
 use crate::error::Result;
 
+use super::super::failure::invalid;
 use super::super::filter::PathFilter;
-use super::drive::{Haystack, invalid};
-use super::glob::relative;
+use super::base::{folder, relative};
+use super::drive::Haystack;
 use super::query::{GrepFile, GrepMatches, GrepMode, GrepQuery};
 use super::rules::absolute;
 use super::sink::Lines;
@@ -40,10 +39,7 @@ pub(in super::super) struct Grepper {
 impl Grepper {
     pub(super) fn new(query: &GrepQuery, root: &str) -> Result<Self> {
         let path = query.path.as_deref().unwrap_or("");
-        let base =
-            relative(path, root).ok_or_else(|| super::super::failure::outside(path, root))?;
-        let mut base: Vec<&str> = base.split('/').collect();
-        base.retain(|part| !part.is_empty() && *part != ".");
+        let base = folder(relative(path, root)?.split('/'));
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
@@ -66,7 +62,7 @@ impl Grepper {
             .memory_map(MmapChoice::never())
             .build();
         Ok(Self {
-            base: base.join("/"),
+            base,
             matcher,
             searcher,
             glob: query.glob.clone(),
@@ -111,7 +107,10 @@ impl Grepper {
         };
         let mut lines = Lines::new(&mut file, self.mode, self.room);
         let outcome = match content {
-            Haystack::File(content) => self.search_file(content, &mut lines),
+            Haystack::File(content) => {
+                self.searcher
+                    .search_file(&self.matcher, content, &mut lines)
+            }
             Haystack::Bytes(content) => {
                 self.searcher
                     .search_slice(&self.matcher, content, &mut lines)
@@ -142,10 +141,6 @@ impl Grepper {
         }
         self.found.truncated |= overflowed;
         !overflowed
-    }
-
-    fn search_file(&mut self, file: &File, lines: &mut Lines<'_>) -> Result<(), std::io::Error> {
-        self.searcher.search_file(&self.matcher, file, lines)
     }
 
     pub(super) fn finish(mut self, truncated: bool) -> GrepMatches {

@@ -3,6 +3,7 @@
 //! The search itself does no input or output: a driver gives it listings and contents as it asks
 //! for them. So the same search runs over a folder of the machine and over any other backend.
 
+mod base;
 mod drive;
 mod glob;
 mod grep;

@@ -4,10 +4,10 @@ use super::super::filter::PathFilter;
 
 /// The files whose path matches a pattern.
 ///
-/// `?`, `*`, `[a-z]` and `{a,b}` stand for parts of one name, `**` for any number of folders, none
-/// among them. What `.gitignore`, `.ignore` and `.git/info/exclude` beneath the root exclude is
+/// `?`, `*`, `[a-z]` and `{a,b}` stand for parts of one name, `**` for any number of folders,
+/// including none. What `.gitignore`, `.ignore` and `.git/info/exclude` beneath the root exclude is
 /// left out, and so are hidden files, unless the pattern names them: the literal folders a pattern
-/// begins with are searched always, and a part that begins with a dot finds hidden names.
+/// begins with are always searched, and a part that begins with a dot finds hidden names.
 /// Symbolic links are not followed.
 ///
 /// ```
@@ -96,7 +96,7 @@ pub struct GlobMatches {
 /// The lines that match a regular expression, in the syntax of the regex crate.
 ///
 /// Which files are searched is as in [`GlobQuery`]; binary files, that is those with a NUL byte,
-/// are left out. A file that is named as `path` is searched always.
+/// are left out. A file that is named as `path` is always searched.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::Stream;
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
 
 use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, decode as decode_frames};
+use super::super::decode::{Framing, recorded};
 use super::super::env;
-use super::super::http::{Endpoint, Secrets};
+use super::super::http::Endpoint;
 use super::PROVIDER;
 use super::body::body;
 use super::decode::MessagesDecoder;
@@ -195,13 +195,7 @@ impl Model for Anthropic {
 /// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
-    let secrets = Secrets::default();
-    decode_frames(
-        PROVIDER,
-        body.boxed(),
-        Framing::Sse,
-        MessagesDecoder::new(None, secrets.clone()),
-        false,
-        secrets,
-    )
+    recorded(PROVIDER, Framing::Sse, body, |secrets| {
+        MessagesDecoder::new(None, secrets)
+    })
 }

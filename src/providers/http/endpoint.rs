@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::pin;
-
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -131,7 +130,9 @@ impl Endpoint {
                 value.set_sensitive(sensitive);
                 self.headers.insert(name, value);
             }
-            (Err(_), _) => self.mistake = Some(format!("{name:?} is no header name").into()),
+            (Err(_), _) => {
+                self.mistake = Some(format!("{name:?} is not a valid header name").into());
+            }
             (_, Err(_)) => {
                 self.mistake =
                     Some(format!("the value of the header {name} has forbidden characters").into());

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
-use crate::message::{Part, ProviderBlock, ToolCall};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::ToolCall;
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::CallIds;
+use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
-use super::super::json::write;
 use super::super::status;
 use super::PROVIDER;
 use super::wire::{Call, Line};
@@ -91,7 +91,7 @@ impl ChatDecoder {
     fn call(&mut self, call: &Call<'_>, out: &mut Events) -> Result<()> {
         let Some(function) = call.function.as_ref().filter(|f| !f.name.is_empty()) else {
             return Err(Error::new(
-                crate::error::ErrorKind::Protocol,
+                ErrorKind::Protocol,
                 format!("the tool call {} has no name", self.calls),
             ));
         };
@@ -124,12 +124,9 @@ impl ChatDecoder {
         if self.thinking.is_empty() {
             return Ok(());
         }
-        let mut raw = b"{\"thinking\":".to_vec();
-        write(&mut raw, &std::mem::take(&mut self.thinking))?;
-        raw.push(b'}');
-        let raw: Box<RawValue> = serde_json::from_slice(&raw)?;
-        let block = ProviderBlock::new(PROVIDER, raw);
-        out.push(ModelEvent::Part(Part::Thinking(block)));
+        let text = std::mem::take(&mut self.thinking);
+        let part = reasoning_part(PROVIDER, "thinking", &text)?;
+        out.push(ModelEvent::Part(part));
         Ok(())
     }
 

@@ -9,18 +9,15 @@ use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::message::{Media, MediaSource, Message, Part, Role};
-use crate::model::{Stability, SystemPrompt, ToolDefinition};
+use crate::model::{SystemPrompt, ToolDefinition};
 
+use super::super::chat::{GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_text};
-use super::super::openai::write_tools;
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all.
 const EMPTY: &str = "(empty)";
-
-/// Between texts that become one.
-const GAP: &str = "\n\n";
 
 /// How messages are written.
 #[derive(Clone, PartialEq)]
@@ -83,18 +80,7 @@ impl Wire for ChatWire {
         lifted: &[Arc<Message>],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let texts = [system.text_of(Stability::Stable).into()]
-            .into_iter()
-            .chain(lifted.iter().map(|message| message.text()))
-            .chain([system.text_of(Stability::Volatile).into()]);
-        let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
-        if texts.is_empty() {
-            return Ok(());
-        }
-        out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
-        write_text(out, &texts.join(GAP))?;
-        out.push(b'}');
-        Ok(())
+        write_system(system, lifted, out)
     }
 
     fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::Stream;
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
 
 use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, decode as decode_frames};
+use super::super::decode::{Framing, recorded};
 use super::super::encode::History;
 use super::super::env;
-use super::super::http::{Endpoint, Secrets};
+use super::super::http::Endpoint;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
@@ -33,8 +33,8 @@ const DEFAULT_CONTEXT: u64 = 4_096;
 
 /// A model behind Ollama's own API (`POST {base}/api/chat`), always streamed.
 ///
-/// Ollama cuts a prompt that is longer than its context length without a word, and that length is
-/// 4,096 tokens unless told otherwise. The profile says so; [`num_ctx`](Self::num_ctx) changes
+/// Ollama silently cuts a prompt that is longer than its context length, and that length is 4,096
+/// tokens unless told otherwise. The profile says so; [`num_ctx`](Self::num_ctx) changes
 /// both. Calls have no ids in this API: they are made up, the same for the same answer. A tool
 /// cannot be forced. `keep_alive` and other fields go into the request's `extra`; `options` in
 /// there are merged with ours. A clone is cheap.
@@ -216,15 +216,9 @@ impl Model for Ollama {
 /// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
-    let secrets = Secrets::default();
-    decode_frames(
-        PROVIDER,
-        body.boxed(),
-        Framing::Lines,
-        ChatDecoder::new(None, History::default(), secrets.clone()),
-        false,
-        secrets,
-    )
+    recorded(PROVIDER, Framing::Lines, body, |secrets| {
+        ChatDecoder::new(None, History::default(), secrets)
+    })
 }
 
 #[cfg(test)]

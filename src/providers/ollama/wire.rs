@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::chat::Function;
 use super::super::lenient::{Count, List, Text};
 
 /// The name of the wire format, which also marks its blocks.
@@ -47,13 +48,4 @@ pub(super) struct Call<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Function<'a> {
-    #[serde(borrow)]
-    pub(super) name: Text<'a>,
-    #[serde(borrow)]
-    pub(super) arguments: Option<&'a RawValue>,
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Part, ProviderBlock};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::{CallIds, Calls, Piece};
+use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
-use super::super::json::{Str, write};
+use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::PROVIDER;
@@ -207,12 +207,7 @@ impl ChatDecoder {
         let Some(Reasoning { field, text }) = self.reasoning.take() else {
             return Ok(());
         };
-        let mut raw = format!("{{\"{field}\":").into_bytes();
-        write(&mut raw, &text)?;
-        raw.push(b'}');
-        let raw: Box<RawValue> = serde_json::from_slice(&raw)?;
-        let block = ProviderBlock::new(PROVIDER, raw);
-        out.push(ModelEvent::Part(Part::Thinking(block)));
+        out.push(ModelEvent::Part(reasoning_part(PROVIDER, field, &text)?));
         Ok(())
     }
 

@@ -5,13 +5,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::message::{Media, MediaSource, Message, Part, Role};
-use crate::model::{Stability, SystemPrompt, ToolDefinition};
+use crate::model::{SystemPrompt, ToolDefinition};
 
+use super::super::chat::{GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
 use super::PROVIDER;
@@ -21,9 +21,6 @@ const EMPTY: &str = "(empty)";
 
 /// The longest call id OpenAI's server takes, in characters.
 const MAX_ID: usize = 40;
-
-/// Between texts that become one.
-const GAP: &str = "\n\n";
 
 /// How messages are written.
 #[derive(Clone, PartialEq)]
@@ -94,50 +91,12 @@ impl Wire for ChatWire {
         lifted: &[Arc<Message>],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let texts = [system.text_of(Stability::Stable).into()]
-            .into_iter()
-            .chain(lifted.iter().map(|message| message.text()))
-            .chain([system.text_of(Stability::Volatile).into()]);
-        let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
-        if texts.is_empty() {
-            return Ok(());
-        }
-        out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
-        write_text(out, &texts.join(GAP))?;
-        out.push(b'}');
-        Ok(())
+        write_system(system, lifted, out)
     }
 
     fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
         write_tools(tools, out)
     }
-}
-
-/// The tools as both Chat Completions and Ollama take them.
-pub(in super::super) fn write_tools(tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
-    #[derive(Serialize)]
-    struct Function<'a> {
-        name: &'a str,
-        description: &'a str,
-        parameters: &'a serde_json::Value,
-    }
-    #[derive(Serialize)]
-    struct Tool<'a> {
-        r#type: &'static str,
-        function: Function<'a>,
-    }
-    let tools: Vec<_> = tools
-        .iter()
-        .map(|tool| Tool {
-            r#type: "function",
-            function: Function {
-                name: &tool.name,
-                description: &tool.description,
-                parameters: &tool.parameters,
-            },
-        })
-        .collect();
-    write(out, &tools)
 }
 
 impl ChatWire {

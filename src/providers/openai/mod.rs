@@ -6,6 +6,5 @@ mod messages;
 mod model;
 mod wire;
 
-pub(super) use messages::write_tools;
 pub use model::{OpenAi, decode};
 use wire::PROVIDER;

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::Stream;
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
 
 use crate::error::Result;
 use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, decode as decode_frames};
+use super::super::decode::{Framing, recorded};
 use super::super::encode::History;
 use super::super::env;
-use super::super::http::{Endpoint, Secrets};
+use super::super::http::Endpoint;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
@@ -257,15 +257,9 @@ impl Model for OpenAi {
 /// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
-    let secrets = Secrets::default();
-    decode_frames(
-        PROVIDER,
-        body.boxed(),
-        Framing::Sse,
-        ChatDecoder::new(None, History::default(), secrets.clone()),
-        false,
-        secrets,
-    )
+    recorded(PROVIDER, Framing::Sse, body, |secrets| {
+        ChatDecoder::new(None, History::default(), secrets)
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::chat::Function;
 use super::super::lenient::{Count, Few, List, Text};
 
 /// The name of the wire format, which also marks its blocks.
@@ -102,16 +103,6 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Function<'a> {
-    #[serde(borrow)]
-    pub(super) name: Text<'a>,
-    /// A piece of text, or the whole object.
-    #[serde(borrow)]
-    pub(super) arguments: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]

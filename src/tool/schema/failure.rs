@@ -117,6 +117,12 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     &text[..fits.unwrap_or_default()]
 }
 
+/// Appends the step to the member `key` to a JSON pointer.
+pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
+    pointer.push('/');
+    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+}
+
 pub(super) fn quote(value: &Value) -> String {
     let text = value.to_string();
     let head = clip(&text, LONGEST_QUOTE);

@@ -10,3 +10,5 @@ mod value;
 pub use arguments::check_arguments;
 pub(crate) use arguments::parse_arguments;
 pub use failure::ArgumentError;
+#[cfg(feature = "schema")]
+pub(super) use failure::push_key;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, Kind, MOST, MOST_NAMED, list, quote};
+use super::failure::{ArgumentError, Failure, Kind, MOST, MOST_NAMED, list, push_key, quote};
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same, size, type_name};
 
@@ -285,10 +285,10 @@ impl<'a> Validator<'a> {
             }
         }
         if let Some(Value::Array(alternatives)) = schema.get("anyOf") {
-            self.alternatives(alternatives, value, false);
+            self.any_of(alternatives, value);
         }
         if let Some(Value::Array(alternatives)) = schema.get("oneOf") {
-            self.alternatives(alternatives, value, true);
+            self.one_of(alternatives, value);
         }
         if let Some(not) = schema.get("not")
             && self.attempt(not, value).is_empty()
@@ -297,23 +297,24 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn alternatives(&mut self, alternatives: &'a [Value], value: &'a Value, only_one: bool) {
-        let mut matching = 0;
+    fn any_of(&mut self, alternatives: &'a [Value], value: &'a Value) {
         let mut misses = Vec::new();
         for alternative in alternatives {
             let failures = self.attempt(alternative, value);
             if failures.is_empty() {
-                matching += 1;
-                if !only_one {
-                    return;
-                }
-            } else {
-                misses.push(failures);
+                return;
             }
+            misses.push(failures);
         }
-        match matching {
-            0 if !misses.is_empty() => self.miss(misses),
-            0 | 1 => {}
+        self.miss(misses);
+    }
+
+    fn one_of(&mut self, alternatives: &'a [Value], value: &'a Value) {
+        let attempts = alternatives.iter().map(|one| self.attempt(one, value));
+        let (matches, misses): (Vec<_>, Vec<_>) = attempts.partition(Vec::is_empty);
+        match matches.len() {
+            0 => self.miss(misses),
+            1 => {}
             many => {
                 let text = format!("matches {many} of the alternatives, but must match one");
                 self.fail(Kind::Other, text);
@@ -324,6 +325,9 @@ impl<'a> Validator<'a> {
     /// Reports that no alternative fits: by what is wrong with the one that was meant, when the
     /// value's type or its tag tells which, else by the first failure of each.
     fn miss(&mut self, mut misses: Vec<Vec<Failure>>) {
+        if misses.is_empty() {
+            return;
+        }
         let here = self.path.len();
         let is_meant = |failures: &[Failure]| {
             !failures.iter().any(|failure| match failure.kind {
@@ -418,10 +422,9 @@ impl<'a> Validator<'a> {
         }
         let mut pointer = String::new();
         for step in &self.path {
-            pointer.push('/');
             match step {
-                Step::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
-                Step::Index(index) => pointer.push_str(&index.to_string()),
+                Step::Key(key) => push_key(&mut pointer, key),
+                Step::Index(index) => pointer.push_str(&format!("/{index}")),
             }
         }
         pointer

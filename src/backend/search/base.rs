@@ -1,0 +1,23 @@
+//! Where a search begins.
+
+use crate::error::Result;
+
+use super::super::failure::outside;
+
+/// The path without the root in front; an absolute one elsewhere is outside.
+pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
+    if !path.starts_with('/') {
+        return Ok(path);
+    }
+    match path.strip_prefix(root.trim_end_matches('/')) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(rest.trim_start_matches('/')),
+        _ => Err(outside(path, root)),
+    }
+}
+
+/// The folder whose path has these parts, of which those that lead nowhere are left out.
+pub(super) fn folder<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let parts = parts.into_iter();
+    let parts: Vec<&str> = parts.filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join("/")
+}

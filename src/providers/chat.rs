@@ -1,0 +1,84 @@
+//! What Chat Completions and Ollama's chat API have in common.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::message::{Message, Part, ProviderBlock};
+use crate::model::{Stability, SystemPrompt, ToolDefinition};
+
+use super::json::{write, write_text};
+use super::lenient::Text;
+
+/// Between texts that become one.
+pub(super) const GAP: &str = "\n\n";
+
+/// What a call asks for, in a stream.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    /// The object, or its text: a piece of it, or the whole.
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+/// Appends the system prompt as a message; nothing when there is none.
+pub(super) fn write_system(
+    system: &SystemPrompt,
+    lifted: &[Arc<Message>],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let texts = [system.text_of(Stability::Stable).into()]
+        .into_iter()
+        .chain(lifted.iter().map(|message| message.text()))
+        .chain([system.text_of(Stability::Volatile).into()]);
+    let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
+    if texts.is_empty() {
+        return Ok(());
+    }
+    out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+    write_text(out, &texts.join(GAP))?;
+    out.push(b'}');
+    Ok(())
+}
+
+/// Appends the array of tools.
+pub(super) fn write_tools(tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
+    #[derive(Serialize)]
+    struct Function<'a> {
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a serde_json::Value,
+    }
+    #[derive(Serialize)]
+    struct Tool<'a> {
+        r#type: &'static str,
+        function: Function<'a>,
+    }
+    let tools: Vec<_> = tools
+        .iter()
+        .map(|tool| Tool {
+            r#type: "function",
+            function: Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        })
+        .collect();
+    write(out, &tools)
+}
+
+/// Reasoning as the field it came in, so that it can be sent back.
+pub(super) fn reasoning_part(provider: &str, field: &str, text: &str) -> Result<Part> {
+    let mut raw = format!("{{\"{field}\":").into_bytes();
+    write(&mut raw, text)?;
+    raw.push(b'}');
+    let raw: Box<RawValue> = serde_json::from_slice(&raw)?;
+    Ok(Part::Thinking(ProviderBlock::new(provider, raw)))
+}
