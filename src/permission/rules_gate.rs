@@ -14,11 +14,12 @@ use crate::util::sync::lock;
 use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::explanation::{Explanation, Verdict};
-use super::facts::Facts;
+use super::facts::{Facts, Touch};
 use super::grants::Grants;
 use super::paths::Places;
 use super::readable::Readable;
 use super::rule::{Behavior, Rule};
+use super::shell::printable;
 use super::suggest::suggest;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
@@ -164,13 +165,11 @@ impl Permissions {
         self.rules.iter()
     }
 
-    /// What would be decided about a call in the configured mode, and why. Grants of sessions are left out.
+    /// What would be decided about a call in the configured mode, and why, without the grants of
+    /// any session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
-        self.decide(
-            &Facts::of(call, tool, &self.places),
-            PermissionMode::Default,
-            None,
-        )
+        let facts = Facts::of(call, tool, &self.places);
+        self.decide(&facts, PermissionMode::Default, None)
     }
 
     /// What would be decided about a shell command, and why.
@@ -253,8 +252,6 @@ impl PermissionGate for Permissions {
 
 /// What somebody is asked: what the call does, invisible characters shown, and why it is asked.
 fn question(facts: &Facts<'_>, found: &Explanation) -> String {
-    use super::facts::Touch;
-    use super::shell::printable;
     let what = facts.touches.first().map(|touch| match touch {
         Touch::Command(command) => format!("run `{}`", printable(&command.text)),
         Touch::Read(path) => format!("read {}", printable(path)),

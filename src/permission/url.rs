@@ -136,16 +136,7 @@ impl Url {
         if !known || authority.contains(['@', '%']) {
             return None;
         }
-        let (host, port) = match authority.rfind(']') {
-            Some(close) => {
-                let (host, port) = authority.split_at(close + 1);
-                (host, port.strip_prefix(':'))
-            }
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority.as_str(), None),
-            },
-        };
+        let (host, port) = host_and_port(&authority);
         let usual = match scheme.as_str() {
             "https" => Some(443),
             "http" => Some(80),
@@ -159,22 +150,37 @@ impl Url {
         let host = canonical(host)?;
         let rest = &rest[end..];
         let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-        let path = decoded(path);
-        let path = match path.as_str() {
-            "" => "/".to_owned(),
-            path if path.ends_with('/') && path.len() > 1 => {
-                format!("{}/", lexical(path).trim_end_matches('/'))
-            }
-            path => lexical(path),
-        };
         Some(Self {
             scheme,
             authority,
             host,
             port,
             default_port: port == usual,
-            rest: format!("{path}{query}"),
+            rest: format!("{}{query}", normal(path)),
         })
+    }
+}
+
+fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    if let Some(close) = authority.rfind(']') {
+        let (host, port) = authority.split_at(close + 1);
+        return (host, port.strip_prefix(':'));
+    }
+    match authority.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    }
+}
+
+/// `path` without `.`, `..` and needless escapes; a slash at its end stays.
+fn normal(path: &str) -> String {
+    let path = decoded(path);
+    match path.as_str() {
+        "" => "/".to_owned(),
+        path if path.ends_with('/') && path.len() > 1 => {
+            format!("{}/", lexical(path).trim_end_matches('/'))
+        }
+        path => lexical(path),
     }
 }
 

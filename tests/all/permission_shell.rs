@@ -280,3 +280,13 @@ proptest! {
         prop_assert!(found.steps <= 1024 * 1024 + 1, "{} steps", found.steps);
     }
 }
+
+/// Offsets in words are in bytes, and a letter may have several.
+#[test]
+fn options_of_letters_beyond_ascii_are_read() {
+    for program in ["sed", "awk", "tar", "env", "xargs", "sh", "git", "rm", "perl"] {
+        let found = analyse(&format!("{program} -é -né x"));
+        assert_eq!(found.commands[0].program().as_deref(), Some(program));
+    }
+    assert_eq!(analyse("sed -né p").weight(), None);
+}

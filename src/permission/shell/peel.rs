@@ -90,32 +90,15 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         at += 1;
     }
     if spec.assigns {
-        while let Some(word) = argv.get(at) {
-            let prefix = word.literal_prefix();
-            let Some((variable, _)) = prefix.split_once('=') else {
-                break;
-            };
-            if !is_name(variable) {
-                cx.note(Reason::Variable(variable.to_owned()));
-            }
-            let value = word.without_prefix(&format!("{variable}="));
-            cx.assign(variable, value.as_ref(), true);
-            at += 1;
-        }
+        at += assigned(cx, &argv[at.min(argv.len())..]);
     }
-    for skipped in argv.iter().skip(at).take(spec.skip) {
-        if skipped.may_split() {
-            every_tail(cx, name, command);
-            return true;
-        }
+    if argv.iter().skip(at).take(spec.skip).any(Word::may_split) {
+        every_tail(cx, name, command);
+        return true;
     }
     at += spec.skip;
-    if name == "flock"
-        && argv
-            .get(at)
-            .and_then(Word::literal)
-            .is_some_and(|w| w == "-c" || w == "--command")
-    {
+    let first = argv.get(at).and_then(Word::literal);
+    if name == "flock" && first.is_some_and(|word| word == "-c" || word == "--command") {
         if let Some(text) = argv.get(at + 1) {
             super::shells::run_word(cx, command, "flock -c", text);
         }
@@ -130,6 +113,22 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         super::shells::input(cx, name, command, true);
     }
     true
+}
+
+/// Notes the variables that these words set for the program behind them; how many words do.
+fn assigned(cx: &mut Context, words: &[Word]) -> usize {
+    for (count, word) in words.iter().enumerate() {
+        let prefix = word.literal_prefix();
+        let Some((variable, _)) = prefix.split_once('=') else {
+            return count;
+        };
+        if !is_name(variable) {
+            cx.note(Reason::Variable(variable.to_owned()));
+        }
+        let value = word.without_prefix(&format!("{variable}="));
+        cx.assign(variable, value.as_ref(), true);
+    }
+    words.len()
 }
 
 /// `strace -o '|program'` runs it.
