@@ -9,10 +9,10 @@ use crate::backend::{Backend, Command, GlobQuery, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
-use super::args::{Args, PATH, edits, over, reads, runs, writes};
+use super::args::{Args, PATH, edits, over, reader, runs, writes};
 use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
-use super::{files, find, read as reading};
+use super::{files, find, read as reading, schema};
 
 /// How long a command may run unless the call says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -119,15 +119,8 @@ pub fn read(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path"]
     });
-    FuncTool::new("Read", description, parameters, over(backend, call_read))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
-}
-
-async fn call_read(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let (offset, limit) = (args.number("offset"), args.count("limit"));
-    reading::numbered(&*backend, args.text(&PATH)?, offset, limit).await
+    let body = over(backend, reading::numbered);
+    reader(FuncTool::new("Read", description, parameters, body))
 }
 
 /// `Write`: a whole file, over what was there.
@@ -141,13 +134,14 @@ pub fn write(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path", "content"]
     });
-    FuncTool::new("Write", description, parameters, over(backend, call_write))
-        .exclusive()
-        .accesses(writes)
-}
-
-async fn call_write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    files::write(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
+    FuncTool::new(
+        "Write",
+        description,
+        parameters,
+        over(backend, files::write),
+    )
+    .exclusive()
+    .accesses(writes)
 }
 
 /// `Edit`: replaces a text in a file that occurs exactly once, or all its occurrences.
@@ -185,18 +179,9 @@ pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs or *.{md,txt}, and returns \
         their paths, sorted. ** stands for any number of folders. Files that .gitignore excludes \
         and hidden ones are left out unless the pattern names them.";
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The pattern"},
-            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
-        },
-        "required": ["pattern"]
-    });
-    FuncTool::new("Glob", description, parameters, over(backend, call_glob))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let parameters = schema::glob();
+    let body = over(backend, call_glob);
+    reader(FuncTool::new("Glob", description, parameters, body))
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -231,10 +216,8 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         },
         "required": ["pattern"]
     });
-    FuncTool::new("Grep", description, parameters, over(backend, call_grep))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let body = over(backend, call_grep);
+    reader(FuncTool::new("Grep", description, parameters, body))
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

@@ -68,6 +68,8 @@ pub mod preset;
 mod read;
 #[cfg(feature = "tools")]
 mod run;
+#[cfg(feature = "tools")]
+mod schema;
 #[cfg(feature = "web")]
 pub mod web;
 #[cfg(feature = "tools")]

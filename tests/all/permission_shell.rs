@@ -284,7 +284,9 @@ proptest! {
 /// Offsets in words are in bytes, and a letter may have several.
 #[test]
 fn options_of_letters_beyond_ascii_are_read() {
-    for program in ["sed", "awk", "tar", "env", "xargs", "sh", "git", "rm", "perl"] {
+    for program in [
+        "sed", "awk", "tar", "env", "xargs", "sh", "git", "rm", "perl",
+    ] {
         let found = analyse(&format!("{program} -é -né x"));
         assert_eq!(found.commands[0].program().as_deref(), Some(program));
     }

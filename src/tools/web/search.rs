@@ -11,8 +11,10 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text;
 
-/// How many sources are asked for unless the call says otherwise, and at most.
-const SOURCES: (usize, usize) = (5, 20);
+/// How many sources are asked for unless the call says otherwise.
+const DEFAULT_SOURCES: usize = 5;
+/// The most sources a call may ask for.
+const MAX_SOURCES: usize = 20;
 /// The longest query, in characters.
 const MAX_QUERY: usize = 1_000;
 /// The longest answer and the longest snippet that are shown, in characters.
@@ -119,7 +121,6 @@ impl Source {
 /// ```
 pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
     let description = "Searches the internet and returns a short answer and sources to read.";
-    let (usual, most) = SOURCES;
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -127,8 +128,8 @@ pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
             "max_results": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": most,
-                "description": format!("How many sources; {usual} unless given")
+                "maximum": MAX_SOURCES,
+                "description": format!("How many sources; {DEFAULT_SOURCES} unless given")
             }
         },
         "required": ["query"]
@@ -157,10 +158,10 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         let text = format!("the query has more than {MAX_QUERY} characters");
         return Err(ToolError::new(text).into());
     }
-    let (usual, most) = SOURCES;
-    let limit = input.max_results.unwrap_or(usual).clamp(1, most);
+    let limit = input.max_results.unwrap_or(DEFAULT_SOURCES);
+    let limit = limit.clamp(1, MAX_SOURCES);
     let mut found = provider.search(query, limit).await?;
-    found.sources.truncate(most);
+    found.sources.truncate(MAX_SOURCES);
     let sources = found.sources.iter();
     let sources: Vec<Value> = sources
         .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
-use crate::tools::compute::beside;
+use crate::tools::compute::on_own_thread;
 use crate::util::text;
 
 use super::fetch::{Fetched, Limits, Page, fetch};
@@ -239,7 +239,7 @@ async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let (url, status) = (page.url.clone(), page.status);
     let (content_type, bytes) = (page.content_type.clone(), page.body.len());
     let raw = input.raw == Some(true);
-    let shown = beside(move || shown(&page, raw)).await;
+    let shown = on_own_thread(move || shown(&page, raw)).await;
     let shown = shown.map_err(|error| format!("{url}: {error}"))?;
     let shown = shown.ok_or_else(|| format!("{url} cannot be converted"))?;
     if !status.is_success() {
