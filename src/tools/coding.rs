@@ -27,9 +27,9 @@ const STYLE: Style = Style {
     stderr: Stderr::Merged,
 };
 
-/// `Bash`: runs a command in the backend's shell, 120 seconds or as long as the call says, at
-/// most 600. Standard output and error come as they were written, together at most 30,000
-/// characters, cut in the middle.
+/// `Bash`: runs a command in the backend's shell, for 120 seconds or as long as the call says, at
+/// most 600. Standard output and error come in the order they were written; of more than 30,000
+/// characters together, the middle is cut.
 pub fn bash(backend: impl Backend) -> FuncTool {
     let description = "Runs a shell command in the workspace and returns what it writes, standard \
         error included, and its exit code when that is not 0. Each command runs in a new shell, \
@@ -72,8 +72,8 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     run::run(&*backend, command, limit, STYLE).await
 }
 
-/// `BashOutput`: what a command that [`bash`] started in the background wrote since the last
-/// call. Not part of a preset.
+/// `BashOutput`: what a background command of [`bash`] wrote since the last call. Not part of a
+/// preset.
 pub fn bash_output(backend: impl Backend) -> FuncTool {
     let description = "Returns what a background command wrote since it was last asked, whether \
         it still runs, and its exit code when it does not.";
@@ -86,7 +86,7 @@ async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput
     Ok(run::background(&output, STYLE))
 }
 
-/// `KillBash`: ends a command that [`bash`] started in the background. Not part of a preset.
+/// `KillBash`: ends a background command of [`bash`]. Not part of a preset.
 pub fn kill_bash(backend: impl Backend) -> FuncTool {
     let description = "Ends a background command with all processes it started.";
     FuncTool::new("KillBash", description, id(), over(backend, call_kill))
@@ -105,7 +105,7 @@ fn id() -> Value {
     })
 }
 
-/// `Read`: lines of a file with their numbers, 2,000 unless the call says otherwise; longer lines
+/// `Read`: lines of a file with their numbers, 2,000 unless the call says otherwise. Lines of more
 /// than 2,000 characters are cut.
 pub fn read(backend: impl Backend) -> FuncTool {
     let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
@@ -123,7 +123,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
     reader(FuncTool::new("Read", description, parameters, body))
 }
 
-/// `Write`: a whole file, over what was there.
+/// `Write`: writes a whole file, replacing what was there.
 pub fn write(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
     let parameters = json!({
@@ -144,7 +144,7 @@ pub fn write(backend: impl Backend) -> FuncTool {
     .accesses(writes)
 }
 
-/// `Edit`: replaces a text in a file that occurs exactly once, or all its occurrences.
+/// `Edit`: replaces a text that occurs exactly once in a file, or every occurrence of it.
 pub fn edit(backend: impl Backend) -> FuncTool {
     let description = "Replaces old_string by new_string in a file and returns the difference. \
         old_string must be found exactly once, with white space and line breaks as in the file, \
@@ -190,7 +190,8 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query).await
 }
 
-/// `Grep`: the lines, files or numbers of lines that match a regular expression.
+/// `Grep`: the lines that match a regular expression, or the files that have such lines, or how many
+/// each has.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
         excludes, hidden and binary files are left out.";

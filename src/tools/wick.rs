@@ -19,9 +19,9 @@ use super::{files, find, read as reading, schema};
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The engine's own limit must not come first: this tool ends commands itself.
 const CALL_TIMEOUT: Duration = Duration::from_secs(135);
-/// At most so many files are found.
+/// The most files `glob` returns.
 const MAX_FILES: usize = 100;
-/// At most so many lines are found.
+/// The most lines `grep` returns.
 const MAX_MATCHES: usize = 200;
 
 const STYLE: Style = Style {
@@ -37,8 +37,8 @@ pub fn ls(backend: impl Backend) -> FuncTool {
     reader(FuncTool::new("ls", description, schema::folder(), body))
 }
 
-/// `read_file`: a file as it is, what is not UTF-8 as `base64:` and its bytes; or some of its
-/// lines.
+/// `read_file`: a file as it is, or some of its lines. A file that is not UTF-8 comes as `base64:` and
+/// its bytes.
 pub fn read_file(backend: impl Backend) -> FuncTool {
     let description = "Returns the content of a file; content that is not UTF-8 as base64: and \
         the bytes encoded. With offset or limit, only those lines.";
@@ -50,7 +50,7 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
     reader(FuncTool::new("read_file", description, parameters, body))
 }
 
-/// `write_file`: a whole file, over what was there.
+/// `write_file`: writes a whole file, replacing what was there.
 pub fn write_file(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
     let parameters = schema::file(&json!({
@@ -62,8 +62,8 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// `edit_file`: replaces a text, of several occurrences those that `policy` says. It takes
-/// `old_text` and `new_text`, or `old_string` and `new_string`.
+/// `edit_file`: replaces a text; `policy` says which of several occurrences. It takes `old_text` and
+/// `new_text`, or `old_string` and `new_string`.
 pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
     let which = match policy {
         EditPolicy::First => "the first occurrence",
@@ -144,7 +144,7 @@ pub fn execute(backend: impl Backend) -> FuncTool {
     execute_as(backend, STYLE)
 }
 
-/// [`execute`], which leaves it to others to cut a long output.
+/// [`execute`] without a limit on what is shown, for a caller that cuts long results itself.
 pub(crate) fn execute_whole(backend: impl Backend) -> FuncTool {
     let max_chars = usize::MAX;
     execute_as(backend, Style { max_chars, ..STYLE })

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is, by the registries of special-purpose addresses.
+/// What an address is, by the IANA registries of special-purpose addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Anybody may serve there.
+    /// On the public internet.
     Public,
     /// Inside an organisation: RFC 1918, shared (CGNAT) and unique local addresses.
     Private(&'static str),
-    /// Everything else, and where clouds keep credentials.
+    /// Any other special network, and the addresses where clouds keep credentials.
     Special(&'static str),
 }
 
@@ -18,8 +18,8 @@ use Kind::{Private, Public, Special};
 const METADATA: &str = "a cloud's metadata service";
 const PRIVATE: &str = "a private address";
 
-/// Networks of IPv4 that are not public, the narrower ones first: the first that holds an address
-/// decides.
+/// Networks of IPv4 that are not public. The first that holds an address decides, so single addresses
+/// come first.
 const V4: [([u8; 4], u32, Kind); 19] = [
     ([100, 100, 100, 200], 32, Special(METADATA)),
     ([168, 63, 129, 16], 32, Special(METADATA)),
@@ -150,7 +150,7 @@ const V6: [([u16; 8], u32, Kind); 20] = [
     ),
 ];
 
-/// The prefix behind which IPv4 lies for hosts that have IPv6 alone.
+/// The prefix by which hosts with IPv6 alone reach IPv4 addresses.
 const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
 pub(super) fn kind(address: IpAddr) -> Kind {
@@ -177,9 +177,9 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
         return kind;
     }
     if parts[0] & 0xe000 != 0x2000 {
-        return Special("outside of the addresses that are given out");
+        return Special("outside the allocated addresses");
     }
-    // ISATAP: a router on the way takes the packet to the IPv4 address within.
+    // ISATAP: a router on the way delivers the packet to the IPv4 address within.
     if matches!(parts[4], 0 | 0x200) && parts[5] == 0x5efe {
         return Special("an ISATAP address");
     }
@@ -194,6 +194,6 @@ fn listed<N: Copy>(networks: &[(N, u32, Kind)], shared: impl Fn(N) -> u32) -> Op
 }
 
 fn embedded(address: Ipv6Addr) -> Ipv4Addr {
-    // The last 32 bits.
+    // The cast keeps the last 32 bits.
     Ipv4Addr::from_bits(address.to_bits() as u32)
 }

@@ -28,7 +28,7 @@ pub trait SearchProvider: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Whatever kept it from searching; the model reads the text.
+    /// When the search fails; the model reads the text.
     async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError>;
 }
 
@@ -59,15 +59,15 @@ impl SearchResults {
     }
 }
 
-/// One page a search found.
+/// A page that a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Source {
     /// Its title.
     pub title: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// What of it fits the query.
+    /// The part of the page that fits the query.
     pub snippet: String,
 }
 
@@ -89,8 +89,8 @@ impl Source {
 /// `internet_search`: what a provider finds for a `query`, an answer and sources.
 ///
 /// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
-/// its snippet below; a provider that gives no answer leaves the first out. At most 20 sources
-/// are asked for, 5 unless the call says otherwise.
+/// its snippet below; without an answer it begins with the sources. A call asks for 5 sources unless
+/// it says otherwise, and for 20 at most.
 ///
 /// ```
 /// use agentcore::tools::web::{SearchProvider, SearchResults, Source, internet_search};
@@ -194,7 +194,7 @@ fn shown(found: &SearchResults) -> String {
     out
 }
 
-/// In one line, so that a page cannot pass for several.
+/// The text on one line, so that a page cannot pass for several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()
