@@ -160,7 +160,7 @@ fn tool_name(tool: &str) -> Result<NameGlob, String> {
     let why = if tool.is_empty() {
         "it names no tool; write Tool or Tool(specifier)"
     } else if tool.contains(strange) {
-        "a tool's name holds letters, digits, `_`, `-` and the wildcards `*`, `?`, `{a,b}`"
+        "a tool's name may contain letters, digits, `_`, `-` and the wildcards `*`, `?`, `{a,b}`"
     } else {
         let name = NameGlob::new(tool);
         return name.ok_or_else(|| "its braces stand for too many names".to_owned());
@@ -215,7 +215,7 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
                 ))
             }
             _ => Err(format!(
-                "nothing is known about a specifier of {tool}; write {tool} for every call or {tool}(argument:value)"
+                "{tool} has no specifier of this form; write {tool} for every call or {tool}(argument:value)"
             )),
         },
     }

@@ -1,15 +1,15 @@
-//! Addresses and rules about them.
+//! URLs and rules about them.
 
 use super::glob::{matches, tokens};
 use super::host::{canonical, is_address};
 use super::paths::lexical;
 
-/// What a rule about addresses asks for.
+/// What a rule about URLs matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UrlPattern {
     /// The host, or any below it; on one port, or on all.
     Domain { host: String, port: Option<u16> },
-    /// The whole address; `*` stops at slashes, but for a last one.
+    /// The whole URL. `*` matches any text within the host, and any text, slashes included, behind it.
     Glob {
         scheme: String,
         host: String,
@@ -85,7 +85,7 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
     }
     let host = canonical(name).ok_or_else(|| unusual(name))?;
     let port = match port.map(str::parse) {
-        Some(Err(_)) => return Err(format!("`{name}` is followed by no port")),
+        Some(Err(_)) => return Err(format!("what follows `{name}:` is not a port")),
         Some(Ok(port)) => Some(port),
         None => None,
     };
@@ -94,12 +94,12 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
 
 fn unusual(name: &str) -> String {
     format!(
-        "`{name}` is no host name, or not in its usual spelling; write WebFetch(domain:example.com), \
+        "`{name}` is not a host name in its usual spelling; write WebFetch(domain:example.com), \
          and letters beyond ASCII as `xn--..`"
     )
 }
 
-/// The parts of an address that rules look at.
+/// The parts of a URL that rules look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     scheme: String,
@@ -112,7 +112,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// `None` for what is not plainly an address: no rule allows it then.
+    /// `None` for what is not plainly a URL: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text
