@@ -36,6 +36,7 @@ fn every_command_is_found_wherever_it_stands() {
             "env nice timeout a",
         ),
         ("find . -exec a {} + -exec b \\;", "find a b"),
+        ("gfind . -exec a {} + -delete", "gfind a rm"),
         ("xargs -n1 -I{} a {}", "xargs a"),
         ("bash -ec 'a; b'", "bash a b"),
         ("bash <<< 'a | b'", "bash a b"),

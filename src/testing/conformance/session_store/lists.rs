@@ -39,8 +39,12 @@ pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("b").await?;
     store.save(&lease, &full("b")).await?;
     drop(lease);
-    say(store, "long", &[&"words ".repeat(1_000)]).await?;
+    infos(store).await
+}
 
+/// What the list says of the sessions `a`, with two messages and no title, and `b`, with a full state.
+async fn infos(store: &impl SessionStore) -> Result<()> {
+    say(store, "long", &[&"words ".repeat(1_000)]).await?;
     let list = store.list().await?;
     let of = |id: &str| {
         let found = list.iter().find(|info| &*info.id == id);
