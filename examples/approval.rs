@@ -9,11 +9,12 @@
 //! approval answer decisions.json     # a list of decisions; - is standard input
 //! ```
 //!
-//! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, both as they were shown,
-//! or `{"decision": "deny", "id": "..", "message": ".."}`. One about other arguments, about a call
-//! that does not wait, or a second one is refused, and then nothing runs.
+//! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, with both values as they were
+//! shown, or `{"decision": "deny", "id": "..", "message": ".."}`. A decision about other arguments or
+//! about a call that does not wait, and a second one about the same call, are refused: then nothing
+//! runs.
 //!
-//! The session and what was paid are in `--folder`, unless given one of the system's for temporary
+//! The session and the list of payments are in `--folder`; without it, in a folder for temporary
 //! files.
 
 use std::fs::{self, OpenOptions};
@@ -123,7 +124,7 @@ fn pay(ledger: PathBuf) -> FuncTool {
     })
 }
 
-/// What a model might say: it pays when it is asked to, and then tells what became of it.
+/// What a model might say: it pays when it is asked to, and then reports the outcome.
 fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let results: Vec<String> = request
         .messages
@@ -133,8 +134,8 @@ fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
         .map(|result| result.content.text().into_owned())
         .collect();
     if !results.is_empty() {
-        let told: Vec<&str> = results.iter().rev().map(String::as_str).collect();
-        return vec![Ok(ModelEvent::Text(format!("Done: {}.", told.join("; "))))];
+        let done: Vec<&str> = results.iter().rev().map(String::as_str).collect();
+        return vec![Ok(ModelEvent::Text(format!("Done: {}.", done.join("; "))))];
     }
     let count = request.messages.len();
     let call = |number: usize, args: Value| {
@@ -159,7 +160,7 @@ async fn finish(session: &Session, run: Run) -> Result<(), BoxError> {
     }
 }
 
-/// The calls that wait, as anybody may send them anywhere.
+/// Prints the calls that wait, in a form that can be sent anywhere.
 async fn show(session: &Session) -> Result<(), BoxError> {
     let pending = pending(session).await?;
     println!("{}", serde_json::to_string_pretty(&pending)?);

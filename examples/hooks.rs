@@ -4,6 +4,7 @@
 //! cargo run --example hooks
 //! ```
 
+use agentcore::hook::FnHook;
 use agentcore::model::Stability;
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, FuncTool, StopDecision, ToolDecision, hook};
@@ -11,7 +12,36 @@ use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> agentcore::Result<()> {
-    let hooks = [
+    let model = ScriptedModel::new()
+        .calls([
+            ("weather", json!({"city": "Paris"})),
+            ("weather", json!({"city": "Atlantis"})),
+        ])
+        .say("It is sunny in Paris.")
+        .say("Sunny.");
+    // The first hook is the outermost.
+    let agent = AgentBuilder::new(model)
+        .tool(weather())
+        .hooks(hooks())
+        .build()?;
+    let output = agent
+        .run("How is the weather in Paris and in Atlantis?")
+        .await?;
+    println!("\n{}", output.text);
+    Ok(())
+}
+
+fn weather() -> FuncTool {
+    FuncTool::new(
+        "weather",
+        "The weather in a city",
+        json!({"type": "object"}),
+        |_cx, args| async move { format!("21 C and sunny in {}", args["city"]) },
+    )
+}
+
+fn hooks() -> [FnHook; 9] {
+    [
         hook::before_agent("greeter", |_cx, state| async move {
             println!(
                 "before_agent      once, with {} messages",
@@ -72,28 +102,5 @@ async fn main() -> agentcore::Result<()> {
             );
             Ok(state)
         }),
-    ];
-    let weather = FuncTool::new(
-        "weather",
-        "The weather in a city",
-        json!({"type": "object"}),
-        |_cx, args| async move { format!("21 C and sunny in {}", args["city"]) },
-    );
-    let model = ScriptedModel::new()
-        .calls([
-            ("weather", json!({"city": "Paris"})),
-            ("weather", json!({"city": "Atlantis"})),
-        ])
-        .say("It is sunny in Paris.")
-        .say("Sunny.");
-    // The first hook is the outermost.
-    let agent = AgentBuilder::new(model)
-        .tool(weather)
-        .hooks(hooks)
-        .build()?;
-    let output = agent
-        .run("How is the weather in Paris and in Atlantis?")
-        .await?;
-    println!("\n{}", output.text);
-    Ok(())
+    ]
 }

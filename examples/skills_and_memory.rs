@@ -1,5 +1,5 @@
-//! An agent with a workspace: it finds a skill, reads it when it needs it, and keeps a memory that
-//! the next conversation begins with.
+//! An agent with a workspace: it reads a skill when it needs one, and keeps a memory with which the
+//! next conversation begins.
 //!
 //! ```sh
 //! cargo run --example skills_and_memory --features tools,yaml

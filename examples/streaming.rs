@@ -1,4 +1,4 @@
-//! Reading a run while it goes on, saying something to the model meanwhile, and interrupting it.
+//! Reading a run while it is in progress, steering the model meanwhile, and interrupting it.
 //!
 //! ```sh
 //! cargo run --example streaming

@@ -1,5 +1,5 @@
-//! An answer as a value: the schema is derived, and an answer that does not match goes back to
-//! the model with what is wrong.
+//! An answer as a value: the schema is derived from a type, and an answer that does not match goes
+//! back to the model with an explanation.
 //!
 //! ```sh
 //! cargo run --example structured_output

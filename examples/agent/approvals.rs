@@ -15,7 +15,7 @@ use super::output::note;
 const YES: usize = 0;
 const NO: usize = 1;
 
-/// The calls of a session that wait, and that it may answer: those of a copy are its original's.
+/// The calls of a session that wait and that it may answer: those in a copy belong to its original.
 ///
 /// # Errors
 ///
@@ -27,8 +27,8 @@ pub(crate) async fn waiting(session: &Session) -> Result<Vec<PendingCall>, Error
     Ok(pending)
 }
 
-/// What is decided about them: by `--decisions`, or by whoever sits at the terminal. `None` when
-/// nobody decides anything.
+/// The decisions about them, from `--decisions` or from the user at the terminal. `None` when nothing
+/// was decided.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Files as they were before each message.
+//! Restoring files to what they were before a message.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::output::Output;
 use super::sessions::{Store, shown};
 use super::store::Place;
 
-/// What rewinding came to, or what there is to rewind to.
+/// The outcome of rewinding, or the messages that can be rewound to.
 pub(crate) enum Report {
     Rewind(Rewind, RewindMode),
     List(Vec<Checkpoint>),
@@ -22,7 +22,7 @@ pub(crate) enum Report {
 ///
 /// # Errors
 ///
-/// When they cannot be kept, or would lie where the agent can change them.
+/// When they cannot be kept, or would be where the agent can change them.
 pub(crate) fn open(
     args: &Args,
     place: &Place,

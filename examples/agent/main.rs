@@ -10,15 +10,15 @@
 //! ```
 //!
 //! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
-//! Reading needs no leave; for what no rule allows it asks at the terminal, and where there is
-//! none, the model is told that nobody was there to ask. What `AGENTS.md` and the skills of that
-//! directory say, the model is told; its task list is shown as it changes.
+//! Reading needs no permission. For what no rule allows, it asks at the terminal; without one, the
+//! model is told that nobody could be asked. The model gets `AGENTS.md` and the skills of that
+//! directory; its task list is shown as it changes.
 //!
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
-//! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` says where. The
-//! agent can neither read nor write that place. With `--park`, calls that nobody is there to allow
-//! wait; going on with the session asks about them, at the terminal or with `--decisions`. With
-//! `--checkpoints`, `--rewind` makes the files what they were before a message.
+//! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` names another place.
+//! The agent can neither read nor write that place. With `--park`, calls that nobody is there to allow
+//! wait; continuing the session asks about them, at the terminal or with `--decisions`. With
+//! `--checkpoints`, `--rewind` restores the files to what they were before a message.
 //!
 //! Addresses come from `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL` and `OLLAMA_HOST`.
 //!
@@ -41,7 +41,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 
 use agentcore::agent::Decisions;
-use agentcore::hooks::TracingHook;
+use agentcore::hooks::{FileCheckpoints, TracingHook};
 use agentcore::state::SessionInfo;
 use agentcore::trace::MemoryRecorder;
 use agentcore::{AgentBuilder, Error, Messages, Role, Run, Session, Unanswered};
@@ -142,13 +142,27 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Option<Job>, Err
     let builder = tools::add(builder, args.tools, &cwd, files.as_ref())?;
     let mut session = builder.build()?.session(id);
     if let Some(new) = &args.fork {
-        let fork = session.fork(new.as_str()).await?;
-        if let Some(files) = &files {
-            files.fork(session.id(), new).await?;
-        }
-        session = fork;
+        session = fork(&session, new, files.as_ref()).await?;
     }
     sessions::introduce(args, &session, &cwd).await?;
+    work(args, session, prompt).await
+}
+
+/// A copy of the session, with its checkpoints.
+async fn fork(
+    session: &Session,
+    new: &str,
+    files: Option<&FileCheckpoints>,
+) -> Result<Session, Error> {
+    let fork = session.fork(new).await?;
+    if let Some(files) = files {
+        files.fork(session.id(), new).await?;
+    }
+    Ok(fork)
+}
+
+/// The work that the session and the prompt leave to do; `None` when calls wait and nobody decides.
+async fn work(args: &Args, session: Session, prompt: Option<String>) -> Result<Option<Job>, Error> {
     let waiting = approvals::waiting(&session).await?;
     let decisions = approvals::decide(args, &waiting).await?;
     if decisions.is_none() && !waiting.is_empty() {

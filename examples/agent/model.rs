@@ -52,7 +52,7 @@ pub(crate) fn check_price(model: &dyn Model) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Config, text))
 }
 
-/// Says what it was told.
+/// A model that repeats what it was told.
 fn echo() -> FunctionModel {
     FunctionModel::text(|request| request.messages.last_content().into_owned())
         .with_id("scripted:echo")

@@ -33,7 +33,7 @@ impl Printer {
         }
     }
 
-    /// Prints what `message` has for the output. Written out at once, for whoever reads a pipe.
+    /// Prints what the output shows of `message`, without buffering, for readers of a pipe.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ pub(crate) fn spans(trace: &MemoryRecorder) {
     let _ = write!(io::stderr(), "{trace}");
 }
 
-/// Tells a person. Where nobody listens to standard error, there is nobody to tell.
+/// Writes a note to standard error. An error is ignored: there is no other place to report it.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "agent: {text}");
 }

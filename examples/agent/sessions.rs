@@ -14,14 +14,14 @@ use super::output::{Output, note};
 
 pub(crate) type Store = Arc<dyn SessionStore>;
 
-/// So many sessions are offered to pick from.
+/// The most sessions that are offered to pick from.
 const OFFERED: usize = 9;
 
 /// The id of the session that the arguments name; empty for a new one.
 ///
 /// # Errors
 ///
-/// When it is to exist and does not.
+/// When it has to exist and does not.
 pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
     match (&args.session, &args.resume) {
         (Some(id), _) if args.rewind.is_none() => Ok(id.clone()),

@@ -7,22 +7,24 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
-use crate::message::{Message, Messages, Part};
+use crate::message::{Message, Messages};
 use crate::run::RunContext;
 use crate::util::sync::lock;
 use crate::util::text::head;
 
+use super::text::with_text;
+
 /// What stands where a result was cut.
 const MARK: &str = "\n... [output truncated]";
 
-/// Sends old, long tool results shortened: the model has read them, and what it needs of them it
-/// has mostly said. Nothing is summarised and no model is asked; the history keeps the whole
+/// Shortens old, long tool results in requests: the model has read them, and has mostly said what
+/// it needs from them. Nothing is summarised and no model is asked; the history keeps the whole
 /// results.
 ///
-/// A result of more than 1,000 characters that is older than the last 10 is sent as its first 200
-/// characters and `... [output truncated]`. So that the beginning of the request does not change
-/// with every turn, and a provider's prompt cache keeps serving it, results are cut ten at a time:
-/// between 10 and 19 are whole.
+/// A result of more than 1,000 characters that is not among the last 10 is sent as its first 200
+/// characters and `... [output truncated]`. Results are cut ten at a time, so that 10 to 19 are
+/// whole: the beginning of the request then stays the same for several turns, and a provider's
+/// prompt cache keeps serving it.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -45,7 +47,7 @@ pub struct ClearToolResults {
 }
 
 impl ClearToolResults {
-    /// The hook with the numbers above.
+    /// The hook with the limits above.
     pub fn new() -> Self {
         Self {
             keep: 10,
@@ -61,14 +63,14 @@ impl ClearToolResults {
         self
     }
 
-    /// How many results are cut at a time. 1 keeps no more whole than it must, and costs the
-    /// prompt cache with every result.
+    /// How many results are cut at a time, at least 1. With 1, no more results are whole than
+    /// [`with_keep`](Self::with_keep) asks for, and every new result invalidates the prompt cache.
     pub fn with_step(mut self, results: usize) -> Self {
         self.step = results.max(1);
         self
     }
 
-    /// Cuts results of more than `longer_than` characters to their first `head`.
+    /// Cuts results of more than `longer_than` characters to their first `head` characters.
     pub fn with_limits(mut self, longer_than: usize, head: usize) -> Self {
         self.longer_than = longer_than;
         self.head = head.min(longer_than);
@@ -82,11 +84,7 @@ impl ClearToolResults {
             return None;
         }
         let short = format!("{}{MARK}", head(&text, self.head).0);
-        let mut message = message.clone();
-        let parts = message.content_mut().parts_mut();
-        parts.retain(|part| !matches!(part, Part::Text(_)));
-        parts.insert(0, Part::Text(short));
-        Some(message)
+        Some(with_text(message, short))
     }
 }
 
@@ -111,7 +109,7 @@ impl Hook for ClearToolResults {
     }
 
     fn description(&self) -> &str {
-        "Sends old, long tool results shortened"
+        "Shortens old, long tool results in requests"
     }
 
     fn phases(&self) -> Phases {

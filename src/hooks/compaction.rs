@@ -1,4 +1,4 @@
-//! Compaction by a function of the caller's.
+//! Compaction by a function of the caller.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::state::AgentState;
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
-/// A history of fewer messages cannot be made shorter.
+/// A shorter history is never compacted.
 const MIN_MESSAGES: usize = 2;
 
 type Summarizer =
@@ -25,13 +25,13 @@ type Summarizer =
 /// Calls a function of yours when the history has grown to `threshold` tokens, and goes on with
 /// the messages it returns.
 ///
-/// * Before a run the history itself is replaced, in the store too. Whoever wants to keep it uses
-///   a [`SummarizationHook`](super::SummarizationHook), or copies it away in the function.
-/// * Within a run the requests from then on are built from what the function returned and what was
-///   said since; the history stays. The tokens are those the provider reported for the last call,
-///   its answer included, and an estimate of what came after.
-/// * The function's error ends the run. [`RunContext::call_model`] asks a model on the run's
-///   account.
+/// * Before a run, the history itself is replaced, in the store as well. To keep it, use a
+///   [`SummarizationHook`](super::SummarizationHook), or make a copy in the function.
+/// * Within a run, later requests are built from what the function returned and what was said since;
+///   the history stays. The tokens counted are those the provider reported for the last call, its
+///   answer included, and an estimate of what came after.
+/// * An error of the function ends the run. With [`RunContext::call_model`] the function can ask a
+///   model on the run's account.
 ///
 /// ```
 /// use agentcore::hooks::CompactionHook;
@@ -69,8 +69,8 @@ impl CompactionHook {
         }
     }
 
-    /// Whether so many messages with so many tokens are given to the function: at the threshold or
-    /// over it, and two messages at the least.
+    /// Whether a history of this size is given to the function: it has at least as many tokens as the
+    /// threshold, and at least two messages.
     pub fn should_compact(&self, tokens: u64, messages: usize) -> bool {
         tokens >= self.threshold && messages >= MIN_MESSAGES
     }
@@ -98,8 +98,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// The messages with what was replaced before replaced again. Where the history has changed
-    /// under it, the replacement is void.
+    /// The messages with what was replaced before replaced again, unless the history has changed
+    /// there.
     fn apply(&self, messages: Messages) -> Messages {
         match &self.replaced {
             Some((old, short)) if messages.shared_prefix(old) == old.len() => {
@@ -131,7 +131,7 @@ impl Hook for CompactionHook {
     }
 
     fn description(&self) -> &str {
-        "Shortens a long history with a function of the caller's"
+        "Shortens a long history with a function of the caller"
     }
 
     fn phases(&self) -> Phases {

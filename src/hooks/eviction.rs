@@ -14,7 +14,7 @@ use crate::util::text;
 use super::moved;
 use super::place::absolute;
 
-/// Their output is bounded by themselves, or is what brings a moved result back.
+/// Tools that bound their own output, and the one that brings a moved result back.
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
 const OVER: usize = 80_000;
 
@@ -84,9 +84,9 @@ impl Eviction {
         backend.write(path, text.as_bytes()).await
     }
 
-    /// Puts the beginning and the end of `text` in place of the text of a result. What it has for
-    /// programs and people is cut alike, and left out if it is too long all the same: it would
-    /// keep the whole text in the conversation.
+    /// Puts the beginning and the end of `text` in place of the text of a result. Its parts for
+    /// programs and people are cut in the same way, and details that are still too long are left out:
+    /// they would keep the whole text in the conversation.
     pub(super) fn cut(&self, result: &mut ToolResult, text: &str, path: &str) {
         let mut cut = Some(self.shortened(text, path).into_owned());
         result.content.parts_mut().retain_mut(|part| match part {

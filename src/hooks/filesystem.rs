@@ -35,9 +35,9 @@ const TOOLS: [&str; 7] = [
 const PATH: [&str; 2] = ["file_path", "path"];
 const MAX_TRACKED: usize = 1024 * 1024;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long results are kept unless set.
+/// How long results are kept by default.
 const KEPT: Duration = DAY.saturating_mul(30);
-/// How often old results are looked for at the most.
+/// The least time between two looks for old results.
 const BETWEEN_SWEEPS: Duration = DAY;
 
 /// A workspace for the agent: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
@@ -45,28 +45,28 @@ const BETWEEN_SWEEPS: Duration = DAY;
 ///
 /// # Files
 ///
-/// What the agent writes or edits is kept in [`AgentState::files`], the absolute path with the
-/// whole content, as it is in the backend when the call has ended, without keys that this process
-/// holds. It is stored with the session and outlives compaction. Files over 1 MiB and files that
-/// are not UTF-8 are left out, the former with a warning; [`track_up_to`](Self::track_up_to) sets
-/// another limit.
+/// Each file that the agent writes or edits is kept in [`AgentState::files`]: its absolute path and
+/// its whole content, as the backend has it when the call has ended, without the keys that this
+/// process holds. It is stored with the session and outlives compaction. Files over 1 MiB and files
+/// that are not UTF-8 are left out, the former with a warning; [`track_up_to`](Self::track_up_to)
+/// sets another limit.
 ///
 /// # Long results
 ///
-/// A result of more than 80,000 characters, of any tool but those for files and search, is moved
+/// A result of more than 80,000 characters, of any tool except those for files and search, is moved
 /// into a file; its first and last 2,000 characters stay, and between them
 /// `... (truncated X characters; full result: PATH) ...`. No character is cut in two. The agent
-/// reads, or searches with `grep`, what it needs of the file. Texts in the result's `details` and
-/// `display` are cut alike; details that are long all the same are left out.
+/// reads the parts of the file it needs, or searches it with `grep`. Texts in the result's `details`
+/// and `display` are cut in the same way; details that are still too long are left out.
 ///
-/// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that
-/// excludes it all, and out of reach of searches that do not name it. Such files are removed after
-/// 30 days, when a result is moved by a hook that has not looked for them for a day;
+/// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that excludes
+/// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
+/// whenever a result is moved, a hook that has not looked for old files for a day does so.
 /// [`keep_results_for`](Self::keep_results_for) sets another time, and
-/// [`remove_results`](Self::remove_results) removes those of a session that is over. Without them a
-/// session goes on, but can no longer read them.
+/// [`remove_results`](Self::remove_results) removes those of a session that is over. A session can
+/// go on without them, but can no longer read them.
 ///
-/// When the backend refuses the file, that is a warning, and the result is kept in
+/// When the backend refuses the file, the run gets a warning, and the result is kept in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
 ///
 /// ```
@@ -112,47 +112,48 @@ impl FilesystemHook {
         }
     }
 
-    /// Which of several occurrences `edit_file` replaces; the first unless set.
+    /// Which of several occurrences `edit_file` replaces; the first by default.
     #[must_use]
     pub fn edit_policy(mut self, policy: EditPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Files of more bytes are not kept in the state; 1 MiB unless set.
+    /// The largest file that is kept in the state, in bytes; 1 MiB by default.
     #[must_use]
     pub fn track_up_to(mut self, bytes: usize) -> Self {
         self.tracked = bytes;
         self
     }
 
-    /// Results of more characters are moved into a file; 80,000 unless set.
+    /// The longest result that is not moved into a file, in characters; 80,000 by default.
     #[must_use]
     pub fn evict_over(self, characters: usize) -> Self {
         self.evicting(|eviction| eviction.over = characters)
     }
 
-    /// How many characters of the beginning and of the end stay; 2,000 each unless set.
+    /// How many characters of the beginning and of the end of a moved result stay; 2,000 each by
+    /// default.
     #[must_use]
     pub fn keep_ends(self, head: usize, tail: usize) -> Self {
         self.evicting(|eviction| (eviction.head, eviction.tail) = (head, tail))
     }
 
-    /// The folder that long results go to; `.agentcore/tool-results` unless set.
+    /// The folder that long results are moved to; `.agentcore/tool-results` by default.
     #[must_use]
     pub fn results_folder(self, path: impl Into<String>) -> Self {
         self.evicting(|eviction| eviction.folder = path.into())
     }
 
-    /// How long long results are kept; 30 days unless set. [`Duration::MAX`] keeps them for ever,
-    /// and so does a backend that does not know when its files were written.
+    /// How long moved results are kept; 30 days by default. [`Duration::MAX`] keeps them forever, and
+    /// so does a backend that does not know when its files were written.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.kept = time;
         self
     }
 
-    /// Leaves the results of one more tool as they are.
+    /// Never moves the results of this tool.
     #[must_use]
     pub fn never_evict(self, tool: impl Into<String>) -> Self {
         self.evicting(|eviction| {
@@ -160,7 +161,7 @@ impl FilesystemHook {
         })
     }
 
-    /// Leaves all results as they are.
+    /// Moves no results.
     #[must_use]
     pub fn without_eviction(mut self) -> Self {
         self.eviction = None;
@@ -172,7 +173,7 @@ impl FilesystemHook {
         self
     }
 
-    /// Removes the long results of a session, as when it is deleted; how many there were.
+    /// Removes the moved results of a session, as when it is deleted, and returns how many there were.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl FilesystemHook {
         moved::remove_session(&*self.backend, &folder, session).await
     }
 
-    /// Removes old results, unless that was done not long ago.
+    /// Removes old results, unless that was done within the last day.
     async fn sweep(&self, cx: &RunContext, eviction: &Eviction) {
         let Some(limit) = SystemTime::now().checked_sub(self.kept) else {
             return;
@@ -297,7 +298,7 @@ impl Hook for FilesystemHook {
     }
 
     fn description(&self) -> &str {
-        "tools for files, search and the shell; moves long results into files"
+        "Brings tools for files, search and the shell, and moves long results into files"
     }
 
     fn phases(&self) -> Phases {
@@ -309,10 +310,13 @@ impl Hook for FilesystemHook {
     }
 
     async fn before_agent(&self, _cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
-        // What is moved into a file need not be cut before.
-        let whole = self.eviction.is_some();
-        let tools = preset::workspace(&self.backend, self.policy, whole);
-        for tool in tools {
+        let backend = self.backend.clone();
+        let execute = match self.eviction {
+            // What is moved into a file need not be cut before.
+            Some(_) => wick::execute_whole(backend),
+            None => wick::execute(backend),
+        };
+        for tool in preset::workspace(&self.backend, self.policy, execute) {
             state.register_tool(tool);
         }
         Ok(state)

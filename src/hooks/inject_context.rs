@@ -5,11 +5,10 @@ use std::sync::Arc;
 use crate::hook::{self, FnHook};
 use crate::message::{Content, Message};
 
-/// Puts a message of the user with this content first in every request, and never into the
-/// history: stored, it would be there once more with every run. A content that says nothing is
-/// left out.
+/// Puts a user message with this content first in every request, and never into the history: there,
+/// each run would add it once more. Empty content is left out.
 ///
-/// Of several such hooks the one added last comes first in the request.
+/// Of several such hooks, the message of the one added last comes first in the request.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

@@ -1,5 +1,6 @@
 //! `AGENTS.md` in the system prompt.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,16 +23,16 @@ const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
 const EDIT_TOOL: &str = "edit_file";
 
-/// Puts `AGENTS.md` files into the system prompt, and says how to keep them.
+/// Puts `AGENTS.md` files into the system prompt, and tells the model how to keep them.
 ///
 /// The files are read at the beginning of each run, in the order given, and joined by a line
 /// `---`; what the agent writes into them shows in the next run. A file that is missing or empty
-/// is skipped, and without any there is no section. A file that cannot be read is a warning, and
-/// so is one that is not UTF-8 (the rest of it counts) or larger than 256 KiB (its beginning
-/// counts).
+/// is skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
+/// one that is not UTF-8, of which the invalid bytes are replaced, and one larger than 256 KiB, of
+/// which only the beginning is used.
 ///
 /// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
-/// end it early: in such a tag inside a file `<` is written as `&lt;`.
+/// end it early: if a file contains such a tag, its `<` is written as `&lt;`.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -80,22 +81,23 @@ impl MemoryHook {
         self
     }
 
-    /// Writes this into the first file when none of them exists. When it cannot be written, it
-    /// counts all the same, with a warning.
+    /// Writes this into the first file when none of the files exists. If that fails, the content is
+    /// used all the same, with a warning.
     #[must_use]
     pub fn initial_content(mut self, content: impl Into<String>) -> Self {
         self.initial = Some(content.into());
         self
     }
 
-    /// The tool that the model is told to keep the memory with; `edit_file` unless set.
+    /// The tool that the model is told to edit the memory with; `edit_file` by default.
     #[must_use]
     pub fn edit_tool(mut self, name: impl Into<Arc<str>>) -> Self {
         self.edit_tool = name.into();
         self
     }
 
-    /// Another name than `memory`, for an agent with several memories: each needs its own.
+    /// Gives the hook another name than `memory`. An agent with several memories needs a name for
+    /// each.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
@@ -136,12 +138,9 @@ impl MemoryHook {
             self.warn(cx, path, &text);
         }
         let text = String::from_utf8_lossy(kept);
-        if let std::borrow::Cow::Owned(_) = text {
-            self.warn(
-                cx,
-                path,
-                "is not UTF-8; invalid bytes are shown as \u{FFFD}",
-            );
+        if matches!(text, Cow::Owned(_)) {
+            let text = "is not UTF-8; invalid bytes are shown as \u{FFFD}";
+            self.warn(cx, path, text);
         }
         text.trim_start_matches('\u{feff}').to_owned()
     }
@@ -162,7 +161,7 @@ impl Hook for MemoryHook {
     }
 
     fn description(&self) -> &str {
-        "puts AGENTS.md files into the system prompt"
+        "Puts AGENTS.md files into the system prompt"
     }
 
     fn phases(&self) -> Phases {

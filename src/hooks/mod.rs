@@ -6,28 +6,28 @@
 //! | [`TodoListHook`] | a task list the model keeps with `write_todos` | |
 //! | [`FilesystemHook`] | the seven tools for files, search and the shell; tracks what was written, moves long results into files | `tools` |
 //! | [`FileCheckpoints`] | keeps files as they were before each message, to rewind them | |
-//! | [`SkillsHook`] | tells the model which `SKILL.md` files there are | `yaml` |
+//! | [`SkillsHook`] | tells the model which skills (`SKILL.md` files) it can read | `yaml` |
 //! | [`MemoryHook`] | puts `AGENTS.md` files into the system prompt | |
-//! | [`SummarizationHook`] | puts a summary in place of what is old when the window fills up | |
+//! | [`SummarizationHook`] | replaces old messages with a summary when the context window fills up | |
 //! | [`ClearToolResults`] | sends old, long tool results shortened | |
 //! | [`CompactionHook`] | calls a function of yours when the history has grown too long | |
 //! | [`PermissionHook`] | holds a run to permission rules | |
 //! | [`inject_context`] | puts a message first in every request | |
-//! | [`session_hooks`] | loads and saves sessions by hand | |
+//! | [`session_hooks`] | loads and saves sessions in a store of its own | |
 //! | [`UsageLogger`] | logs what a run has used | |
 //!
-//! They are ordinary hooks: each could be written outside this crate.
+//! They are ordinary hooks: each of them could be written outside this crate.
 //!
 //! # Order
 //!
-//! The first hook added is the outermost, and texts stand in the system prompt in the order of
-//! the hooks. Add them as: tracing, todo list, file system, skills, memory, summarization.
+//! The first hook added is the outermost, and the texts in the system prompt follow the order of the
+//! hooks. Add them in this order: tracing, todo list, file system, skills, memory, summarization.
 //!
 //! # Prompt caching
 //!
-//! What these hooks put into the system prompt is read once a run and is stable: as long as
-//! tools and files do not change, the beginning of each request has the same bytes as that of the
-//! one before, also in the next run.
+//! What these hooks put into the system prompt is read once per run and is stable: as long as tools
+//! and files do not change, each request begins with the same bytes as the one before it, across runs
+//! as well.
 
 mod checkpoints;
 mod clear_tool_results;
@@ -49,6 +49,7 @@ mod skills;
 mod spans;
 mod summarization;
 mod tag;
+mod text;
 mod todolist;
 mod usage_logger;
 

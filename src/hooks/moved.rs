@@ -1,4 +1,4 @@
-//! The files that results were moved into: what they are called, and how they go.
+//! The files that results were moved into: their names, and removing them.
 
 use std::time::SystemTime;
 
@@ -6,13 +6,13 @@ use crate::backend::{Backend, DirEntry, EntryKind, is_not_found};
 use crate::error::Result;
 use crate::util::hash::fnv1a;
 
-/// So much of an id is part of a name.
+/// How much of an id becomes part of a name.
 const MAX_ID_CHARS: usize = 64;
 const HASH_CHARS: usize = 16;
 const SUFFIX: &str = ".txt";
 
-/// The folder of a session's results. Where the name cannot tell the session, a hash does: no two
-/// sessions share a folder, also where case does not count.
+/// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so that
+/// no two sessions share a folder, even on file systems that ignore case.
 pub(super) fn of_session(folder: &str, session: &str) -> String {
     let name = safe(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());
@@ -22,8 +22,8 @@ pub(super) fn of_session(folder: &str, session: &str) -> String {
     }
 }
 
-/// What the file of a call's result is called. The hash tells results apart whose ids differ only
-/// in letters that a name cannot have, in case, or not at all.
+/// The name of the file of a call's result. The hash tells results apart whose ids differ only in
+/// characters that a name cannot have, in case, or not at all.
 pub(super) fn file_name(id: &str, hash: u64) -> String {
     format!("{}-{hash:016x}{SUFFIX}", safe(id))
 }
@@ -49,7 +49,7 @@ fn is_result(entry: &DirEntry) -> bool {
     entry.kind == EntryKind::File && parts.is_some_and(|(_, hash)| is_hash(hash))
 }
 
-/// Removes the results of one session; how many there were.
+/// Removes the results of one session, and returns how many there were.
 pub(super) async fn remove_session(
     backend: &dyn Backend,
     folder: &str,
@@ -58,8 +58,8 @@ pub(super) async fn remove_session(
     remove(backend, &of_session(folder, session), None).await
 }
 
-/// Removes the results of all sessions that were written before `limit`. What a backend has no
-/// time for stays.
+/// Removes the results of all sessions that were written before `limit`. A result whose time the
+/// backend does not know stays.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,
@@ -95,7 +95,7 @@ async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) 
         }
         match backend.remove(&path).await {
             Ok(()) => removed += 1,
-            // Another run was faster.
+            // Another run has removed it.
             Err(error) if is_not_found(&error) => {}
             Err(error) => return Err(error),
         }

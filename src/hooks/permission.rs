@@ -9,14 +9,15 @@ use crate::run::RunContext;
 use crate::state::AgentState;
 use crate::tool::PermissionMode;
 
-/// Holds every run to permission rules: before the loop it adds their gate to the run's.
+/// Holds every run to permission rules: before the loop starts, it adds their gate to those of the
+/// run.
 ///
-/// It does what [`AgentBuilder::permissions`](crate::AgentBuilder::permissions) does, for rules
-/// that come together with other hooks. An agent with both is held to both: what one of them
-/// denies is denied, what one asks about is asked about.
+/// It does what [`AgentBuilder::permissions`](crate::AgentBuilder::permissions) does, for rules that
+/// come together with other hooks. An agent with both is held to both: what one of them denies is
+/// denied, and what one asks about is asked about.
 ///
-/// Relative paths in rules begin where the agent works: at the root of its backend, else in its
-/// `cwd`, unless the permissions say where. A mode in the configuration becomes the run's mode.
+/// Relative paths in rules start where the agent works (the root of its backend, else its `cwd`),
+/// unless the permissions name a workspace. A mode in the configuration becomes the run's mode.
 ///
 /// ```
 /// use agentcore::hooks::PermissionHook;
@@ -56,19 +57,19 @@ pub struct PermissionHook {
 }
 
 impl PermissionHook {
-    /// The rules of a configuration, which explanations call `configuration`.
+    /// The rules of a configuration. Explanations name their source `configuration`.
     ///
     /// # Errors
     ///
-    /// The first rule that could never match, with its place.
+    /// When a rule could never match; the text says which, and where it is.
     pub fn new(mut config: PermissionConfig) -> Result<Self> {
         let mode = config.mode.take();
         let permissions = Permissions::new().config(&config, "configuration")?;
         Ok(Self { permissions, mode })
     }
 
-    /// These permissions, their own mode and workspace included. Grants of sessions are shared
-    /// with every clone of them.
+    /// These permissions, with their own mode and workspace. The grants of sessions are shared with
+    /// every clone of them.
     pub fn with(permissions: Permissions) -> Self {
         Self {
             permissions,

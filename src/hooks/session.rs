@@ -1,4 +1,4 @@
-//! Sessions for those who wire them by hand.
+//! Sessions that are loaded and saved by a hook.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,13 +12,12 @@ use crate::run::RunContext;
 use crate::state::{AgentState, Lease, SessionStore};
 use crate::util::sync::lock;
 
-/// Loads the session from `store` before a run and saves it after, the run's own messages
+/// Loads the session from `store` before a run and saves it afterwards, the run's own messages
 /// included.
 ///
-/// [`AgentBuilder::store`](crate::AgentBuilder::store) is the usual way, and stores every message
-/// as it comes; with this hook a run that is dropped half-way leaves the store as it was. It is
-/// for a second store beside the agent's own, or for a part of the work that a hook around it
-/// decides about.
+/// The usual way is [`AgentBuilder::store`](crate::AgentBuilder::store), which stores every message as
+/// it comes; with this hook, a run that is dropped half-way leaves the store as it was. The hook is for
+/// a second store beside the agent's own.
 pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
     SessionHooks {
         store: Arc::new(store),
@@ -27,13 +26,13 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 
 /// Loads and saves sessions; made by [`session_hooks`].
 ///
-/// * The session is the run's. One without an id gets a new one, which
-///   [`RunOutput::state`](crate::RunOutput::state) has as its `thread_id`.
-/// * A session that the store does not have is new, not an error.
-/// * What the store has comes before what the agent's own store has.
-/// * The session is leased while the run goes on: a second run of it fails with
+/// * The session is that of the run. A run without a session id gets a new one, which is the
+///   `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
+/// * A session that the store does not have is new; that is not an error.
+/// * The messages of this store come before those of the agent's own store.
+/// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
-/// * A save that fails is a warning; the answer stands.
+/// * If saving fails, the run gets a warning; the answer stays valid.
 ///
 /// ```
 /// use agentcore::hooks::session_hooks;
@@ -69,7 +68,7 @@ impl Hook for SessionHooks {
     }
 
     fn description(&self) -> &str {
-        "Loads the session before a run and saves it after"
+        "Loads the session before a run and saves it afterwards"
     }
 
     fn phases(&self) -> Phases {

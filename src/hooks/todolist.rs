@@ -22,10 +22,10 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 /// Each call replaces [`AgentState::todos`], which is stored with the session and reaches the
 /// reader as `system/state_changed`. A task has an `id`, a `title` and a `status`: `pending`,
 /// `in_progress` or `done`. Other vocabularies are understood: `content` for `title`, `completed`
-/// for `done`, tasks without ids (they are numbered) or status (pending), and fields besides. A
-/// list with a mistake changes nothing and is an error result that says what to mend.
+/// for `done`, tasks without an id (they are numbered) or without a status (they are pending), and
+/// further fields. A list with a mistake changes nothing; the error result says what to correct.
 ///
-/// Tasks that are there when a run begins stay.
+/// Tasks that exist when a run begins are kept.
 ///
 /// ```
 /// use agentcore::hooks::TodoListHook;
@@ -58,7 +58,7 @@ impl TodoListHook {
         Self { tool: TOOL.into() }
     }
 
-    /// Another name for the tool, such as `TodoWrite`.
+    /// Gives the tool another name than `write_todos`, such as `TodoWrite`.
     #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.tool = name.into();
@@ -79,7 +79,7 @@ impl Hook for TodoListHook {
     }
 
     fn description(&self) -> &str {
-        "a task list that the model keeps"
+        "Lets the model keep a task list"
     }
 
     fn phases(&self) -> Phases {
@@ -131,8 +131,8 @@ fn write_todos(name: &str) -> FuncTool {
     .idempotent()
 }
 
-/// The list of a call. That it fits the schema has been checked, except by those who execute a
-/// tool by hand.
+/// The list of a call. The engine has checked it against the schema; a tool that is executed by hand
+/// gets it unchecked.
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"].as_array();
     let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;
@@ -165,8 +165,8 @@ fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     item[name].as_str().filter(|text| !text.trim().is_empty())
 }
 
-/// The task's place in the list as its id, or the next number that is free. Below `free` none is
-/// that a later task could have.
+/// The task's place in the list as its id, or the next number that is free. No later task can get a
+/// number below `free`.
 fn unused(at: usize, free: &mut usize, used: &mut BTreeSet<String>) -> String {
     let mut number = (at + 1).max(*free);
     while !used.insert(number.to_string()) {

@@ -12,7 +12,7 @@ use super::rule::{Behavior, Rule};
 /// The block `{"allow":[..],"deny":[..],"ask":[..],"mode":".."}` of a configuration file, in JSON
 /// or, with the feature `yaml`, in YAML.
 ///
-/// It holds nothing else: a project's file can set neither a provider's address nor a key.
+/// It contains nothing else: a project's file can set neither a provider's URL nor a key.
 ///
 /// ```
 /// use agentcore::permission::{PermissionConfig, Permissions};
@@ -26,7 +26,7 @@ use super::rule::{Behavior, Rule};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PermissionConfig {
-    /// Rules to allow, without their behaviour.
+    /// Rules to allow, written without `allow:`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     /// Rules to deny.
@@ -35,7 +35,7 @@ pub struct PermissionConfig {
     /// Rules to ask about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// The mode, if it is not the agent's.
+    /// The mode, if it is to replace that of the agent.
     #[serde(alias = "defaultMode", skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
 }
@@ -45,17 +45,17 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// A [`Config`](ErrorKind::Config) error for anything but the block.
+    /// [`ErrorKind::Config`] when it is anything but the block.
     pub fn from_json(json: &str) -> Result<Self> {
         serde_json::from_str(json)
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))
     }
 
-    /// The rules, each with `source`.
+    /// The rules, with `source` as their source.
     ///
     /// # Errors
     ///
-    /// The first rule that could never match, with its place.
+    /// When a rule could never match; the text says which, and where it is.
     pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
         let source: Arc<str> = source.into();
         let lists = [

@@ -11,7 +11,7 @@ use super::parse::{Family, family};
 use super::paths::{PathOf, Places};
 use super::protected::{is_protected, is_repository};
 use super::rule::{Behavior, Kind, Rule};
-use super::shell::{Analysis, Weight};
+use super::shell::{Analysis, SimpleCommand, Weight};
 
 /// What decisions stand on.
 pub(super) struct Policy<'a> {
@@ -28,8 +28,8 @@ impl Policy<'_> {
             .filter(move |rule| rule.behavior() == behavior)
     }
 
-    /// Rules to allow. What only the names of arguments say of a call is enough for none but those
-    /// about its tool.
+    /// Rules to allow. When the names of arguments are all that is known of a call, only those
+    /// about its tool count.
     fn allowing<'s>(&'s self, facts: &Facts<'_>) -> impl Iterator<Item = &'s Rule> {
         self.of(Behavior::Allow)
             .filter(move |rule| !facts.guessed || matching::names_tool(rule, facts.tool))
@@ -117,17 +117,14 @@ impl Policy<'_> {
 
     /// Whether nothing but scripts is unknown, and rules that name each command allow them.
     fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
-        analysis.weight() == Some(Weight::Script)
-            && analysis
-                .commands
-                .iter()
-                .filter(|c| !c.guessed)
-                .all(|command| {
-                    self.allowing(facts).any(|rule| {
-                        !matching::allows_commands(rule, facts)
-                            && matching::allows_command(rule, facts, command)
-                    })
-                })
+        let names = |command: &SimpleCommand| {
+            self.allowing(facts).any(|rule| {
+                !matching::allows_commands(rule, facts)
+                    && matching::allows_command(rule, facts, command)
+            })
+        };
+        let mut commands = analysis.commands.iter().filter(|c| !c.guessed);
+        analysis.weight() == Some(Weight::Script) && commands.all(names)
     }
 
     fn protected(&self, facts: &Facts<'_>) -> Option<String> {
@@ -167,12 +164,11 @@ impl Policy<'_> {
         None
     }
 
-    /// The rule that covers everything the call does, or what is left uncovered.
+    /// The decision of the rules that cover everything the call does, or what they leave
+    /// uncovered, if that has a name.
     fn allows(&self, facts: &Facts<'_>) -> Result<Explanation, Option<String>> {
         let allowed = |rule: &Rule| {
-            let mut found = Explanation::new(Verdict::Allow, format!("allowed by rule {rule}"));
-            found = found.with_rule(rule);
-            found
+            Explanation::new(Verdict::Allow, format!("allowed by rule {rule}")).with_rule(rule)
         };
         for rule in self.allowing(facts) {
             if matching::allows_all(rule, facts) || matching::allows_argument(rule, facts) {
@@ -195,60 +191,55 @@ impl Policy<'_> {
 
     fn allows_command(&self, facts: &Facts<'_>, whole: &Command) -> Result<&Rule, Option<String>> {
         let analysis = &whole.analysis;
-        if let Some(rule) = self
-            .allowing(facts)
-            .find(|rule| matching::allows_commands(rule, facts))
-        {
+        let mut rules = self.allowing(facts);
+        if let Some(rule) = rules.find(|rule| matching::allows_commands(rule, facts)) {
             return Ok(rule);
         }
         let mut last = None;
         for command in analysis.commands.iter().filter(|c| !c.guessed) {
-            let harmless = command.argv.is_empty()
-                && analysis.opaque.is_empty()
-                && command
-                    .assignments
-                    .iter()
-                    .all(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
-            if harmless {
+            if is_harmless(command, analysis) {
                 continue;
             }
-            let rule = self
-                .allowing(facts)
-                .find(|rule| {
-                    !command.argv.is_empty() && matching::allows_command(rule, facts, command)
-                })
-                .filter(|_| {
-                    command
-                        .program()
-                        .is_none_or(|name| !analysis.functions.contains(&name))
-                });
-            match rule {
-                Some(rule) => last = Some(rule),
-                None => return Err(Some(format!("no rule allows `{command}`"))),
-            }
+            let Some(rule) = self.allows_simple(facts, command, analysis) else {
+                return Err(Some(format!("no rule allows `{command}`")));
+            };
+            last = Some(rule);
         }
-        let blocking = analysis
-            .opaque
-            .iter()
-            .find(|reason| reason.weight() != Weight::Script);
-        if let Some(reason) = blocking {
+        let mut reasons = analysis.opaque.iter();
+        if let Some(reason) = reasons.find(|reason| reason.weight() != Weight::Script) {
             return Err(Some(reason.to_string()));
         }
-        for named in &whole.names.written {
-            let word = &named.word;
-            let covers = |path: PathOf| {
-                self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
-                    || path.is_known()
-                        && !word.is_glob()
-                        && self
-                            .allowing(facts)
-                            .any(|rule| matching::allows_redirection(rule, &path, self.places))
-            };
-            if !(named.is_free() || whole.names.paths(named, self.places).all(covers)) {
-                return Err(Some(format!("no rule allows writing {word}")));
-            }
+        let mut written = whole.names.written.iter();
+        if let Some(named) = written.find(|named| !self.allows_written(facts, whole, named)) {
+            return Err(Some(format!("no rule allows writing {}", named.word)));
         }
         last.ok_or(None)
+    }
+
+    fn allows_simple(
+        &self,
+        facts: &Facts<'_>,
+        command: &SimpleCommand,
+        analysis: &Analysis,
+    ) -> Option<&Rule> {
+        let is_function = |name: String| analysis.functions.contains(&name);
+        if command.argv.is_empty() || command.program().is_some_and(is_function) {
+            return None;
+        }
+        self.allowing(facts)
+            .find(|rule| matching::allows_command(rule, facts, command))
+    }
+
+    fn allows_written(&self, facts: &Facts<'_>, whole: &Command, named: &Named) -> bool {
+        let is_allowed = |path: &PathOf| {
+            self.allowing(facts)
+                .any(|rule| matching::allows_redirection(rule, path, self.places))
+        };
+        let covers = |path: PathOf| {
+            self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
+                || path.is_known() && !named.word.is_glob() && is_allowed(&path)
+        };
+        named.is_free() || whole.names.paths(named, self.places).all(covers)
     }
 
     fn by_mode(&self, facts: &Facts<'_>, gap: Option<&str>) -> Explanation {
@@ -282,6 +273,14 @@ impl Policy<'_> {
             Touch::Command(_) | Touch::Url(_) => false,
         })
     }
+}
+
+/// Whether the command only sets upper-case variables, and nothing of the whole is unclear.
+fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
+    let is_upper = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
+    command.argv.is_empty()
+        && analysis.opaque.is_empty()
+        && command.assignments.iter().all(is_upper)
 }
 
 /// Whether hiding a command could get round the rule.

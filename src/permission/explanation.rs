@@ -28,7 +28,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A decision and where it comes from.
+/// A decision and its reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -36,11 +36,11 @@ pub struct Explanation {
     pub decision: Verdict,
     /// The rule that decided, if one did.
     pub rule: Option<Rule>,
-    /// Where that rule comes from, if it says so.
+    /// The source of that rule, if it has one.
     pub source: Option<String>,
     /// Whether a rule or a protection decided, so that a hook's allow is not enough.
     pub by_rule: bool,
-    /// The reason, for people and for the model.
+    /// The reason, written for people and for the model.
     pub why: String,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn catches(rule: &Rule, facts: &Facts<'_>, places: &Places) -> Match 
             if commands.peek().is_none() {
                 return by_name.into();
             }
-            if !by_name && !rule.name.matches("Bash") {
+            if !governs_commands(rule, facts.tool) {
                 return Match::No;
             }
             commands
@@ -51,7 +51,7 @@ pub(super) fn catches(rule: &Rule, facts: &Facts<'_>, places: &Places) -> Match 
             None => Match::Yes,
         },
         Kind::Argument(argument, value) if by_name => match facts.args.get(argument) {
-            Some(given) => (fits(value, given)).into(),
+            Some(given) => fits(value, given).into(),
             None if facts.args.is_object() => Match::No,
             None => Match::Yes,
         },
@@ -67,7 +67,7 @@ fn paths(
     places: &Places,
 ) -> Match {
     let reads = rule.name.matches("Read");
-    let writes = rule.name.matches("Write") || rule.name.matches("Edit");
+    let writes = governs_writes(rule);
     let mut seen = false;
     let mut found = Match::No;
     for touch in &facts.touches {
@@ -141,9 +141,7 @@ pub(super) fn allows(rule: &Rule, facts: &Facts<'_>, touch: &Touch, places: &Pla
         (Kind::Path(pattern), Touch::Read(path)) if by_name || rule.name.matches("Read") => {
             path_allowed(pattern, path, places)
         }
-        (Kind::Path(pattern), Touch::Write(path))
-            if by_name || rule.name.matches("Write") || rule.name.matches("Edit") =>
-        {
+        (Kind::Path(pattern), Touch::Write(path)) if by_name || governs_writes(rule) => {
             path_allowed(pattern, path, places)
         }
         (Kind::Url(pattern), Touch::Url(url)) if by_name || rule.name.matches("WebFetch") => {
@@ -176,40 +174,45 @@ pub(super) fn allows_argument(rule: &Rule, facts: &Facts<'_>) -> bool {
 
 /// Whether an allow rule covers every command of any shell tool.
 pub(super) fn allows_commands(rule: &Rule, facts: &Facts<'_>) -> bool {
-    match &rule.kind {
-        Kind::Whole => names_tool(rule, facts.tool) || rule.name.matches("Bash"),
-        Kind::Command(pattern) => {
-            pattern.is_any() && (names_tool(rule, facts.tool) || rule.name.matches("Bash"))
-        }
+    let is_any = match &rule.kind {
+        Kind::Whole => true,
+        Kind::Command(pattern) => pattern.is_any(),
         _ => false,
-    }
+    };
+    is_any && governs_commands(rule, facts.tool)
 }
 
 /// Whether an allow rule covers this simple command.
 pub(super) fn allows_command(rule: &Rule, facts: &Facts<'_>, command: &SimpleCommand) -> bool {
     match &rule.kind {
-        Kind::Command(pattern) => {
-            (names_tool(rule, facts.tool) || rule.name.matches("Bash")) && pattern.allows(command)
-        }
+        Kind::Command(pattern) => governs_commands(rule, facts.tool) && pattern.allows(command),
         _ => false,
     }
 }
 
 /// Whether an allow rule covers writing to this redirection's target.
 pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) -> bool {
-    if !(rule.name.matches("Write") || rule.name.matches("Edit")) {
-        return false;
-    }
-    match &rule.kind {
+    let covers = match &rule.kind {
         Kind::Whole => true,
         Kind::Path(pattern) => pattern.covers(path, places),
         _ => false,
-    }
+    };
+    covers && governs_writes(rule)
 }
 
 /// Whether the rule is about this tool by its name.
 pub(super) fn names_tool(rule: &Rule, tool: &str) -> bool {
     rule.name.matches(tool) || is_server_of(rule.tool(), tool)
+}
+
+/// Whether the rule is about commands that this tool runs: `Bash` stands for every shell tool.
+fn governs_commands(rule: &Rule, tool: &str) -> bool {
+    names_tool(rule, tool) || rule.name.matches("Bash")
+}
+
+/// Whether the rule is about whatever writes files.
+fn governs_writes(rule: &Rule) -> bool {
+    rule.name.matches("Write") || rule.name.matches("Edit")
 }
 
 /// `mcp__server` is every tool of the server.

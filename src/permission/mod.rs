@@ -1,13 +1,13 @@
-//! Permission rules: what may run without a question, what never may.
+//! Permission rules: what may run without a question, and what may never run.
 //!
 //! [`Permissions`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
-//! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this order, and the first
-//! that has something to say wins; how specific a rule is never matters:
+//! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
+//! order. The first step that has something to say wins; how specific a rule is never matters:
 //!
 //! 1. a **deny** rule: absolute, in every mode;
-//! 2. a **grant** of this session: somebody answered "yes, for the session" to the same call;
-//! 3. an **ask** rule, a protected path, or a command that may hide something denied;
-//! 4. plan mode: only tools that read;
+//! 2. **plan mode**: a tool that does more than read is denied;
+//! 3. a **grant** of this session: somebody answered "yes, for the session" to the same call;
+//! 4. an **ask** rule, a protected path, or a command that may hide something denied;
 //! 5. an **allow** rule that covers everything the call does;
 //! 6. the **mode**.
 //!
@@ -15,10 +15,10 @@
 //! in it matches, an allow rule is enough only if *every* command matches one and nothing is left
 //! that is not understood.
 //!
-//! A path that a tool or a word of a shell command names is judged twice if symbolic links lead it
-//! elsewhere: as it is written, and as where it leads at that moment. So is what a search finds.
+//! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
+//! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
 //!
-//! Rules are no sandbox. They judge what a call says it does; a script file, a build tool or a
+//! Rules are not a sandbox. They judge what a call says it does; a script file, a build tool or a
 //! program's own configuration can do anything once it runs.
 //!
 //! ```

@@ -23,55 +23,48 @@ const SAME: &[(&str, &str)] = &[
 
 /// Whether the flags `given` hold `wanted`, alone, among others or under its other name.
 pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
-    let same = SAME
-        .iter()
-        .find(|(name, _)| *name == program)
-        .map_or("", |(_, groups)| *groups);
-    if let Some(name) = wanted.strip_prefix("--") {
-        let short = same
-            .split(' ')
-            .find(|group| group.split('=').any(|option| option == wanted));
-        return given.iter().any(|flag| {
-            let flag_name = flag.split('=').next().unwrap_or_default();
-            if let Some(long) = flag_name.strip_prefix("--") {
-                flag_name == wanted
-                    || flag == wanted
-                    || (!name.contains('=') && long.len() > 1 && name.starts_with(long))
-                    || short.is_some_and(|group| group.split('=').any(|option| option == flag_name))
-            } else {
-                short.is_some_and(|group| {
-                    group
-                        .split('=')
-                        .any(|option| option.len() == 1 && flag[1..].contains(option))
-                })
-            }
-        });
+    let groups = SAME.iter().find(|(name, _)| *name == program);
+    let groups = groups.map_or("", |(_, groups)| *groups);
+    if wanted.starts_with("--") {
+        let same = group_of(groups, wanted);
+        return given.iter().any(|flag| is_long(flag, wanted, &same));
     }
-    if given.iter().any(|flag| flag == wanted) {
-        return true;
-    }
-    wanted[1..].chars().all(|letter| {
-        let group = same
-            .split(' ')
-            .find(|group| group.split('=').any(|option| option == letter.to_string()));
-        given.iter().any(|flag| {
-            if flag.starts_with("--") {
-                let name = flag.split('=').next().unwrap_or_default();
-                group.is_some_and(|group| {
-                    group.split('=').any(|option| {
-                        option.len() > 1 && name.len() > 3 && option.starts_with(name)
-                    })
-                })
-            } else {
-                flag[1..].contains(letter)
-                    || group.is_some_and(|group| {
-                        group
-                            .split('=')
-                            .any(|option| option.len() == 1 && flag[1..].contains(option))
-                    })
-            }
+    given.iter().any(|flag| flag == wanted)
+        || wanted[1..].chars().all(|letter| {
+            let same = group_of(groups, letter.encode_utf8(&mut [0; 4]));
+            given.iter().any(|flag| has_letter(flag, letter, &same))
         })
-    })
+}
+
+/// The options that mean the same as `option`, itself among them; none when it stands alone.
+fn group_of<'a>(groups: &'a str, option: &str) -> Vec<&'a str> {
+    let mut groups = groups.split(' ').map(|group| group.split('='));
+    let found = groups.find(|group| group.clone().any(|known| known == option));
+    found.into_iter().flatten().collect()
+}
+
+fn is_long(flag: &str, wanted: &str, same: &[&str]) -> bool {
+    let name = flag.split('=').next().unwrap_or_default();
+    if !name.starts_with("--") {
+        return has_short(flag, same);
+    }
+    let abbreviates = !wanted.contains('=') && name.len() > 3 && wanted.starts_with(name);
+    flag == wanted || name == wanted || abbreviates || same.contains(&name)
+}
+
+fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
+    if !flag.starts_with("--") {
+        return flag[1..].contains(letter) || has_short(flag, same);
+    }
+    let name = flag.split('=').next().unwrap_or_default();
+    let mut long = same.iter().filter(|option| option.len() > 1);
+    name.len() > 3 && long.any(|option| option.starts_with(name))
+}
+
+/// Whether one of the letters in `same` is among those of `flag`.
+fn has_short(flag: &str, same: &[&str]) -> bool {
+    let mut letters = same.iter().filter(|option| option.len() == 1);
+    letters.any(|letter| flag[1..].contains(letter))
 }
 
 /// Options before the subcommand that take the next word as their value.

@@ -93,73 +93,32 @@ pub(super) fn family(name: &str) -> Family {
         .map_or(Family::Other, |(family, _)| *family)
 }
 
-fn error(text: &str, why: &str) -> Error {
-    Error::new(
-        ErrorKind::Config,
-        format!("permission rule {text:?}: {why}"),
-    )
+/// Reads a rule, of which the behaviour may be known.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] if it could never match.
+pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
+    read(behavior, text).map_err(|why| {
+        let text = format!("permission rule {text:?}: {why}");
+        Error::new(ErrorKind::Config, text)
+    })
 }
 
-pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
-    let whole = text;
-    let mut text = text.trim();
-    let mut said = None;
-    for known in [Behavior::Allow, Behavior::Deny, Behavior::Ask] {
-        if let Some(rest) = text
-            .strip_prefix(known.as_str())
-            .and_then(|rest| rest.trim_start().strip_prefix(':'))
-        {
-            said = Some(known);
-            text = rest.trim();
-            break;
-        }
-    }
+fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
+    let (said, text) = split_behavior(text.trim());
     let behavior = match (behavior, said) {
         (Some(wanted), Some(said)) if wanted != said => {
-            return Err(error(
-                whole,
-                &format!("a rule to {said} among rules to {wanted}"),
-            ));
+            return Err(format!("a rule to {said} among rules to {wanted}"));
         }
         (wanted, said) => wanted.or(said).unwrap_or(Behavior::Allow),
     };
-    let (tool, specifier) = match text.split_once('(') {
-        Some((tool, rest)) => {
-            let Some(specifier) = rest.strip_suffix(')') else {
-                let why = if rest.contains(')') {
-                    "nothing may follow the closing parenthesis"
-                } else {
-                    "the parenthesis is not closed; write Tool(specifier)"
-                };
-                return Err(error(whole, why));
-            };
-            (tool.trim(), Some(specifier.trim()))
-        }
-        None => (text, None),
-    };
-    if tool.is_empty() {
-        return Err(error(
-            whole,
-            "it names no tool; write Tool or Tool(specifier)",
-        ));
-    }
-    let strange = |c: char| !(c.is_ascii_alphanumeric() || "_-*?{},.".contains(c));
-    if tool.contains(strange) {
-        return Err(error(
-            whole,
-            "a tool's name holds letters, digits, `_`, `-` and the wildcards `*`, `?`, `{a,b}`",
-        ));
-    }
-    let Some(name) = NameGlob::new(tool) else {
-        return Err(error(whole, "its braces stand for too many names"));
-    };
+    let (tool, specifier) = split_specifier(text)?;
+    let name = tool_name(tool)?;
     let kind = match specifier {
         None => Kind::Whole,
-        Some("") => {
-            let why = format!("empty specifier; write {tool} for every call");
-            return Err(error(whole, &why));
-        }
-        Some(specifier) => kind(tool, &name, specifier).map_err(|why| error(whole, &why))?,
+        Some("") => return Err(format!("empty specifier; write {tool} for every call")),
+        Some(specifier) => kind(tool, &name, specifier)?,
     };
     let specifier = specifier.map(str::to_owned);
     Ok(Rule::from_parts(
@@ -169,6 +128,44 @@ pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
         name,
         kind,
     ))
+}
+
+/// The behaviour before the colon, if there is one, and the rest.
+fn split_behavior(text: &str) -> (Option<Behavior>, &str) {
+    let all = [Behavior::Allow, Behavior::Deny, Behavior::Ask];
+    let found = all.into_iter().find_map(|behavior| {
+        let rest = text.strip_prefix(behavior.as_str())?;
+        Some((behavior, rest.trim_start().strip_prefix(':')?))
+    });
+    match found {
+        Some((behavior, rest)) => (Some(behavior), rest.trim()),
+        None => (None, text),
+    }
+}
+
+/// The tool, and what stands in the parentheses.
+fn split_specifier(text: &str) -> Result<(&str, Option<&str>), String> {
+    let Some((tool, rest)) = text.split_once('(') else {
+        return Ok((text, None));
+    };
+    match rest.strip_suffix(')') {
+        Some(specifier) => Ok((tool.trim(), Some(specifier.trim()))),
+        None if rest.contains(')') => Err("nothing may follow the closing parenthesis".to_owned()),
+        None => Err("the parenthesis is not closed; write Tool(specifier)".to_owned()),
+    }
+}
+
+fn tool_name(tool: &str) -> Result<NameGlob, String> {
+    let strange = |c: char| !(c.is_ascii_alphanumeric() || "_-*?{},.".contains(c));
+    let why = if tool.is_empty() {
+        "it names no tool; write Tool or Tool(specifier)"
+    } else if tool.contains(strange) {
+        "a tool's name may contain letters, digits, `_`, `-` and the wildcards `*`, `?`, `{a,b}`"
+    } else {
+        let name = NameGlob::new(tool);
+        return name.ok_or_else(|| "its braces stand for too many names".to_owned());
+    };
+    Err(why.to_owned())
 }
 
 fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
@@ -218,7 +215,7 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
                 ))
             }
             _ => Err(format!(
-                "nothing is known about a specifier of {tool}; write {tool} for every call or {tool}(argument:value)"
+                "{tool} has no specifier of this form; write {tool} for every call or {tool}(argument:value)"
             )),
         },
     }

@@ -1,9 +1,9 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
-use super::glob::{Match, Tok, matches};
+use super::glob::{Match, Tok, intersect, matches};
 use super::options::{has_flag, variants};
 use super::paths::lexical;
-use super::shell::{SimpleCommand, Word};
+use super::shell::{Part, SimpleCommand, Word};
 
 /// A specifier of `Bash(..)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,81 +182,100 @@ impl CommandPattern {
     /// The pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
     /// `rm -f x -r` and `rm --recursive --force`.
     fn as_flags(&self, argv: &[Word]) -> Match {
-        let mut wanted_words = Vec::new();
-        let mut wanted_flags = Vec::new();
-        for word in &self.words {
-            let PatternWord::Word(toks) = word else {
-                return Match::No;
-            };
-            let open = toks.last() == Some(&Tok::Many);
-            let text = toks
-                .iter()
-                .take(toks.len() - usize::from(open))
-                .map(|tok| match tok {
-                    Tok::Char(c) => Some(*c),
-                    _ => None,
-                })
-                .collect::<Option<String>>();
-            match text {
-                Some(text) if text.starts_with('-') && text.len() > 1 => wanted_flags.push(text),
-                Some(text) if !open => wanted_words.push(text),
-                _ => return Match::No,
-            }
-        }
-        if wanted_flags.is_empty() && wanted_words.len() < 2 {
-            return Match::No;
-        }
-        let open = self.rest || self.words.last().is_some_and(ends_open);
-        let Some(program) = argv[0].basename() else {
+        let Some(wanted) = self.parts() else {
             return Match::No;
         };
-        let mut words = vec![program.clone()];
-        let mut flags: Vec<String> = Vec::new();
-        let mut unknown = false;
+        if wanted.flags.is_empty() && wanted.words.len() < 2 {
+            return Match::No;
+        }
+        let Some(given) = Parts::of(argv) else {
+            return Match::No;
+        };
+        let open = self.rest || self.words.last().is_some_and(ends_open);
+        let fits = given.begins_with(&wanted.words);
+        if !fits || (!open && given.words.len() != wanted.words.len()) {
+            return Match::No;
+        }
+        let program = &given.words[0];
+        let has = |flag: &String| has_flag(program, &given.flags, flag);
+        if !wanted.flags.iter().all(has) {
+            return match given.is_partial {
+                true => Match::Maybe,
+                false => Match::No,
+            };
+        }
+        // An exact rule says nothing about further flags.
+        let knows = |flag: &String| {
+            let is_like = |wanted: &String| {
+                wanted == flag || (!flag.starts_with("--") && !wanted.starts_with("--"))
+            };
+            wanted.flags.iter().any(is_like) || has_flag(program, &wanted.flags, flag)
+        };
+        (open || given.flags.iter().all(knows)).into()
+    }
+
+    /// The pattern's words and flags, if it has no wildcard but at the end.
+    fn parts(&self) -> Option<Parts> {
+        let mut parts = Parts::default();
+        for word in &self.words {
+            let PatternWord::Word(toks) = word else {
+                return None;
+            };
+            let open = toks.last() == Some(&Tok::Many);
+            let known = toks.iter().take(toks.len() - usize::from(open));
+            let text = known.map(|tok| match tok {
+                Tok::Char(c) => Some(*c),
+                _ => None,
+            });
+            match text.collect::<Option<String>>()? {
+                text if text.starts_with('-') && text.len() > 1 => parts.flags.push(text),
+                text if !open => parts.words.push(text),
+                _ => return None,
+            }
+        }
+        Some(parts)
+    }
+}
+
+/// Words and flags apart, each in their order.
+#[derive(Default)]
+struct Parts {
+    words: Vec<String>,
+    flags: Vec<String>,
+    /// Whether a word may be a flag that is only known when the shell runs.
+    is_partial: bool,
+}
+
+impl Parts {
+    /// Those of a command, its program first; `None` when that is not known.
+    fn of(argv: &[Word]) -> Option<Self> {
+        let mut parts = Self::default();
+        parts.words.push(argv[0].basename()?);
         let mut only_words = false;
         for word in &argv[1..] {
             match word.literal() {
                 Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
-                    words.push(text);
+                    parts.words.push(text);
                 }
                 Some(text) if text == "--" => only_words = true,
-                Some(text) => flags.push(text),
+                Some(text) => parts.flags.push(text),
                 None => {
-                    unknown |= word.literal_prefix().is_empty() && !word.is_glob();
-                    words.push(word.to_string());
+                    parts.is_partial |= word.literal_prefix().is_empty() && !word.is_glob();
+                    parts.words.push(word.to_string());
                 }
             }
         }
-        let fits = words.len() >= wanted_words.len()
-            && words
-                .iter()
-                .zip(&wanted_words)
-                .enumerate()
-                .all(|(at, (word, wanted))| {
-                    word == wanted
-                        || lexical(word) == *wanted
-                        || (at == 0 && word.eq_ignore_ascii_case(wanted))
-                });
-        if !fits || (!open && words.len() != wanted_words.len()) {
-            return Match::No;
-        }
-        let has = |flag: &String| has_flag(&program, &flags, flag);
-        if wanted_flags.iter().all(has) {
-            if !open {
-                // An exact rule says nothing about further flags.
-                let known = flags.iter().all(|given| {
-                    wanted_flags.iter().any(|wanted| {
-                        wanted == given || (!given.starts_with("--") && !wanted.starts_with("--"))
-                    }) || has_flag(&program, &wanted_flags, given)
-                });
-                return known.into();
-            }
-            Match::Yes
-        } else if unknown {
-            Match::Maybe
-        } else {
-            Match::No
-        }
+        Some(parts)
+    }
+
+    fn begins_with(&self, wanted: &[String]) -> bool {
+        let mut pairs = self.words.iter().zip(wanted).enumerate();
+        self.words.len() >= wanted.len()
+            && pairs.all(|(at, (word, wanted))| {
+                word == wanted
+                    || lexical(word) == *wanted
+                    || (at == 0 && word.eq_ignore_ascii_case(wanted))
+            })
     }
 }
 
@@ -295,7 +314,7 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
             return Match::No;
         }
     }
-    if super::glob::intersect(toks, &open) {
+    if intersect(toks, &open) {
         Match::Maybe
     } else {
         Match::No
@@ -304,7 +323,6 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
 
 /// What follows the last slash, as a pattern.
 fn program_glob(word: &Word) -> Vec<Tok> {
-    use super::shell::Part;
     let mut toks = Vec::new();
     for part in &word.parts {
         match part {

@@ -46,23 +46,24 @@ impl fmt::Display for Behavior {
 ///
 /// | text | matches |
 /// |---|---|
-/// | `Bash`, `Bash(*)` | every command, of whichever tool runs it |
+/// | `Bash`, `Bash(*)` | every command, whichever tool runs it |
 /// | `Bash(npm run build)` | that command |
 /// | `Bash(git:*)`, `Bash(git *)` | `git` alone and with any arguments, not `gitk` |
 /// | `Bash(ls*)` | also `lsof` |
 /// | `Bash(git * main)` | `*` alone is one word or more |
 /// | `Read(/etc/**)`, `Edit(src/*.rs)` | paths: absolute, below `~`, or in the workspace; a name without a slash anywhere |
 /// | `WebFetch(domain:example.com)` | the host and every host below it; with `:8080` on that port only |
-/// | `WebFetch(https://example.com/docs/*)` | addresses |
+/// | `WebFetch(https://example.com/docs/*)` | URLs |
 /// | `mcp__server`, `mcp__server__*` | all tools of a server |
 /// | `Agent(name)`, `Skill(name *)` | a subagent, a skill |
 /// | `Tool(parameter:value)` | a call whose argument has that value; `*` is a wildcard |
 ///
-/// Tool names may hold `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
-/// commands, `Read(..)` those that read and, to deny and to ask, the words of commands;
-/// `Write(..)` and `Edit(..)` those that write, redirections included. What a tool does it says in
-/// [`Tool::accesses`](crate::Tool::accesses); of one that says nothing, arguments called `path`,
-/// `command`, `url` and the like are looked at by rules to deny and to ask, never by those to allow.
+/// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
+/// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words of
+/// commands. `Write(..)` and `Edit(..)` govern whatever writes, redirections included. A tool says
+/// what it does in [`Tool::accesses`](crate::Tool::accesses). Of a tool that says nothing, rules to
+/// deny and to ask look at arguments called `path`, `command`, `url` and the like; rules to allow
+/// never do.
 ///
 /// A rule that could never match is an error:
 ///
@@ -142,7 +143,7 @@ impl Rule {
         self
     }
 
-    /// What it does.
+    /// What the rule does with a call.
     pub fn behavior(&self) -> Behavior {
         self.behavior
     }
@@ -162,7 +163,7 @@ impl Rule {
         self.message.as_deref()
     }
 
-    /// Where it comes from.
+    /// Where the rule comes from.
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }
@@ -193,7 +194,7 @@ impl fmt::Display for Rule {
 impl std::str::FromStr for Rule {
     type Err = crate::error::Error;
 
-    /// Reads `behavior:Tool(specifier)`; without a behaviour it is an allow rule.
+    /// Reads `behavior:Tool(specifier)`. Without a behaviour it is a rule to allow.
     fn from_str(text: &str) -> Result<Self> {
         parse::rule(None, text)
     }

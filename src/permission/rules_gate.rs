@@ -14,11 +14,12 @@ use crate::util::sync::lock;
 use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::explanation::{Explanation, Verdict};
-use super::facts::Facts;
+use super::facts::{Facts, Touch};
 use super::grants::Grants;
 use super::paths::Places;
 use super::readable::Readable;
 use super::rule::{Behavior, Rule};
+use super::shell::printable;
 use super::suggest::suggest;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
@@ -100,18 +101,18 @@ impl Permissions {
         Ok(self.rule(Rule::new(Behavior::Ask, rule)?))
     }
 
-    /// Adds the rules of a configuration, which explanations call `source`, and takes its mode.
+    /// Adds the rules of a configuration, with `source` as their source, and takes over its mode.
     ///
     /// # Errors
     ///
-    /// The first rule that could never match; none is added then.
+    /// When a rule could never match; none is added then.
     pub fn config(mut self, config: &PermissionConfig, source: &str) -> Result<Self> {
         self.rules.extend(config.rules(source)?);
         self.mode = config.mode.or(self.mode);
         Ok(self)
     }
 
-    /// Where relative paths begin, absolute. Edits inside it are what `acceptEdits` accepts.
+    /// The absolute path at which relative paths start. `acceptEdits` accepts edits inside it.
     pub fn workspace(mut self, path: impl Into<String>) -> Self {
         self.places.workspace = Some(path.into());
         self
@@ -124,23 +125,23 @@ impl Permissions {
         }
     }
 
-    /// What `~` stands for, absolute.
+    /// The absolute path that `~` stands for.
     pub fn home(mut self, path: impl Into<String>) -> Self {
         self.places.home = Some(path.into());
         self
     }
 
-    /// Whether names that differ in case only are the same file, as on most disks of macOS and
-    /// Windows, where this is on unless set. Rules to deny and to ask then match in any case of
-    /// letters, rules to allow in that of the rule. Protected paths are protected in any case.
+    /// Whether names that differ only in case are the same file, as on most disks of macOS and
+    /// Windows, where this is the default. Rules to deny and to ask then match in any case of letters,
+    /// rules to allow only in the case of the rule. Protected paths are always protected in any case.
     pub fn case_insensitive(mut self, folds: bool) -> Self {
         self.places.folds_case = folds;
         self
     }
 
-    /// Whether a path that a tool or a word of a command names is looked up on this machine, and
-    /// also judged as where symbolic links lead it; on unless set. The looking up is synchronous:
-    /// turn it off for a workspace on another machine, or on a file system that may be slow.
+    /// Whether paths named by tools and by words of commands are looked up on this machine, and judged
+    /// where symbolic links lead as well; true by default. The look-up blocks: turn it off for a
+    /// workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.places.follows_links = follows;
         self
@@ -152,8 +153,8 @@ impl Permissions {
         self
     }
 
-    /// A file or directory of the program's own settings: writing it always needs an answer, as
-    /// for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
+    /// Protects a file or directory of the program's own settings: writing it always needs an answer,
+    /// as it does for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
         self.own.push(path.into());
         self
@@ -164,13 +165,11 @@ impl Permissions {
         self.rules.iter()
     }
 
-    /// What would be decided about a call in the configured mode, and why. Grants of sessions are left out.
+    /// What would be decided about a call in the configured mode, and why, without the grants of
+    /// any session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
-        self.decide(
-            &Facts::of(call, tool, &self.places),
-            PermissionMode::Default,
-            None,
-        )
+        let facts = Facts::of(call, tool, &self.places);
+        self.decide(&facts, PermissionMode::Default, None)
     }
 
     /// What would be decided about a shell command, and why.
@@ -179,8 +178,8 @@ impl Permissions {
         self.decide(&facts, PermissionMode::Default, None)
     }
 
-    /// Allow rules to offer for a call: none is broader than what the call shows, and there is
-    /// none for a command that is not fully understood.
+    /// Rules to allow that can be offered for a call. None is broader than what the call shows, and
+    /// there are none for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&Facts::of(call, tool, &self.places))
     }
@@ -253,8 +252,6 @@ impl PermissionGate for Permissions {
 
 /// What somebody is asked: what the call does, invisible characters shown, and why it is asked.
 fn question(facts: &Facts<'_>, found: &Explanation) -> String {
-    use super::facts::Touch;
-    use super::shell::printable;
     let what = facts.touches.first().map(|touch| match touch {
         Touch::Command(command) => format!("run `{}`", printable(&command.text)),
         Touch::Read(path) => format!("read {}", printable(path)),

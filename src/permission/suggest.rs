@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Touch};
 use super::rule::{Behavior, Rule};
-use super::shell::Word;
+use super::shell::{Analysis, Word};
 use super::url::Url;
 
 /// Allow rules that would have covered this call and nothing broader. Empty if there are none.
@@ -10,21 +10,10 @@ pub(super) fn suggest(facts: &Facts<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
     for touch in &facts.touches {
         match touch {
-            Touch::Command(command) => {
-                let analysis = &command.analysis;
-                if !analysis.opaque.is_empty() {
-                    return Vec::new();
-                }
-                for command in &analysis.commands {
-                    let words = command.argv.iter().map(word).collect::<Option<Vec<_>>>();
-                    match words {
-                        Some(words) if !words.is_empty() => {
-                            rules.extend(rule(&format!("Bash({})", words.join(" "))));
-                        }
-                        _ => return Vec::new(),
-                    }
-                }
-            }
+            Touch::Command(command) => match command_rules(&command.analysis) {
+                Some(found) => rules.extend(found),
+                None => return Vec::new(),
+            },
             Touch::Read(path) => rules.extend(path_rule("Read", path)),
             Touch::Write(path) => rules.extend(path_rule("Edit", path)),
             Touch::Url(url) => {
@@ -36,6 +25,22 @@ pub(super) fn suggest(facts: &Facts<'_>) -> Vec<Rule> {
     }
     rules.dedup();
     rules
+}
+
+/// A rule for each command; `None` when one of them is not fully understood.
+fn command_rules(analysis: &Analysis) -> Option<Vec<Rule>> {
+    if !analysis.opaque.is_empty() {
+        return None;
+    }
+    let mut rules = Vec::new();
+    for command in &analysis.commands {
+        let words: Vec<String> = command.argv.iter().map(word).collect::<Option<_>>()?;
+        if words.is_empty() {
+            return None;
+        }
+        rules.extend(rule(&format!("Bash({})", words.join(" "))));
+    }
+    Some(rules)
 }
 
 fn rule(text: &str) -> Option<Rule> {

@@ -1,15 +1,15 @@
-//! Addresses and rules about them.
+//! URLs and rules about them.
 
 use super::glob::{matches, tokens};
 use super::host::{canonical, is_address};
 use super::paths::lexical;
 
-/// What a rule about addresses asks for.
+/// What a rule about URLs matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UrlPattern {
     /// The host, or any below it; on one port, or on all.
     Domain { host: String, port: Option<u16> },
-    /// The whole address; `*` stops at slashes, but for a last one.
+    /// The whole URL. `*` matches any text within the host, and any text, slashes included, behind it.
     Glob {
         scheme: String,
         host: String,
@@ -85,7 +85,7 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
     }
     let host = canonical(name).ok_or_else(|| unusual(name))?;
     let port = match port.map(str::parse) {
-        Some(Err(_)) => return Err(format!("`{name}` is followed by no port")),
+        Some(Err(_)) => return Err(format!("what follows `{name}:` is not a port")),
         Some(Ok(port)) => Some(port),
         None => None,
     };
@@ -94,12 +94,12 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
 
 fn unusual(name: &str) -> String {
     format!(
-        "`{name}` is no host name, or not in its usual spelling; write WebFetch(domain:example.com), \
+        "`{name}` is not a host name in its usual spelling; write WebFetch(domain:example.com), \
          and letters beyond ASCII as `xn--..`"
     )
 }
 
-/// The parts of an address that rules look at.
+/// The parts of a URL that rules look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     scheme: String,
@@ -112,7 +112,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// `None` for what is not plainly an address: no rule allows it then.
+    /// `None` for what is not plainly a URL: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text
@@ -136,16 +136,7 @@ impl Url {
         if !known || authority.contains(['@', '%']) {
             return None;
         }
-        let (host, port) = match authority.rfind(']') {
-            Some(close) => {
-                let (host, port) = authority.split_at(close + 1);
-                (host, port.strip_prefix(':'))
-            }
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority.as_str(), None),
-            },
-        };
+        let (host, port) = host_and_port(&authority);
         let usual = match scheme.as_str() {
             "https" => Some(443),
             "http" => Some(80),
@@ -159,22 +150,37 @@ impl Url {
         let host = canonical(host)?;
         let rest = &rest[end..];
         let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-        let path = decoded(path);
-        let path = match path.as_str() {
-            "" => "/".to_owned(),
-            path if path.ends_with('/') && path.len() > 1 => {
-                format!("{}/", lexical(path).trim_end_matches('/'))
-            }
-            path => lexical(path),
-        };
         Some(Self {
             scheme,
             authority,
             host,
             port,
             default_port: port == usual,
-            rest: format!("{path}{query}"),
+            rest: format!("{}{query}", normal(path)),
         })
+    }
+}
+
+fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    if let Some(close) = authority.rfind(']') {
+        let (host, port) = authority.split_at(close + 1);
+        return (host, port.strip_prefix(':'));
+    }
+    match authority.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    }
+}
+
+/// `path` without `.`, `..` and needless escapes; a slash at its end stays.
+fn normal(path: &str) -> String {
+    let path = decoded(path);
+    match path.as_str() {
+        "" => "/".to_owned(),
+        path if path.ends_with('/') && path.len() > 1 => {
+            format!("{}/", lexical(path).trim_end_matches('/'))
+        }
+        path => lexical(path),
     }
 }
 

@@ -21,7 +21,7 @@ struct Block {
 }
 
 impl PermissionConfig {
-    /// Reads the block from YAML. Text without any content is a block without rules.
+    /// Reads the block from YAML. An empty text is a block without rules.
     ///
     /// ```
     /// use agentcore::permission::PermissionConfig;
@@ -42,8 +42,8 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// A [`Config`](ErrorKind::Config) error with the line and column for anything but the block,
-    /// and for the first rule that could never match.
+    /// [`ErrorKind::Config`], with the line and column, when it is anything but the block, or when a
+    /// rule could never match.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         let block: Option<Block> = from_str_with_options(yaml, plain())
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))?;

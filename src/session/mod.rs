@@ -1,9 +1,10 @@
 //! Sessions that outlive the process.
 //!
-//! A durable store is a log for each session, to which is only ever added; what differs between
-//! stores is where the log is kept. A write costs what it changes, however long the session is.
+//! A durable store keeps a log for each session, which is only ever appended to; the stores differ in
+//! where they keep it. The cost of a write depends on what it changes, not on how long the session
+//! is.
 //!
-//! A record is a line of JSON behind a checksum of its bytes:
+//! A record is a line of JSON that begins with a checksum:
 //!
 //! ```text
 //! {"crc":"9d1e4b02","v":1,"seq":7,"token":2,"at":1767225600000,"kind":"message","data":{..},"info":{..}}
@@ -11,15 +12,15 @@
 //!
 //! | field | what it is |
 //! |---|---|
-//! | `crc` | CRC-32 of all that follows its comma, to the line's end; always here, in every version |
-//! | `v` | the version of the format; a session with a higher one than known is left untouched |
-//! | `seq` | counts the session's records from 1: what is missing or repeated shows |
-//! | `token` | the lease it was written under; one that goes down is of a writer that was replaced |
+//! | `crc` | CRC-32 of everything after its comma, up to the end of the line; first in every version |
+//! | `v` | the version of the format; a session with a newer one is left untouched |
+//! | `seq` | counts the session's records from 1, so that missing and repeated ones are noticed |
+//! | `token` | the lease it was written under; a lower one than before is of a writer that was replaced |
 //! | `at` | milliseconds since the Unix epoch |
-//! | `kind`, `data` | what changed; unknown kinds and fields are passed over |
-//! | `info` | what lists say about the session; it stands on the last record of a write |
+//! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
+//! | `info` | what lists say about the session; only on the last record of a write |
 //!
-//! Records of a write whose last one is not there do not count.
+//! The records of a write count only if its last one is there.
 
 mod change;
 mod diff;

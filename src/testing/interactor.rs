@@ -1,4 +1,4 @@
-//! Somebody who answers from a script.
+//! An interactor that answers from a script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tools::ask::{Choice, Chosen, Interactor};
 use crate::util::sync::lock;
 
-/// An [`Interactor`] that gives prepared answers in order and keeps what it was asked. Clones
-/// share both. A question that comes when the answers are used up, or that the next one does not
-/// fit, fails.
+/// An [`Interactor`] that gives prepared answers in order and keeps what it was asked. Clones share
+/// both. A question fails when the answers are used up, or when the next one does not fit.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -45,7 +44,7 @@ enum Scripted {
 }
 
 impl ScriptedInteractor {
-    /// Nobody answers yet.
+    /// An interactor without answers yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -63,7 +62,7 @@ impl ScriptedInteractor {
         self.then(Scripted::Text(text.into()))
     }
 
-    /// The next question fails: nobody is there.
+    /// Fails the next question, as when nobody is there. The error says `why`.
     #[must_use]
     pub fn gone(self, why: impl Into<String>) -> Self {
         self.then(Scripted::Gone(why.into()))
@@ -108,14 +107,14 @@ impl Interactor for ScriptedInteractor {
         lock(&self.0).choices.push(choice.clone());
         match self.next(&choice.question)? {
             Scripted::Chosen(chosen) => Ok(chosen),
-            _ => Err(misfit(&choice.question, "the next answer is no choice")),
+            _ => Err(misfit(&choice.question, "the next answer is not a choice")),
         }
     }
 
     async fn ask(&self, question: &str) -> Result<String> {
         match self.next(question)? {
             Scripted::Text(text) => Ok(text),
-            _ => Err(misfit(question, "the next answer is no text")),
+            _ => Err(misfit(question, "the next answer is not a text")),
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Models, servers and suites for tests, offline and repeatable.
+//! Models, servers and conformance suites for tests that are offline and repeatable.
 //!
 //! | | for |
 //! |---|---|
-//! | [`ScriptedModel`] | an agent's test: each call takes the next step of a script, strictly |
+//! | [`ScriptedModel`] | testing an agent: each call takes the next step of a script, strictly |
 //! | [`FunctionModel`] | an answer computed from the request |
 //! | [`StrictModel`] | refusing every request that a provider would refuse |
 //! | [`Cassette`] | recording a real model once and replaying it |
-//! | [`FaultServer`] | a provider over real sockets that splits, stalls, resets and sends garbage |
-//! | `ScriptedInteractor` | somebody who answers questions (feature `tools`) |
-//! | [`conformance`] | holding one's own implementation against the contract |
+//! | [`FaultServer`] | a provider over real sockets that splits, stalls, resets and garbles its replies |
+//! | `ScriptedInteractor` | answering an agent's questions (feature `tools`) |
+//! | [`conformance`] | holding your own implementation to its contract |
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;

@@ -82,7 +82,7 @@ impl Step {
         self.piece(Piece::Text(text.into()))
     }
 
-    /// The same step with a tool call behind the rest. Its id is the model's next `call_N`.
+    /// The same step with a tool call after the rest. Its id is the model's next `call_N`.
     #[must_use]
     pub fn and_call(self, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         let args: Value = args.into();
@@ -97,7 +97,7 @@ impl Step {
         self.piece(Piece::Call { name, raw })
     }
 
-    /// The same step with this very call, its id included.
+    /// The same step with exactly this call, its id included.
     #[must_use]
     pub fn and_tool_call(self, call: ToolCall) -> Self {
         self.piece(Piece::Whole(call))
@@ -137,7 +137,7 @@ impl Step {
         self
     }
 
-    /// The same step, whose stream then neither ends nor says anything.
+    /// The same step, whose stream then yields nothing more and never ends.
     #[must_use]
     pub fn then_hang(mut self) -> Self {
         self.hangs = true;

@@ -23,12 +23,14 @@ use super::script::Step;
 /// fails, and so does a step without a call.
 ///
 /// Text streams word by word, ids count up (`call_1`, `call_2`, ...), and every request is kept.
-/// Clones are handles to the same script: give one to the agent and keep one. By hand it is asked
-/// with `Model::call(&model, request)`, as [`call`](Self::call) here adds a step.
+/// Clones are handles to the same script: give one to the agent and keep one. To call the model
+/// directly, write `Model::call(&model, request)`, since [`call`](Self::call) adds a step.
 ///
-/// When the last handle is dropped while something is wrong (steps were left, a call came
-/// unexpectedly, an expectation failed), the drop panics, unless [`verify`](Self::verify) or
-/// [`assert_finished`](Self::assert_finished) said so before or the thread is panicking already.
+/// # Panics
+///
+/// Dropping the last handle panics when something is wrong (steps are left, there was an unexpected
+/// call, an expectation failed), unless [`verify`](Self::verify) or
+/// [`assert_finished`](Self::assert_finished) has reported it, or the thread is panicking already.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -125,7 +127,7 @@ impl ScriptedModel {
         self.step(Step::exactly(events))
     }
 
-    /// Then begins a stream that neither says anything nor ends.
+    /// Then starts a stream that yields nothing and never ends.
     #[must_use]
     pub fn hang(self) -> Self {
         self.step(Step::new().then_hang())
@@ -186,12 +188,12 @@ impl ScriptedModel {
         self.script().steps.len()
     }
 
-    /// Lets the drop of the last handle pass in silence, whatever is wrong.
+    /// Keeps the drop of the last handle from panicking, whatever is wrong.
     pub fn allow_unused(&self) {
         self.script().checked = true;
     }
 
-    /// Whether the script was followed to its end.
+    /// Checks that the script was followed to its end.
     ///
     /// # Errors
     ///

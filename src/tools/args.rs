@@ -1,4 +1,4 @@
-//! The arguments of a call.
+//! The arguments of a call, and what calls with such arguments touch.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,23 +7,27 @@ use serde_json::Value;
 
 use crate::backend::{Backend, PathFilter};
 use crate::error::BoxError;
-use crate::tool::{Access, ToolContext, ToolError};
+use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError};
 
-/// What a call was given. That it fits the schema has been checked, except by those who execute
-/// a tool by hand.
+/// The arguments of a call. The engine has checked them against the schema; a tool that is executed
+/// by hand gets them unchecked.
 pub(super) struct Args {
     given: Value,
     cx: ToolContext,
 }
 
 impl Args {
-    /// The text of that name; of the first of several that is there.
+    /// The text under the first of `names` that has one.
+    ///
+    /// # Errors
+    ///
+    /// When none has.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
         let required = || ToolError::new(format!("{} is required", names[0]));
         Ok(text_of(&self.given, names).ok_or_else(required)?)
     }
 
-    /// The text of that name, if there is one that is not empty.
+    /// The text under the first of `names` that has one, unless it is empty.
     pub(super) fn some_text(&self, names: &[&str]) -> Option<&str> {
         text_of(&self.given, names).filter(|text| !text.is_empty())
     }
@@ -39,7 +43,7 @@ impl Args {
         Some(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// Which files of `backend` the call may show. Rules may name them either way.
+    /// Which files of `backend` the call may show. Rules may name them from the root or in full.
     pub(super) fn readable(&self, backend: &dyn Backend) -> PathFilter {
         let filter = self.cx.readable();
         if filter.is_all() {
@@ -79,12 +83,19 @@ where
     move |cx, given| f(backend.clone(), Args { given, cx })
 }
 
-/// The names of a file's path.
+/// The arguments that may name a file.
 pub(super) const PATH: [&str; 2] = ["file_path", "path"];
-/// The name of a command's folder.
+/// The argument that names a command's folder.
 pub(super) const WORKING_DIR: [&str; 1] = ["working_dir"];
 
-pub(super) fn reads(args: &Value) -> Vec<Access> {
+/// A tool that reads files: its calls run side by side, and may be repeated.
+pub(super) fn reader(tool: FuncTool) -> FuncTool {
+    tool.side_effect(SideEffect::ReadOnly)
+        .idempotent()
+        .accesses(reads)
+}
+
+fn reads(args: &Value) -> Vec<Access> {
     let path = text_of(args, &PATH).filter(|path| !path.is_empty());
     vec![Access::Read(path.unwrap_or(".").into())]
 }
@@ -96,7 +107,7 @@ pub(super) fn writes(args: &Value) -> Vec<Access> {
         .collect()
 }
 
-/// What replacing text does: it also shows what was there.
+/// Replacing text also shows what was there.
 pub(super) fn edits(args: &Value) -> Vec<Access> {
     let mut accesses = writes(args);
     accesses.extend(text_of(args, &PATH).map(|path| Access::Read(path.into())));
@@ -109,7 +120,7 @@ pub(super) fn runs(args: &Value) -> Vec<Access> {
     command.into_iter().collect()
 }
 
-/// What running a command elsewhere does: going there is part of it.
+/// A command that runs elsewhere is judged with the change of folder in front of it.
 pub(super) fn runs_there(args: &Value) -> Vec<Access> {
     let folder = text_of(args, &WORKING_DIR).filter(|folder| !folder.is_empty());
     let (Some(folder), Some(command)) = (folder, text_of(args, &["command"])) else {

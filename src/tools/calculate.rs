@@ -10,7 +10,7 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError};
 use crate::util::{Cancellation, text};
 
-use super::compute::beside;
+use super::compute::on_own_thread;
 use super::formula;
 
 /// How long a calculation may take.
@@ -19,15 +19,15 @@ const LIMIT: Duration = Duration::from_secs(2);
 const MAX_EXPRESSION: usize = 1_000;
 /// A longer result is cut in the middle.
 const MAX_RESULT: usize = 2_000;
-/// How fend begins a result that is not exact.
+/// What fend puts before a result that is not exact.
 const APPROXIMATE: &str = "approx. ";
 
 /// `calculate`: the value of an arithmetic `expression` (or `expr`).
 ///
 /// Whole numbers and fractions are exact at any size, so `1000*1000` is `1000000` and not
-/// `1e+06`. What has no end in decimals is rounded to 15 significant digits. `%` is the remainder,
-/// of whole numbers that are not negative; angles are in radians. An expression has at most 1,000
-/// bytes and two seconds; a result of more than 2,000 characters is cut in the middle.
+/// `1e+06`. A value without a finite decimal form is rounded to 15 significant digits. `%` is the
+/// remainder of whole numbers that are not negative; angles are in radians. An expression may have
+/// 1,000 bytes and take two seconds; a result of more than 2,000 characters is cut in the middle.
 ///
 /// ```
 /// use agentcore::{Tool, ToolContext, tools};
@@ -70,7 +70,7 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     let input = Input::deserialize(args)?;
     if input.expression.len() > MAX_EXPRESSION {
         let length = input.expression.len();
-        let text = format!("the expression has {length} bytes, at most {MAX_EXPRESSION} are taken");
+        let text = format!("the expression has {length} bytes; the limit is {MAX_EXPRESSION}");
         return Err(ToolError::new(text).into());
     }
     let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
@@ -78,7 +78,7 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
         at: Instant::now() + LIMIT,
         call: cx.cancellation().clone(),
     };
-    let value = beside(move || value(&formula, &stop)).await?;
+    let value = on_own_thread(move || value(&formula, &stop)).await?;
     let failed = || ToolError::new("the expression could not be calculated");
     let value = value.ok_or_else(failed)?.map_err(ToolError::new)?;
     let cut = |omitted| format!("... ({omitted} characters omitted) ...");
@@ -106,7 +106,7 @@ fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     let Some(rounded) = found.strip_prefix(APPROXIMATE) else {
         return Ok(found);
     };
-    // By itself fend rounds to ten decimals, which leaves nothing of a small number.
+    // Fend rounds to ten decimals, which leaves nothing of a small number.
     let digits = evaluate(&format!("({formula}) to 15 sf"), stop)?;
     let digits = digits.strip_prefix(APPROXIMATE).unwrap_or(&digits);
     let is_real = digits

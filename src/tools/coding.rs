@@ -9,10 +9,10 @@ use crate::backend::{Backend, Command, GlobQuery, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
-use super::args::{Args, PATH, edits, over, reads, runs, writes};
+use super::args::{Args, PATH, edits, over, reader, runs, writes};
 use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
-use super::{files, find, read as reading};
+use super::{files, find, read as reading, schema};
 
 /// How long a command may run unless the call says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -27,9 +27,9 @@ const STYLE: Style = Style {
     stderr: Stderr::Merged,
 };
 
-/// `Bash`: runs a command in the backend's shell, 120 seconds or as long as the call says, at
-/// most 600. Standard output and error come as they were written, together at most 30,000
-/// characters, cut in the middle.
+/// `Bash`: runs a command in the backend's shell, for 120 seconds or as long as the call says, at
+/// most 600. Standard output and error come in the order they were written; of more than 30,000
+/// characters together, the middle is cut.
 pub fn bash(backend: impl Backend) -> FuncTool {
     let description = "Runs a shell command in the workspace and returns what it writes, standard \
         error included, and its exit code when that is not 0. Each command runs in a new shell, \
@@ -72,8 +72,8 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     run::run(&*backend, command, limit, STYLE).await
 }
 
-/// `BashOutput`: what a command that [`bash`] started in the background wrote since the last
-/// call. Not part of a preset.
+/// `BashOutput`: what a background command of [`bash`] wrote since the last call. Not part of a
+/// preset.
 pub fn bash_output(backend: impl Backend) -> FuncTool {
     let description = "Returns what a background command wrote since it was last asked, whether \
         it still runs, and its exit code when it does not.";
@@ -86,7 +86,7 @@ async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput
     Ok(run::background(&output, STYLE))
 }
 
-/// `KillBash`: ends a command that [`bash`] started in the background. Not part of a preset.
+/// `KillBash`: ends a background command of [`bash`]. Not part of a preset.
 pub fn kill_bash(backend: impl Backend) -> FuncTool {
     let description = "Ends a background command with all processes it started.";
     FuncTool::new("KillBash", description, id(), over(backend, call_kill))
@@ -105,7 +105,7 @@ fn id() -> Value {
     })
 }
 
-/// `Read`: lines of a file with their numbers, 2,000 unless the call says otherwise; longer lines
+/// `Read`: lines of a file with their numbers, 2,000 unless the call says otherwise. Lines of more
 /// than 2,000 characters are cut.
 pub fn read(backend: impl Backend) -> FuncTool {
     let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
@@ -119,18 +119,11 @@ pub fn read(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path"]
     });
-    FuncTool::new("Read", description, parameters, over(backend, call_read))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let body = over(backend, reading::numbered);
+    reader(FuncTool::new("Read", description, parameters, body))
 }
 
-async fn call_read(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let (offset, limit) = (args.number("offset"), args.count("limit"));
-    reading::numbered(&*backend, args.text(&PATH)?, offset, limit).await
-}
-
-/// `Write`: a whole file, over what was there.
+/// `Write`: writes a whole file, replacing what was there.
 pub fn write(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
     let parameters = json!({
@@ -141,16 +134,17 @@ pub fn write(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path", "content"]
     });
-    FuncTool::new("Write", description, parameters, over(backend, call_write))
-        .exclusive()
-        .accesses(writes)
+    FuncTool::new(
+        "Write",
+        description,
+        parameters,
+        over(backend, files::write),
+    )
+    .exclusive()
+    .accesses(writes)
 }
 
-async fn call_write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    files::write(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
-}
-
-/// `Edit`: replaces a text in a file that occurs exactly once, or all its occurrences.
+/// `Edit`: replaces a text that occurs exactly once in a file, or every occurrence of it.
 pub fn edit(backend: impl Backend) -> FuncTool {
     let description = "Replaces old_string by new_string in a file and returns the difference. \
         old_string must be found exactly once, with white space and line breaks as in the file, \
@@ -185,18 +179,9 @@ pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs or *.{md,txt}, and returns \
         their paths, sorted. ** stands for any number of folders. Files that .gitignore excludes \
         and hidden ones are left out unless the pattern names them.";
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The pattern"},
-            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
-        },
-        "required": ["pattern"]
-    });
-    FuncTool::new("Glob", description, parameters, over(backend, call_glob))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let parameters = schema::glob();
+    let body = over(backend, call_glob);
+    reader(FuncTool::new("Glob", description, parameters, body))
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -205,7 +190,8 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query).await
 }
 
-/// `Grep`: the lines, files or numbers of lines that match a regular expression.
+/// `Grep`: the lines that match a regular expression, or the files that have such lines, or how many
+/// each has.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
         excludes, hidden and binary files are left out.";
@@ -231,10 +217,8 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         },
         "required": ["pattern"]
     });
-    FuncTool::new("Grep", description, parameters, over(backend, call_grep))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let body = over(backend, call_grep);
+    reader(FuncTool::new("Grep", description, parameters, body))
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

@@ -1,29 +1,29 @@
-//! Work that computes, beside the run instead of in it.
+//! Work that keeps a processor busy, on a thread of its own.
 
 use std::io;
 use std::thread;
 
 use tokio::sync::oneshot;
 
-/// Room for what a hostile input makes recurse, within the limits its caller sets; pages that
-/// are never touched cost nothing.
+/// Room for the recursion that a hostile input can cause within the limits its caller sets. Pages
+/// of a stack that are never touched cost nothing.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// Runs `f` on a thread of its own. `None` when it panicked.
+/// Runs `f`. `None` when it panicked.
 ///
-/// Dropping the future does not stop the thread: `f` has to end by itself.
+/// Dropping the future does not stop the thread: `f` must end of its own accord.
 ///
 /// # Errors
 ///
-/// When the system has no thread to give.
-pub(super) async fn beside<T: Send + 'static>(
+/// When the system cannot start a thread.
+pub(super) async fn on_own_thread<T: Send + 'static>(
     f: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Option<T>> {
     let (sender, receiver) = oneshot::channel();
     let builder = thread::Builder::new()
         .name("agentcore-compute".to_owned())
         .stack_size(STACK);
-    // Nobody may wait for the answer any more.
+    // Nobody waits for the answer when the call was dropped.
     builder.spawn(move || drop(sender.send(f())))?;
     Ok(receiver.await.ok())
 }

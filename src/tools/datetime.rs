@@ -11,7 +11,7 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
 use crate::util::text;
 
-/// How many zones are suggested for a name that is none.
+/// The most zones suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// `current_datetime`: the time in UTC and in the system's time zone, or in the IANA `timezone`
@@ -23,7 +23,7 @@ pub fn current_datetime() -> FuncTool {
     current_datetime_by(SystemTime::now)
 }
 
-/// [`current_datetime`] by a clock of one's own.
+/// [`current_datetime`] with another clock, such as a fixed one in tests.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -57,8 +57,8 @@ pub fn current_datetime_by(clock: impl Fn() -> SystemTime + Send + Sync + 'stati
         }
     });
     let body = move |_cx, args| {
-        let told = told(clock(), args);
-        async move { told }
+        let text = describe(clock(), args);
+        async move { text }
     };
     FuncTool::new("current_datetime", description, parameters, body)
         .side_effect(SideEffect::ReadOnly)
@@ -70,8 +70,8 @@ struct Input {
     timezone: Option<String>,
 }
 
-fn told(now: SystemTime, args: Value) -> Result<String, BoxError> {
-    // A call without arguments may have none at all.
+fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
+    // A model may leave the arguments out when it has none.
     let name = match args {
         Value::Null => None,
         args => Input::deserialize(args)?.timezone,
@@ -84,7 +84,7 @@ fn told(now: SystemTime, args: Value) -> Result<String, BoxError> {
         None => ("Local", TimeZone::system()),
         Some(name) => (name, zone(name)?),
     };
-    // Rounding would tell a second that has not begun.
+    // Cut, not rounded: the second that is shown has begun.
     let now = Timestamp::from_second(Timestamp::try_from(now)?.as_second())?;
     let local = now.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z");
     Ok(format!("UTC: {now}\n{label}: {local}"))
@@ -102,7 +102,7 @@ fn zone(name: &str) -> Result<TimeZone, ToolError> {
     })
 }
 
-/// Names that are spelled like it, or have it as a part, such as a city.
+/// Zones whose name is spelled like `name` or contains it, as that of a city.
 fn suggestions(name: &str) -> Vec<String> {
     let zones: Vec<String> = tz::db().available().map(|zone| zone.to_string()).collect();
     let names: Vec<&str> = zones.iter().map(String::as_str).collect();

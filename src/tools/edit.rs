@@ -12,14 +12,14 @@ use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
 use crate::util::text;
 
-/// So many line numbers are named in an error.
+/// How many line numbers an error names.
 const MAX_LINES_NAMED: usize = 20;
 /// A longer diff is cut.
 const MAX_DIFF_CHARS: usize = 10_000;
-/// A diff that takes longer becomes a coarser one.
+/// A diff that would take longer is coarser.
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
-/// Which of several places an edit is about.
+/// Which occurrences of a text an edit replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EditPolicy {
     /// The first one.
@@ -41,13 +41,15 @@ pub(super) async fn edit(
     policy: EditPolicy,
 ) -> Result<ToolOutput, BoxError> {
     if old.is_empty() {
-        return Err(refused("the text to replace is empty; use a write to fill a file").into());
+        let text = "the text to replace is empty; write the file to fill it";
+        return Err(ToolError::new(text).into());
     }
     if old == new {
-        return Err(refused("the text to replace and its replacement are the same").into());
+        let text = "the text to replace and its replacement are the same";
+        return Err(ToolError::new(text).into());
     }
     let content = backend.read(path).await?;
-    let (old, new) = in_the_files_own_endings(&content, old, new);
+    let (old, new) = with_line_ends_of(&content, old, new);
     let places: Vec<usize> = memmem::find_iter(&content, old.as_bytes()).collect();
     let chosen = match (places.as_slice(), policy) {
         ([], _) => return Err(not_found(path, &content, &old).into()),
@@ -95,8 +97,8 @@ fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
         .to_string()
 }
 
-/// The model sees `\n` where the file has `\r\n`.
-fn in_the_files_own_endings<'a>(
+/// Both texts with the line ends of the file: the model sees `\n` where the file has `\r\n`.
+fn with_line_ends_of<'a>(
     content: &[u8],
     old: &'a str,
     new: &'a str,
@@ -108,11 +110,8 @@ fn in_the_files_own_endings<'a>(
     let in_crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     if !old.contains('\n') {
         // A replacement with new lines in a file of which every line ends so.
-        let bare = memchr::memchr_iter(b'\n', content);
-        let every = bare
-            .into_iter()
-            .all(|at| at > 0 && content[at - 1] == b'\r');
-        return match every {
+        let mut ends = memchr::memchr_iter(b'\n', content);
+        return match ends.all(|at| at > 0 && content[at - 1] == b'\r') {
             true => (Cow::Borrowed(old), Cow::Owned(in_crlf(new))),
             false => as_given,
         };
@@ -124,10 +123,6 @@ fn in_the_files_own_endings<'a>(
         }
         _ => as_given,
     }
-}
-
-fn refused(text: &str) -> ToolError {
-    ToolError::new(text)
 }
 
 fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
@@ -160,11 +155,8 @@ fn ambiguous(path: &str, content: &[u8], places: &[usize]) -> ToolError {
         lines.push(line);
     }
     let named: Vec<String> = lines.iter().map(usize::to_string).collect();
-    let more = if places.len() > lines.len() {
-        ", ..."
-    } else {
-        ""
-    };
+    let is_all = places.len() == lines.len();
+    let more = if is_all { "" } else { ", ..." };
     let text = format!(
         "the text to replace was found {} times in {path} (lines {}{more}); \
          give more of the text around the place, or replace all",

@@ -1,19 +1,25 @@
-//! Listing and writing.
+//! Listing folders and writing files: the bodies of the tools.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, DirEntry, EntryKind, PathFilter};
+use crate::backend::{Backend, DirEntry, EntryKind};
 use crate::error::BoxError;
 use crate::message::Part;
 use crate::tool::ToolOutput;
 
+use super::args::{Args, PATH};
+
+/// What a listing says instead of what it leaves out.
+const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
+
 /// A folder as a JSON array of `{name, type, size}`.
 pub(super) async fn list_json(
-    backend: &dyn Backend,
-    path: &str,
-    shown: &PathFilter,
+    backend: Arc<dyn Backend>,
+    args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let (entries, withheld) = list(backend, path, shown).await?;
+    let (entries, withheld) = list(&*backend, &args).await?;
     let entries: Vec<Value> = entries.iter().map(json_of).collect();
     let entries = Value::from(entries);
     let mut output = ToolOutput::from(entries.clone()).with_details(entries);
@@ -27,33 +33,12 @@ pub(super) async fn list_json(
     Ok(output)
 }
 
-/// What a listing says instead of what it leaves out.
-const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
-
-/// The entries that may be shown, and whether there are others.
-async fn list(
-    backend: &dyn Backend,
-    path: &str,
-    shown: &PathFilter,
-) -> Result<(Vec<DirEntry>, bool), BoxError> {
-    let mut entries = backend.list(path).await?;
-    let all = entries.len();
-    entries.retain(|entry| shown.shows(&format!("{path}/{}", entry.name)));
-    let withheld = entries.len() < all;
-    Ok((entries, withheld))
-}
-
-fn json_of(entry: &DirEntry) -> Value {
-    json!({"name": entry.name, "type": entry.kind.as_str(), "size": entry.size})
-}
-
 /// A folder as lines of `DIR:  name` and `FILE: name`.
 pub(super) async fn list_text(
-    backend: &dyn Backend,
-    path: &str,
-    shown: &PathFilter,
+    backend: Arc<dyn Backend>,
+    args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let (entries, withheld) = list(backend, path, shown).await?;
+    let (entries, withheld) = list(&*backend, &args).await?;
     let lines = entries.iter().map(|entry| match entry.kind {
         EntryKind::Dir => format!("DIR:  {}", entry.name),
         _ => format!("FILE: {}", entry.name),
@@ -71,20 +56,29 @@ pub(super) async fn list_text(
     Ok(ToolOutput::new(text).with_details(details))
 }
 
-pub(super) async fn write(
-    backend: &dyn Backend,
-    path: &str,
-    content: &str,
-) -> Result<ToolOutput, BoxError> {
+/// The entries of a call's folder that it may show, and whether there are others.
+async fn list(backend: &dyn Backend, args: &Args) -> Result<(Vec<DirEntry>, bool), BoxError> {
+    let path = args.some_text(&PATH).unwrap_or(".");
+    let shown = args.readable(backend);
+    let mut entries = backend.list(path).await?;
+    let all = entries.len();
+    entries.retain(|entry| shown.shows(&format!("{path}/{}", entry.name)));
+    let withheld = entries.len() < all;
+    Ok((entries, withheld))
+}
+
+fn json_of(entry: &DirEntry) -> Value {
+    json!({"name": entry.name, "type": entry.kind.as_str(), "size": entry.size})
+}
+
+pub(super) async fn write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let (path, content) = (args.text(&PATH)?, args.text(&["content"])?);
     backend.write(path, content.as_bytes()).await?;
     Ok(report("File written", path, content))
 }
 
-pub(super) async fn append(
-    backend: &dyn Backend,
-    path: &str,
-    content: &str,
-) -> Result<ToolOutput, BoxError> {
+pub(super) async fn append(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    let (path, content) = (args.text(&PATH)?, args.text(&["content"])?);
     backend.append(path, content.as_bytes()).await?;
     Ok(report("Appended to", path, content))
 }

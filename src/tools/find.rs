@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, GlobQuery, GrepMatches, GrepMode, GrepQuery};
+use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::ToolOutput;
 
@@ -15,10 +15,7 @@ const WITHHELD: &str = "\n(some files were left out: permission rules deny readi
 pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<ToolOutput, BoxError> {
     let filter = query.filter.clone();
     let mut found = backend.glob(query).await?;
-    // A backend that searches by itself may not know of filters.
-    let all = found.files.len();
-    found.files.retain(|path| filter.shows(path));
-    found.withheld |= found.files.len() < all;
+    found.withheld |= withhold(&mut found.files, |path| filter.shows(path));
     let mut text = found.files.join("\n");
     if found.truncated {
         let shown = found.files.len();
@@ -45,9 +42,7 @@ pub(super) async fn grep(
     let (mode, has_context) = (query.mode, query.before.max(query.after) > 0);
     let filter = query.filter.clone();
     let mut found = backend.grep(query).await?;
-    let all = found.files.len();
-    found.files.retain(|file| filter.shows(&file.path));
-    found.withheld |= found.files.len() < all;
+    found.withheld |= withhold(&mut found.files, |file| filter.shows(&file.path));
     let mut text = match mode {
         GrepMode::Files => joined(&found, |file| file.path.clone()),
         GrepMode::Count => joined(&found, |file| format!("{}:{}", file.path, file.count)),
@@ -68,7 +63,15 @@ pub(super) async fn grep(
     Ok(ToolOutput::new(text).with_details(details(&found)))
 }
 
-fn joined(found: &GrepMatches, line: impl Fn(&crate::backend::GrepFile) -> String) -> String {
+/// Leaves out what must not be shown, and says whether there was any: a backend that brings its own
+/// search may not know of filters.
+fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
+    let all = files.len();
+    files.retain(shows);
+    files.len() < all
+}
+
+fn joined(found: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
     let lines: Vec<String> = found.files.iter().map(line).collect();
     lines.join("\n")
 }

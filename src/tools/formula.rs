@@ -1,8 +1,8 @@
-//! What an expression may consist of.
+//! What an expression may contain.
 //!
-//! fend knows far more than arithmetic: variables, functions of one's own, dice, shifts, units.
-//! Some of it can recurse or loop without asking whether it may go on. So an expression is read
-//! here first, and only what is listed here reaches fend.
+//! Fend understands far more than arithmetic: variables, user-defined functions, dice, shifts, units.
+//! Some of that can recurse or loop without checking for an interrupt. So an expression is read here
+//! first, and only what is listed here reaches fend.
 
 use crate::util::text::head;
 
@@ -16,7 +16,7 @@ const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
 ///
 /// # Errors
 ///
-/// What does not belong in an expression.
+/// When something in it does not belong in an expression; the text says what.
 pub(super) fn checked(expression: &str) -> Result<String, String> {
     let plain = expression
         .replace(['×', '·', '⋅'], "*")
@@ -35,22 +35,22 @@ pub(super) fn checked(expression: &str) -> Result<String, String> {
                 1
             }
             ')' => {
-                depth = depth.checked_sub(1).ok_or("a ) closes nothing")?;
+                depth = depth.checked_sub(1).ok_or("a ) has no opening (")?;
                 1
             }
             '%' => remainder(rest)?,
             '+' | '-' | '*' | '/' | '^' | '!' => 1,
             ',' => return Err("write numbers without commas, such as 1000 or 1.5".to_owned()),
             c if c.is_whitespace() => c.len_utf8(),
-            c => return Err(format!("{c:?} has no place in an expression")),
+            c => return Err(format!("{c:?} is not allowed in an expression")),
         };
         rest = &rest[length..];
     }
     match depth {
         0 if plain.trim().is_empty() => Err("the expression is empty".to_owned()),
         0 => Ok(plain),
-        1 => Err("a ) is missing".to_owned()),
-        missing => Err(format!("{missing} ) are missing")),
+        1 => Err("a closing ) is missing".to_owned()),
+        missing => Err(format!("{missing} closing ) are missing")),
     }
 }
 
@@ -77,9 +77,11 @@ fn number(text: &str) -> Result<usize, String> {
     match text[end..].chars().next() {
         Some(c) if c == '.' || c == '_' || c.is_alphabetic() && !text[end..].starts_with("mod") => {
             let shown: String = text.chars().take(end + 1).collect();
-            Err(format!("{shown:?} is no number; write * between factors"))
+            Err(format!(
+                "{shown:?} is not a number; write * between factors"
+            ))
         }
-        _ if text[..end].bytes().all(|b| b == b'.') => Err("a . is no number".to_owned()),
+        _ if text[..end].bytes().all(|b| b == b'.') => Err("a . alone is not a number".to_owned()),
         _ => Ok(end),
     }
 }
@@ -92,7 +94,7 @@ fn word(text: &str) -> Result<usize, String> {
     }
     let (shown, _) = head(name, 40);
     Err(format!(
-        "{shown:?} is not known; there are {} and {}",
+        "{shown:?} is not known; the known names are {} and {}",
         FUNCTIONS.join(", "),
         CONSTANTS.join(", ")
     ))

@@ -14,7 +14,7 @@
 //! | search in files | `Grep` | `grep` | |
 //! | run a command | `Bash` | `execute` | `exec` |
 //!
-//! The others need no backend. Those a set has are part of it where their feature is on:
+//! The others need no backend. Where their feature is on, they are part of the set that is named:
 //!
 //! | work | tool | feature | part of |
 //! |---|---|---|---|
@@ -23,7 +23,7 @@
 //! | calculate | `calculate` | `calc` | `wick` |
 //! | tell the time | `current_datetime` | `time` | `wick` |
 //!
-//! `preset` has each set as a registry, ready for an agent:
+//! `preset` returns each set as a registry, ready for an agent:
 //!
 //! ```
 //! # #[cfg(feature = "tools")] {
@@ -35,10 +35,10 @@
 //! # }
 //! ```
 //!
-//! [`ask`] has what asks the user: `AskUserQuestion`, and answers to permission questions.
+//! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //!
-//! Paths are absolute or relative to the backend's root. A tool that changes files or runs
-//! commands runs alone; those that read run side by side.
+//! Paths are absolute, or relative to the backend's root. A tool that changes files or runs commands
+//! runs alone; tools that only read run side by side.
 
 #[cfg(feature = "tools")]
 mod args;
@@ -68,6 +68,8 @@ pub mod preset;
 mod read;
 #[cfg(feature = "tools")]
 mod run;
+#[cfg(feature = "tools")]
+mod schema;
 #[cfg(feature = "web")]
 pub mod web;
 #[cfg(feature = "tools")]

@@ -7,12 +7,11 @@ use serde_json::json;
 
 use crate::backend::{Backend, Command};
 use crate::error::BoxError;
-use crate::tool::{FuncTool, SideEffect, ToolOutput};
+use crate::tool::{FuncTool, ToolOutput};
 
-use super::args::{Args, PATH, WORKING_DIR, over, reads, runs_there, writes};
-use super::files;
+use super::args::{Args, WORKING_DIR, over, reader, runs_there, writes};
 use super::run::{self, Stderr, Style};
-use super::wick::file;
+use super::{files, schema};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The engine's own limit must not come first: this tool ends commands itself.
@@ -27,46 +26,25 @@ const STYLE: Style = Style {
 /// `append_file`: adds to the end of a file.
 pub fn append_file(backend: impl Backend) -> FuncTool {
     let description = "Adds text to the end of a file, which is made if it is missing.";
-    let parameters = file(&json!({
+    let parameters = schema::file(&json!({
         "content": {"type": "string", "description": "The text to add"}
     }));
-    FuncTool::new(
-        "append_file",
-        description,
-        parameters,
-        over(backend, call_append),
-    )
-    .exclusive()
-    .accesses(writes)
-}
-
-async fn call_append(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    files::append(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
+    let body = over(backend, files::append);
+    FuncTool::new("append_file", description, parameters, body)
+        .exclusive()
+        .accesses(writes)
 }
 
 /// `list_dir`: a folder as lines of `DIR:  name` and `FILE: name`.
 pub fn list_dir(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder, one entry a line.";
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The folder; the workspace unless given"}
-        }
-    });
-    FuncTool::new(
+    let body = over(backend, files::list_text);
+    reader(FuncTool::new(
         "list_dir",
         description,
-        parameters,
-        over(backend, call_list),
-    )
-    .side_effect(SideEffect::ReadOnly)
-    .idempotent()
-    .accesses(reads)
-}
-
-async fn call_list(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let shown = args.readable(&*backend);
-    files::list_text(&*backend, args.some_text(&PATH).unwrap_or("."), &shown).await
+        schema::folder(),
+        body,
+    ))
 }
 
 /// `exec`: runs a command, at most 60 seconds. Standard error comes after `STDERR:`.

@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::tool::{FuncTool, Tool, ToolRegistry};
 
 use super::edit::EditPolicy;
-use super::{coding, picoclaw as pico, wick as snake};
+use super::{coding, picoclaw, wick};
 
 /// `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
 ///
@@ -50,32 +50,27 @@ pub fn wick(backend: impl Backend) -> ToolRegistry {
         #[cfg(feature = "time")]
         super::current_datetime(),
     ]);
-    registry(
-        workspace(&backend, EditPolicy::First, false)
-            .into_iter()
-            .chain(computing),
-    )
+    let execute = wick::execute(backend.clone());
+    let tools = workspace(&backend, EditPolicy::First, execute);
+    registry(tools.into_iter().chain(computing))
 }
 
-/// The tools of [`wick`], with another policy for edits, and with an `execute` that returns the
-/// whole of what the backend keeps of an output.
+/// The tools of [`wick`] for files, search and the shell, with this policy for edits and this
+/// `execute`.
 pub(crate) fn workspace(
     backend: &Arc<dyn Backend>,
     policy: EditPolicy,
-    whole: bool,
+    execute: FuncTool,
 ) -> [FuncTool; 7] {
     let each = || backend.clone();
     [
-        snake::ls(each()),
-        snake::read_file(each()),
-        snake::write_file(each()),
-        snake::edit_file(each(), policy),
-        snake::glob(each()),
-        snake::grep(each()),
-        match whole {
-            true => snake::execute_whole(each()),
-            false => snake::execute(each()),
-        },
+        wick::ls(each()),
+        wick::read_file(each()),
+        wick::write_file(each()),
+        wick::edit_file(each(), policy),
+        wick::glob(each()),
+        wick::grep(each()),
+        execute,
     ]
 }
 
@@ -85,12 +80,12 @@ pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let each = || backend.clone();
     let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(snake::read_file(each())),
-        Arc::new(snake::write_file(each())),
-        Arc::new(pico::list_dir(each())),
-        Arc::new(snake::edit_file(each(), EditPolicy::Unique)),
-        Arc::new(pico::append_file(each())),
-        Arc::new(pico::exec(each())),
+        Arc::new(wick::read_file(each())),
+        Arc::new(wick::write_file(each())),
+        Arc::new(picoclaw::list_dir(each())),
+        Arc::new(wick::edit_file(each(), EditPolicy::Unique)),
+        Arc::new(picoclaw::append_file(each())),
+        Arc::new(picoclaw::exec(each())),
         #[cfg(feature = "web")]
         Arc::new(super::web::WebFetch::new()),
     ];

@@ -1,5 +1,7 @@
 //! Reading a file by lines.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -8,83 +10,90 @@ use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
 use crate::util::text;
 
-/// So many lines are shown unless a call asks for another number.
+use super::args::{Args, PATH};
+
+/// How many lines are shown unless a call asks for another number.
 const MAX_LINES: usize = 2_000;
 /// A longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
-/// More than this is not shown at once, however many lines it is.
-const MAX_CHARS: usize = 256 * 1024;
-/// So far into a file lines are looked for.
+/// The most that is shown at once, in bytes, however many lines it is.
+const MAX_SHOWN: usize = 256 * 1024;
+/// How far into a file lines are looked for, in bytes.
 const MAX_SCAN: u64 = 256 * 1024 * 1024;
 const CHUNK: usize = 256 * 1024;
 /// A file with a NUL byte near its start is binary.
 const SNIFF: usize = 8 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Lines of a file with their numbers, as `cat -n` shows them.
+/// The body of a tool that shows lines of a file with their numbers, as `cat -n` does.
 pub(super) async fn numbered(
-    backend: &dyn Backend,
-    path: &str,
-    offset: Option<u64>,
-    limit: Option<usize>,
+    backend: Arc<dyn Backend>,
+    args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let first = offset.unwrap_or(1).max(1);
-    let page = Page::read(backend, path, first, limit.unwrap_or(MAX_LINES)).await?;
+    let page = Page::asked_for(&*backend, &args).await?;
     let mut shown = String::new();
     if page.is_lossy {
         shown.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
     }
-    for (line, number) in page.lines.iter().zip(first..) {
+    for (line, number) in page.lines.iter().zip(page.first..) {
         shown.push_str(&format!("{number:>6}\t{line}\n"));
     }
-    if let Some(note) = page.note(first) {
+    if let Some(note) = page.note() {
         shown.push_str(&note);
     }
     Ok(ToolOutput::new(shown.trim_end_matches('\n')))
 }
 
-/// A file as it is; or some lines of it. What is not UTF-8 comes as `base64:` and its bytes.
-pub(super) async fn raw(
-    backend: &dyn Backend,
-    path: &str,
-    offset: Option<u64>,
-    limit: Option<usize>,
-) -> Result<ToolOutput, BoxError> {
-    if offset.is_some() || limit.is_some() {
-        let first = offset.unwrap_or(1).max(1);
-        let page = Page::read(backend, path, first, limit.unwrap_or(MAX_LINES)).await?;
+/// The body of a tool that shows a file as it is, or some lines of it. A file that is not UTF-8
+/// comes as `base64:` and its bytes.
+pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+    if args.number("offset").is_some() || args.count("limit").is_some() {
+        let page = Page::asked_for(&*backend, &args).await?;
         let mut shown = page.lines.join("\n");
-        if let Some(note) = page.note(first) {
+        if let Some(note) = page.note() {
             shown.push('\n');
             shown.push_str(&note);
         }
         return Ok(ToolOutput::new(shown));
     }
-    let content = backend.read(path).await?;
+    let content = backend.read(args.text(&PATH)?).await?;
     Ok(match std::str::from_utf8(&content) {
         Ok(text) => ToolOutput::new(text),
         Err(_) => ToolOutput::new(format!("base64:{}", STANDARD.encode(&content))),
     })
 }
 
-#[derive(Default)]
+/// Lines of a file.
 struct Page {
+    /// The number of the first line, from 1.
+    first: u64,
     lines: Vec<String>,
-    /// How many lines there are, if the end was seen.
+    /// How many lines the file has, if its end was seen.
     total: Option<u64>,
     is_lossy: bool,
 }
 
 impl Page {
+    /// The lines that a call asks for.
+    async fn asked_for(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
+        let page = Self {
+            first: args.number("offset").unwrap_or(1).max(1),
+            lines: Vec::new(),
+            total: None,
+            is_lossy: false,
+        };
+        let limit = args.count("limit").unwrap_or(MAX_LINES);
+        page.read(backend, args.text(&PATH)?, limit).await
+    }
+
     async fn read(
+        mut self,
         backend: &dyn Backend,
         path: &str,
-        first: u64,
         limit: usize,
     ) -> Result<Self, BoxError> {
-        let mut page = Self::default();
         let mut line = Line::default();
-        let (mut number, mut position, mut chars) = (1, 0_u64, 0);
+        let (mut number, mut position, mut shown) = (1, 0_u64, 0);
         loop {
             let chunk = backend.read_range(path, position, CHUNK).await?;
             if position == 0 && chunk.iter().take(SNIFF).any(|byte| *byte == 0) {
@@ -99,8 +108,9 @@ impl Page {
             position += chunk.len() as u64;
             let at_end = chunk.is_empty();
             while !rest.is_empty() || (at_end && line.has_begun) {
-                if number >= first && (page.lines.len() >= limit || chars >= MAX_CHARS) {
-                    return Ok(page);
+                let is_full = self.lines.len() >= limit || shown >= MAX_SHOWN;
+                if number >= self.first && is_full {
+                    return Ok(self);
                 }
                 let end = memchr::memchr(b'\n', rest);
                 line.push(&rest[..end.unwrap_or(rest.len())]);
@@ -109,19 +119,17 @@ impl Page {
                     break;
                 }
                 let done = std::mem::take(&mut line);
-                if number >= first {
-                    let (shown, is_lossy) = done.shown();
-                    page.is_lossy |= is_lossy;
-                    chars += shown.len();
-                    page.lines.push(shown);
+                if number >= self.first {
+                    shown += self.add(&done);
                 }
                 number += 1;
             }
             if at_end {
-                page.total = Some(number - 1);
-                return Ok(page);
+                self.total = Some(number - 1);
+                return Ok(self);
             }
             if position >= MAX_SCAN {
+                let first = self.first;
                 let text =
                     format!("line {first} of {path} was not found in its first {position} bytes");
                 return Err(ToolError::new(text).into());
@@ -129,13 +137,22 @@ impl Page {
         }
     }
 
+    /// Adds a line; how many bytes of it are shown.
+    fn add(&mut self, line: &Line) -> usize {
+        let (shown, is_lossy) = line.shown();
+        self.is_lossy |= is_lossy;
+        let len = shown.len();
+        self.lines.push(shown);
+        len
+    }
+
     /// What the lines alone do not say.
-    fn note(&self, first: u64) -> Option<String> {
-        let next = first + self.lines.len() as u64;
+    fn note(&self) -> Option<String> {
+        let next = self.first + self.lines.len() as u64;
         match self.total {
             None => Some(format!("... (more lines follow; go on with offset {next})")),
             Some(0) => Some("(empty file)".to_owned()),
-            Some(total) if first > total => {
+            Some(total) if self.first > total => {
                 let lines = if total == 1 { "line" } else { "lines" };
                 Some(format!("(the file has only {total} {lines})"))
             }
@@ -170,7 +187,7 @@ impl Line {
         };
         let is_lossy = match std::str::from_utf8(bytes) {
             Ok(_) => false,
-            // Only where it was cut?
+            // An error at the end alone may come from where the line was cut.
             Err(error) => is_whole || error.error_len().is_some(),
         };
         let text = String::from_utf8_lossy(bytes);

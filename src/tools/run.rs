@@ -1,4 +1,4 @@
-//! Running commands and telling what became of them.
+//! Running commands and reporting how they ended.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::util::text;
 pub(super) struct Style {
     /// A longer output is cut in the middle.
     pub(super) max_chars: usize,
-    /// Stands for no output at all.
+    /// Shown when there is no output at all.
     pub(super) nothing: &'static str,
     pub(super) stderr: Stderr,
 }
 
-/// How standard error is told from standard output.
+/// How standard error is distinguished from standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stderr {
-    /// Not at all: in the order written.
+    /// Not at all: both come in the order written.
     Merged,
     /// Each line begins with a mark.
     Marked,
@@ -62,7 +62,7 @@ pub(super) async fn start(
     Ok(ToolOutput::new(text).with_details(json!({"id": id})))
 }
 
-/// What a command in the background did.
+/// What a background command has written, and whether it still runs.
 pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
     let text = format!("{state}\n\n{}", shown(&output.output, style));

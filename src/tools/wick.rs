@@ -5,23 +5,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::backend::{Backend, Command, GlobQuery, GrepQuery};
 use crate::error::BoxError;
-use crate::tool::{FuncTool, SideEffect, ToolOutput};
+use crate::tool::{FuncTool, ToolOutput};
 
-use super::args::{Args, PATH, edits, over, reads, runs, writes};
+use super::args::{Args, PATH, edits, over, reader, runs, writes};
 use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
-use super::{files, find, read as reading};
+use super::{files, find, read as reading, schema};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The engine's own limit must not come first: this tool ends commands itself.
 const CALL_TIMEOUT: Duration = Duration::from_secs(135);
-/// At most so many files are found.
+/// The most files `glob` returns.
 const MAX_FILES: usize = 100;
-/// At most so many lines are found.
+/// The most lines `grep` returns.
 const MAX_MATCHES: usize = 200;
 
 const STYLE: Style = Style {
@@ -33,70 +33,37 @@ const STYLE: Style = Style {
 /// `ls`: a folder as a JSON array of `{name, type, size}`.
 pub fn ls(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder as a JSON array of name, type (file, dir, symlink) and size.";
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The folder; the workspace unless given"}
-        }
-    });
-    FuncTool::new("ls", description, parameters, over(backend, call_ls))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let body = over(backend, files::list_json);
+    reader(FuncTool::new("ls", description, schema::folder(), body))
 }
 
-async fn call_ls(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let shown = args.readable(&*backend);
-    files::list_json(&*backend, args.some_text(&PATH).unwrap_or("."), &shown).await
-}
-
-/// `read_file`: a file as it is, what is not UTF-8 as `base64:` and its bytes; or some of its
-/// lines.
+/// `read_file`: a file as it is, or some of its lines. A file that is not UTF-8 comes as `base64:` and
+/// its bytes.
 pub fn read_file(backend: impl Backend) -> FuncTool {
     let description = "Returns the content of a file; content that is not UTF-8 as base64: and \
         the bytes encoded. With offset or limit, only those lines.";
-    let parameters = file(&json!({
+    let parameters = schema::file(&json!({
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "description": "How many lines"}
     }));
-    FuncTool::new(
-        "read_file",
-        description,
-        parameters,
-        over(backend, call_read),
-    )
-    .side_effect(SideEffect::ReadOnly)
-    .idempotent()
-    .accesses(reads)
+    let body = over(backend, reading::raw);
+    reader(FuncTool::new("read_file", description, parameters, body))
 }
 
-async fn call_read(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let (offset, limit) = (args.number("offset"), args.count("limit"));
-    reading::raw(&*backend, args.text(&PATH)?, offset, limit).await
-}
-
-/// `write_file`: a whole file, over what was there.
+/// `write_file`: writes a whole file, replacing what was there.
 pub fn write_file(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
-    let parameters = file(&json!({
+    let parameters = schema::file(&json!({
         "content": {"type": "string", "description": "The whole content"}
     }));
-    FuncTool::new(
-        "write_file",
-        description,
-        parameters,
-        over(backend, call_write),
-    )
-    .exclusive()
-    .accesses(writes)
+    let body = over(backend, files::write);
+    FuncTool::new("write_file", description, parameters, body)
+        .exclusive()
+        .accesses(writes)
 }
 
-async fn call_write(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    files::write(&*backend, args.text(&PATH)?, args.text(&["content"])?).await
-}
-
-/// `edit_file`: replaces a text, of several occurrences those that `policy` says. It takes
-/// `old_text` and `new_text`, or `old_string` and `new_string`.
+/// `edit_file`: replaces a text; `policy` says which of several occurrences. It takes `old_text` and
+/// `new_text`, or `old_string` and `new_string`.
 pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
     let which = match policy {
         EditPolicy::First => "the first occurrence",
@@ -107,7 +74,7 @@ pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
         "Replaces {which} of old_text by new_text in a file and returns the difference. old_text \
          must be found exactly, white space and line breaks included."
     );
-    let parameters = file(&json!({
+    let parameters = schema::file(&json!({
         "old_text": {"type": "string", "description": "The text to replace"},
         "new_text": {"type": "string", "description": "What takes its place"}
     }));
@@ -134,18 +101,8 @@ async fn call_edit(
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs, or *.rs at any depth, and \
         returns their paths, sorted.";
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The pattern"},
-            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
-        },
-        "required": ["pattern"]
-    });
-    FuncTool::new("glob", description, parameters, over(backend, call_glob))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let body = over(backend, call_glob);
+    reader(FuncTool::new("glob", description, schema::glob(), body))
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -169,10 +126,8 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         },
         "required": ["pattern"]
     });
-    FuncTool::new("grep", description, parameters, over(backend, call_grep))
-        .side_effect(SideEffect::ReadOnly)
-        .idempotent()
-        .accesses(reads)
+    let body = over(backend, call_grep);
+    reader(FuncTool::new("grep", description, parameters, body))
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -189,8 +144,8 @@ pub fn execute(backend: impl Backend) -> FuncTool {
     execute_as(backend, STYLE)
 }
 
-/// [`execute`], which leaves it to others to cut a long output.
-pub(super) fn execute_whole(backend: impl Backend) -> FuncTool {
+/// [`execute`] without a limit on what is shown, for a caller that cuts long results itself.
+pub(crate) fn execute_whole(backend: impl Backend) -> FuncTool {
     let max_chars = usize::MAX;
     execute_as(backend, Style { max_chars, ..STYLE })
 }
@@ -205,17 +160,13 @@ fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
         },
         "required": ["command"]
     });
-    FuncTool::new(
-        "execute",
-        description,
-        parameters,
-        over(backend, move |backend, args| {
-            call_execute(backend, args, style)
-        }),
-    )
-    .exclusive()
-    .timeout(CALL_TIMEOUT)
-    .accesses(runs)
+    let body = over(backend, move |backend, args| {
+        call_execute(backend, args, style)
+    });
+    FuncTool::new("execute", description, parameters, body)
+        .exclusive()
+        .timeout(CALL_TIMEOUT)
+        .accesses(runs)
 }
 
 async fn call_execute(
@@ -225,16 +176,4 @@ async fn call_execute(
 ) -> Result<ToolOutput, BoxError> {
     let command = Command::new(args.text(&["command"])?);
     run::run(&*backend, command, TIMEOUT, style).await
-}
-
-/// The schema of a tool for one file, with further properties. That the path is there is checked
-/// by the call, for it has two names, and some providers take no alternatives in a schema.
-pub(super) fn file(further: &Value) -> Value {
-    let mut properties = json!({
-        "path": {"type": "string", "description": "Absolute, or relative to the workspace"}
-    });
-    if let (Some(all), Some(further)) = (properties.as_object_mut(), further.as_object()) {
-        all.extend(further.clone());
-    }
-    json!({"type": "object", "properties": properties})
 }

@@ -9,23 +9,14 @@ use agentcore::message::{EstimateCounter, Media, ProviderBlock, TokenCounter};
 use agentcore::model::{CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel, StrictModel};
 use agentcore::{
-    AgentState, Content, Error, ErrorKind, FuncTool, Message, Messages, ModelEvent, Part,
-    SdkMessage, ThreadStore, ToolCall, Usage,
+    Content, Error, ErrorKind, FuncTool, Message, Messages, ModelEvent, Part, SdkMessage, ToolCall,
+    Usage,
 };
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::hooks_summaries::turns;
+use crate::hooks_summaries::{store, turns};
 use crate::kit::{agent, any_object, kinds, warnings, watch};
-
-/// A store whose session `s` has these messages.
-fn store(messages: Messages) -> ThreadStore {
-    let store = ThreadStore::new();
-    let mut state = AgentState::new("s");
-    state.messages = messages;
-    store.save("s", state);
-    store
-}
 
 /// A summariser that fails, and how often it was asked.
 fn failing() -> (FunctionModel, Arc<AtomicUsize>) {

@@ -7,7 +7,7 @@ use agentcore::hooks::{SummarizationHook, extract_summary, split_index};
 use agentcore::message::EstimateCounter;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::{Error, ErrorKind, Hook, Message, Messages, ToolCall};
+use agentcore::{AgentState, Error, ErrorKind, Hook, Message, Messages, ThreadStore, ToolCall};
 use serde_json::json;
 
 use crate::hook_texts::assert_text;
@@ -21,6 +21,15 @@ pub fn turns(count: usize) -> Messages {
         ]
     });
     pairs.collect()
+}
+
+/// A store whose session `s` has these messages.
+pub fn store(messages: Messages) -> ThreadStore {
+    let store = ThreadStore::new();
+    let mut state = AgentState::new("s");
+    state.messages = messages;
+    store.save("s", state);
+    store
 }
 
 #[test]

@@ -8,23 +8,13 @@ use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, P
 use agentcore::sdk::{CompactBoundary, CompactTrigger, SystemKind};
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{
-    AgentState, Error, ErrorKind, ExitReason, FuncTool, Messages, ModelRequest, SdkMessage,
-    ThreadStore, Usage, hook,
+    Error, ErrorKind, ExitReason, FuncTool, Messages, ModelRequest, SdkMessage, Usage, hook,
 };
 use serde_json::json;
 
 use crate::hook_texts::assert_text;
-use crate::hooks_summaries::turns;
+use crate::hooks_summaries::{store, turns};
 use crate::kit::{agent, any_object, echo, kind, kinds, roles, stored, warnings, watch};
-
-/// A store whose session `s` has these messages.
-fn store(messages: Messages) -> ThreadStore {
-    let store = ThreadStore::new();
-    let mut state = AgentState::new("s");
-    state.messages = messages;
-    store.save("s", state);
-    store
-}
 
 fn boundaries(messages: &[SdkMessage]) -> Vec<&CompactBoundary> {
     let found = messages.iter().filter_map(|message| match message {

@@ -45,7 +45,7 @@ fn a_rule_that_could_never_match_is_an_error_that_helps() {
         ("WebSearch(x)", "takes no specifier"),
         ("Deploy(x)", "Deploy(argument:value)"),
         ("WebFetch(domain:)", "empty specifier"),
-        ("WebFetch(domain:a b)", "no host name"),
+        ("WebFetch(domain:a b)", "not a host name"),
         ("Read(~other/x)", "absolute path"),
         ("Read(!x)", "not negated"),
         ("Ba sh", "letters, digits"),

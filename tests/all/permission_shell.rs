@@ -36,6 +36,7 @@ fn every_command_is_found_wherever_it_stands() {
             "env nice timeout a",
         ),
         ("find . -exec a {} + -exec b \\;", "find a b"),
+        ("gfind . -exec a {} + -delete", "gfind a rm"),
         ("xargs -n1 -I{} a {}", "xargs a"),
         ("bash -ec 'a; b'", "bash a b"),
         ("bash <<< 'a | b'", "bash a b"),
@@ -279,4 +280,16 @@ proptest! {
         let found = analyse(&command);
         prop_assert!(found.steps <= 1024 * 1024 + 1, "{} steps", found.steps);
     }
+}
+
+/// Offsets in words are in bytes, and a letter may have several.
+#[test]
+fn options_of_letters_beyond_ascii_are_read() {
+    for program in [
+        "sed", "awk", "tar", "env", "xargs", "sh", "git", "rm", "perl",
+    ] {
+        let found = analyse(&format!("{program} -é -né x"));
+        assert_eq!(found.commands[0].program().as_deref(), Some(program));
+    }
+    assert_eq!(analyse("sed -né p").weight(), None);
 }

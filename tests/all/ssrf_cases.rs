@@ -168,7 +168,7 @@ fn what_is_no_host_cannot_be_added() {
     ] {
         let refused = AddressPolicy::new().allow_host(host).unwrap_err();
         assert!(
-            refused.to_string().contains("is no host"),
+            refused.to_string().contains("is not a host"),
             "{host}: {refused}"
         );
     }

@@ -20,13 +20,14 @@ use super::report::Checkpoint;
 use super::runs::Runs;
 use super::shelf::Shelf;
 
-/// Of larger files it is only noted that they were changed.
+/// The contents of larger files are not kept; it is only noted that they were changed.
 const LARGEST: u64 = 32 * 1024 * 1024;
 
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
-/// It is a [`Backend`] around another one, and the [`Hook`](crate::Hook) that knows which message
-/// a change comes after. Give the agent both, and its tools this backend, not the one within:
+/// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that knows which message a
+/// change comes after. Give it to the agent as both, and give the agent's tools this backend, not the
+/// one inside:
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -62,35 +63,35 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///
 /// # What is kept
 ///
-/// Before the first change of a file since a message, its content and mode, or that it was not
-/// there. With [`open`](Self::open) that is on the disk before the change goes on, in a file a
-/// session, and outlives the process; where it cannot be kept, the change is refused. With
-/// [`new`](Self::new) it is in memory.
+/// Before the first change of a file after a message: its content and mode, or the fact that it did
+/// not exist. With [`open`](Self::open) this is on the disk before the change is made, in one file
+/// per session, and outlives the process; if it cannot be kept, the change is refused. With
+/// [`new`](Self::new) it is kept in memory.
 ///
-/// A message is named by its place in the session's history, as
+/// A message is named by its position in the session's history, as
 /// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and
-/// `fork_at("t", 4)` take files and conversation to the same moment. What subagents change belongs
-/// to the message their parent works on. A history that a hook makes shorter is counted anew:
-/// rewinding then goes back to that moment at most.
+/// `fork_at("t", 4)` take files and conversation to the same moment. Changes by subagents belong to
+/// the message that their parent works on. When a hook makes the history shorter, positions are
+/// counted anew, and rewinding goes back to that moment at most.
 ///
-/// # What is not
+/// # What is not kept
 ///
-/// * What commands change (`Bash`, `execute`, `exec`), for nobody sees it. A file that the agent
-///   wrote and a command changed since counts as changed by somebody else.
-/// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic
-///   links that are removed. They are reported as not kept.
-/// * Folders: those that were made stay, empty.
-/// * Changes outside runs, such as those of the program itself. A tool that writes from a task of
-///   its own is taken to belong to every run that is going on here.
+/// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that the
+///   agent wrote and a command changed later counts as changed by somebody else.
+/// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic links
+///   that are removed. They are reported as not kept.
+/// * Folders: those that were created remain, empty.
+/// * Changes outside runs, such as those of the program itself. A write from a task that a tool
+///   spawned counts for every run that is in progress in this workspace.
 ///
 /// Two names of one file, through links, are one file where the backend can tell
 /// ([`Backend::real_path`]).
 ///
 /// # Privacy
 ///
-/// What is kept are whole files, with the secrets in them. The folder is made for its owner alone, as
-/// its files are, and must not be beneath the workspace. Nothing is removed by itself: see [`forget`](Self::forget)
-/// and [`prune`](Self::prune).
+/// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
+/// owner alone, and the folder must not be inside the workspace. Nothing is removed automatically: see
+/// [`forget`](Self::forget) and [`prune`](Self::prune).
 #[derive(Clone)]
 pub struct FileCheckpoints {
     pub(super) inner: Arc<Inner>,
@@ -114,12 +115,13 @@ impl FileCheckpoints {
         Self::on(Arc::new(backend), Shelf::Memory(Mutex::default()))
     }
 
-    /// Checkpoints in this folder, which is made if need be. Blocks while it looks.
+    /// Checkpoints in this folder, which is created if it does not exist. Blocks while it accesses
+    /// the disk.
     ///
     /// # Errors
     ///
-    /// [`Io`](ErrorKind::Io) when it cannot be made, [`Config`](ErrorKind::Config) when it lies
-    /// beneath the workspace, where the agent could change it.
+    /// [`Io`](ErrorKind::Io) when it cannot be created, [`Config`](ErrorKind::Config) when it is inside
+    /// the workspace, where the agent could change it.
     #[cfg(unix)]
     pub fn open(backend: impl Backend, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = Folder::open(folder.as_ref())?;
@@ -148,7 +150,7 @@ impl FileCheckpoints {
         }
     }
 
-    /// The same checkpoints, keeping files of at most so many bytes; 32 MiB at first.
+    /// The largest file whose content is kept, in bytes; 32 MiB by default.
     #[must_use]
     pub fn keep_up_to(mut self, bytes: u64) -> Self {
         self.largest = bytes;
@@ -159,7 +161,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// What the folder failed with.
+    /// When the folder cannot be read.
     pub async fn checkpoints(&self, session: &str) -> Result<Vec<Checkpoint>> {
         let root = self.inner.backend.root().to_owned();
         self.with_book(session, move |_, book| {
@@ -179,14 +181,15 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) when the new session has some.
+    /// [`Conflict`](ErrorKind::Conflict) when the new session already has some, and when the folder
+    /// cannot be read or written.
     pub async fn fork(&self, from: &str, to: &str) -> Result<()> {
         self.fork_at(from, to, usize::MAX).await
     }
 
     /// Copies the checkpoints of the session's first `messages` messages, as
-    /// [`Session::fork_at`](crate::Session::fork_at) copies these. What was changed since then is
-    /// not the copy's to rewind.
+    /// [`Session::fork_at`](crate::Session::fork_at) copies the messages. The copy cannot rewind what was
+    /// changed after them.
     ///
     /// # Errors
     ///
@@ -216,7 +219,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// What the folder failed with.
+    /// When they cannot be removed.
     pub async fn forget(&self, session: &str) -> Result<bool> {
         let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
         blocking(move || {
@@ -229,11 +232,11 @@ impl FileCheckpoints {
         .await
     }
 
-    /// The sessions that have checkpoints, by their ids.
+    /// The ids of the sessions that have checkpoints, sorted.
     ///
     /// # Errors
     ///
-    /// What the folder failed with.
+    /// When the folder cannot be read.
     pub async fn sessions(&self) -> Result<Vec<Arc<str>>> {
         let inner = self.inner.clone();
         blocking(move || {
@@ -249,12 +252,12 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of sessions that changed nothing for so long, and returns of how
-    /// many. Those in memory are of no known age and stay.
+    /// Removes the checkpoints of sessions that have changed nothing for this long, and returns for how
+    /// many. The age of those in memory is not known, so they stay.
     ///
     /// # Errors
     ///
-    /// What the folder failed with.
+    /// When the folder cannot be read, or checkpoints cannot be removed.
     pub async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.inner.clone();
         let all = blocking(move || inner.shelf.sessions()).await?;

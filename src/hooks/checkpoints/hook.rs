@@ -17,7 +17,7 @@ impl Hook for FileCheckpoints {
     }
 
     fn description(&self) -> &str {
-        "keeps files as they were before each message of the user"
+        "Keeps files as they were before each message of the user"
     }
 
     fn phases(&self) -> Phases {

@@ -1,4 +1,4 @@
-//! What there is to rewind to, and what rewinding does.
+//! The checkpoints of a session, and the outcome of rewinding to one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Checkpoint {
-    /// Its place in the session's history.
+    /// The position of the message in the session's history, from 0.
     pub message: usize,
-    /// How it begins.
+    /// How the message begins.
     pub title: Option<Arc<str>>,
-    /// The files that were changed after it, before the next one.
+    /// The files that were changed after it and before the next one.
     pub files: Vec<String>,
 }
 
-/// What becomes of files that somebody else has changed.
+/// What rewinding does with files that somebody else has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RewindMode {
     /// Nothing is changed at all; the report says what would be.
     DryRun,
     /// Files that somebody else has changed stay as they are and are reported.
     Careful,
-    /// They are rewound as well, and what somebody else made of them is lost.
+    /// They are rewound as well, and the changes of others are lost.
     Overwrite,
 }
 
-/// What rewinding did, or would do: the files that are not as they were.
+/// What rewinding did, or would do, to the files that are not as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 #[non_exhaustive]
 pub struct Rewind {
-    /// By path.
+    /// The changes, in the order of the paths.
     pub changes: Vec<FileChange>,
 }
 
@@ -53,16 +53,16 @@ pub struct FileChange {
     pub path: String,
     /// What is done to it.
     pub action: FileAction,
-    /// What came of that.
+    /// The outcome.
     pub outcome: RewindOutcome,
-    /// How many bytes it has before that.
+    /// The size before rewinding, in bytes.
     pub bytes_now: u64,
-    /// How many bytes it has then.
+    /// The size after rewinding, in bytes.
     pub bytes_then: u64,
-    /// How many lines come back, when it is text.
+    /// How many lines rewinding adds, when the file is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<usize>,
-    /// How many lines go, when it is text.
+    /// How many lines rewinding removes, when the file is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<usize>,
 }
@@ -72,11 +72,11 @@ pub struct FileChange {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileAction {
-    /// It was removed, and comes back.
+    /// It was removed, and is created again.
     Create,
-    /// It gets its content and mode back.
+    /// Its content or mode is restored.
     Change,
-    /// It was made, and goes.
+    /// It was created, and is removed.
     Delete,
 }
 
@@ -91,20 +91,20 @@ impl FileAction {
     }
 }
 
-/// What came of rewinding a file.
+/// The outcome of rewinding a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RewindOutcome {
-    /// It would be done.
+    /// It would be rewound: this is a dry run.
     Planned,
-    /// It is done.
+    /// It was rewound.
     Done,
-    /// It was not done: somebody else has changed the file.
+    /// It was not rewound, because somebody else has changed it.
     Conflict,
-    /// It cannot be done, for this reason.
+    /// It cannot be rewound, because its earlier state was not kept, for this reason.
     NotKept(String),
-    /// It was tried and failed.
+    /// Rewinding it failed, for this reason.
     Failed(String),
 }
 

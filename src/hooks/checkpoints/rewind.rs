@@ -27,24 +27,25 @@ struct Now {
 type Then = Option<(Vec<u8>, Option<u32>)>;
 
 impl FileCheckpoints {
-    /// Makes the files that a session changed since its message at this place of the history what
-    /// they were before that message. To do so twice changes nothing more.
+    /// Restores the files that a session changed since the message at this position of its history to
+    /// what they were before that message. Doing so twice changes nothing more. In a session that has
+    /// changed no file there is nothing to do.
     ///
-    /// Each file is rewound by itself; one that cannot be is reported, and the others are rewound
-    /// all the same. Rewinding is a change like any other and is kept: one can rewind to a later
-    /// message afterwards, and `usize::MAX` takes back what was rewound since the last message. The
-    /// conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
+    /// Each file is rewound on its own; one that cannot be rewound is reported, and does not keep the
+    /// others from it. Rewinding is a change like any other and is kept as well: it is possible to
+    /// rewind to a later message afterwards, and `usize::MAX` undoes what was rewound since the last
+    /// message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes
+    /// it back.
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](ErrorKind::SessionBusy) while a run of the session is going on in this
-    /// process; hold the session's lease against others. What the folder failed with, and
-    /// [`Corrupt`](ErrorKind::Corrupt) when it is damaged. In a session that changed no file there
-    /// is nothing to do.
+    /// [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold the session's
+    /// lease to keep other processes from running it. [`Io`](ErrorKind::Io) when the folder of the
+    /// checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) when they are damaged.
     ///
     /// # Cancel safety
     ///
-    /// Files that were rewound stay so when the future is dropped, and nobody is told which: rewind
+    /// When the future is dropped, the files rewound so far stay rewound, and are not reported. Rewind
     /// to the same message again to finish.
     pub async fn rewind(&self, session: &str, message: usize, mode: RewindMode) -> Result<Rewind> {
         if mode != RewindMode::DryRun && self.inner.runs.is_busy(session) {

@@ -1,4 +1,4 @@
-//! The hook.
+//! [`SkillsHook`].
 
 use std::sync::Arc;
 
@@ -29,22 +29,22 @@ const DEFAULT_PATH: &str = "skills";
 /// Instructions, of any length.
 /// ```
 ///
-/// Only name, description and path go into the system prompt, one line a skill:
+/// Only name, description and path go into the system prompt, one line per skill:
 /// `- [csv-analyzer] Analyze CSV files and generate charts → Read
-/// /workspace/skills/csv-analyzer/SKILL.md for full instructions`. So the agent needs a tool that
-/// reads files.
+/// /workspace/skills/csv-analyzer/SKILL.md for full instructions`. The agent therefore needs a tool
+/// that reads files.
 ///
-/// The folders are searched at the beginning of each run, in the order given and by name, eight
-/// folders deep; a folder that is a symbolic link counts, but what lies deeper in it does not. A
-/// folder that is missing is skipped. Of each file at most 64 KiB are read.
+/// The folders are searched at the beginning of each run, in the order given and then by name, eight
+/// folders deep. A folder that is a symbolic link counts, but not what lies deeper in it. A missing
+/// folder is skipped. At most 64 KiB of each file are read.
 ///
-/// What is wrong is a warning of the run:
+/// These problems are warnings of the run:
 ///
-/// * front matter that is not UTF-8, not closed or not understood: the skill is left out;
+/// * front matter that is not UTF-8, not closed or not valid: the skill is left out;
 /// * a name that an earlier skill has: the later one is left out;
-/// * a name that is not 1 to 64 lower-case letters, digits and single hyphens: the folder's name
-///   stands for it, as it does without a warning when there is no name;
-/// * no description; or one of more than 1024 characters, which is cut.
+/// * a name that is not 1 to 64 lower-case letters, digits and single hyphens: the folder's name is
+///   used instead, as it is, without a warning, when there is no name;
+/// * no description, or one of more than 1024 characters, which is cut.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -93,8 +93,8 @@ impl SkillsHook {
         self
     }
 
-    /// Another name than `skills`, for an agent with skills in several backends: each needs its
-    /// own.
+    /// Gives the hook another name than `skills`. An agent with skills in several backends needs a
+    /// name for each.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
@@ -109,7 +109,7 @@ impl Hook for SkillsHook {
     }
 
     fn description(&self) -> &str {
-        "tells the model which SKILL.md files there are"
+        "Tells the model which SKILL.md files there are"
     }
 
     fn phases(&self) -> Phases {

@@ -1,4 +1,4 @@
-//! The hook.
+//! [`TracingHook`].
 
 use async_trait::async_trait;
 use tracing::Instrument;
@@ -9,6 +9,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::state::AgentState;
+use crate::usage::Usage;
 use crate::util::text::head;
 
 use super::content;
@@ -31,13 +32,13 @@ const PREVIEW: usize = 500;
 ///
 /// Lengths are in characters, and a preview is the first 500 of them.
 ///
-/// They are `tracing` spans, too, of the level `INFO` and the target `agentcore::trace`, with the
+/// They are also `tracing` spans of the level `INFO` and the target `agentcore::trace`, with the
 /// attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
-/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). In those, what was said is left out
-/// unless [asked for](Self::with_content). Who exports one of the two should not export the other.
+/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). These leave out what was said, unless
+/// [asked for it](Self::with_content). Export one of the two, not both.
 ///
 /// A child run's spans are inside the tool call it runs in. Without a recorder and without a
-/// subscriber the hook does nothing. Add it first: outermost, it sees what all others do.
+/// subscriber the hook does nothing. Add it first: as the outermost hook it sees what all others do.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;
@@ -76,7 +77,7 @@ impl TracingHook {
         Self::default()
     }
 
-    /// Whether the `tracing` spans have what was said: `gen_ai.system_instructions`,
+    /// Whether the `tracing` spans include what was said: `gen_ai.system_instructions`,
     /// `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.tool.call.arguments` and
     /// `gen_ai.tool.call.result`.
     pub fn with_content(mut self, content: bool) -> Self {
@@ -84,8 +85,8 @@ impl TracingHook {
         self
     }
 
-    /// Whether each run has a span around those of its calls, `agent.run`, in OpenTelemetry's terms
-    /// `invoke_agent`.
+    /// Whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms) around those
+    /// of its calls.
     pub fn with_run_span(mut self, run: bool) -> Self {
         self.run = run;
         self
@@ -102,7 +103,7 @@ impl TracingHook {
         }
         if let Some(reason) = &response.stop_reason {
             pair.set("stop_reason", reason.as_str());
-            let reasons = format_args!("[\"{}\"]", reason.as_str()).to_string();
+            let reasons = format!("[\"{}\"]", reason.as_str());
             pair.span.record("gen_ai.response.finish_reasons", reasons);
         }
         if !response.id.is_empty() {
@@ -117,40 +118,26 @@ impl TracingHook {
             pair.span
                 .record("gen_ai.output.messages", content::output(response));
         }
-        let usage = response.usage;
-        if usage.is_zero() {
-            return;
-        }
-        // The conventions count cached tokens among the input.
-        let tokens = [
-            (
-                "input_tokens",
-                "gen_ai.usage.input_tokens",
-                usage.context_tokens(),
-            ),
-            (
-                "output_tokens",
-                "gen_ai.usage.output_tokens",
-                usage.output_tokens,
-            ),
-            (
-                "cache_read_tokens",
-                "gen_ai.usage.cache_read.input_tokens",
-                usage.cache_read_tokens,
-            ),
-            (
-                "cache_write_tokens",
-                "gen_ai.usage.cache_write.input_tokens",
-                usage.cache_write_tokens,
-            ),
-        ];
-        for (key, field, count) in tokens {
-            if count > 0 {
-                pair.set(key, count);
-                pair.span.record(field, count);
-            }
-        }
+        note_usage(pair, &response.usage);
     }
+}
+
+fn note_usage(pair: &mut Pair, usage: &Usage) {
+    let mut note = |key: &str, field: &str, count: u64| {
+        if count > 0 {
+            pair.set(key, count);
+            pair.span.record(field, count);
+        }
+    };
+    // The conventions count cached tokens among the input.
+    let (input, output) = (usage.context_tokens(), usage.output_tokens);
+    let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    note("input_tokens", "gen_ai.usage.input_tokens", input);
+    note("output_tokens", "gen_ai.usage.output_tokens", output);
+    let field = "gen_ai.usage.cache_read.input_tokens";
+    note("cache_read_tokens", field, read);
+    let field = "gen_ai.usage.cache_write.input_tokens";
+    note("cache_write_tokens", field, written);
 }
 
 fn note_error(pair: &mut Pair, error: &Error) {

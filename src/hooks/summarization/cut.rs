@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::message::{Message, Messages, TokenCounter};
 
-/// How few messages are kept at the least.
+/// The least number of messages that are kept.
 const MIN_KEPT: usize = 2;
 
 /// Which of the newest messages are kept word for word.
@@ -12,7 +12,7 @@ const MIN_KEPT: usize = 2;
 pub(super) struct Keep {
     /// The share of the messages, from 0 to 1; at least two are kept.
     pub(super) share: f64,
-    /// The most tokens, as long as two messages are kept.
+    /// The most tokens that are kept beyond the last two messages.
     pub(super) tokens: u64,
 }
 
@@ -35,8 +35,8 @@ pub(super) fn cut(
 }
 
 /// The index of the first of the newest messages that together have at most `max_tokens`, moved
-/// towards the beginning until no tool call is parted from its result. The last message counts as
-/// fitting, however long it is.
+/// towards the beginning until no tool call is separated from its result. The last message always
+/// fits, however long it is.
 ///
 /// ```
 /// use agentcore::Messages;

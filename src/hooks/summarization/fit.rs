@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use crate::message::{Message, Part, TokenCounter};
+use crate::message::{Message, TokenCounter};
 use crate::model::ModelRequest;
 use crate::util::text::head_tail;
 
+use super::super::text::with_text;
 use super::measure::Measure;
 
 /// The shortest a result is cut to, in tokens.
 const SHORTEST: u64 = 64;
-/// The fewest tokens an answer is left.
+/// The least room left for an answer, in tokens.
 const SHORTEST_ANSWER: u64 = 16;
-/// Counts are not exact: one part in so many of the request is left free.
+/// Counts are not exact, so one part in this many of the request is left free.
 const SLACK: u64 = 64;
 
-/// The request, fitting into a window of `window` tokens if cutting tool results makes it fit, and
-/// asking for no longer answer than there is room for; and what it is estimated at. The history is
-/// not touched.
+/// The request with tool results cut so that it fits into a window of `window` tokens, as far as
+/// that makes it fit, and with an answer no longer than there is room for; and its estimated tokens.
+/// The history is not touched.
 pub(super) fn fit(
     mut request: ModelRequest,
     window: u64,
@@ -80,15 +81,10 @@ fn shorten_results(
 fn shortened(message: &Message, share: f64) -> Message {
     let text = message.text();
     let chars = text.chars().count() as f64 * share;
-    // Less than the share: the mark takes room, too.
+    // Less than the share, for the mark takes room as well.
     let half = (chars * 0.45) as usize;
     let text = head_tail(&text, half, half, |left| {
         format!("\n\n... (truncated {left} characters: there is no room for them) ...\n\n")
     });
-    let text = text.into_owned();
-    let mut message = message.clone();
-    let parts = message.content_mut().parts_mut();
-    parts.retain(|part| !matches!(part, Part::Text(_)));
-    parts.insert(0, Part::Text(text));
-    message
+    with_text(message, text.into_owned())
 }

@@ -1,4 +1,4 @@
-//! The hook.
+//! [`SummarizationHook`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use super::measure::Measure;
 use super::summarize::Summarizer;
 use super::transcript::transcript;
 
-/// Puts a summary in place of what is old when the context window fills up.
+/// Replaces old messages with a summary when the context window fills up.
 ///
-/// When a request would fill more than 85 % of the window (what the provider reported for the
-/// last one and an estimate of what was added since), a model is asked for a summary of the old
-/// messages, of at most 2,000 words. The last tenth of the messages stays word for word, at least
-/// two of them. The same happens when a provider says that the prompt is too long, and when
+/// When a request would fill more than 85 % of the window (what the provider reported for the last
+/// one, and an estimate of what was added since), a model is asked to summarise the old messages in
+/// at most 2,000 words. The last tenth of the messages, and at least two, stay word for word. The
+/// same happens when a provider says that the prompt is too long, and when
 /// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
 ///
 /// * The store keeps the whole history. The summary is stored beside it, so that neither the next
-///   turn nor a resumed session pays for it again; the next one replaces it.
-/// * A tool call is never parted from its result, a call that waits for approval is never
-///   summarised away, and the system prompt is no part of it.
-/// * The summariser reads a part that is longer than its own window piece by piece. Of `write_file`
-///   and `edit_file` calls it gets the first 2,000 characters of each content.
-/// * Its tokens and its cost are the run's. If it fails, takes too long or says nothing, the
+///   turn nor a resumed session pays for it again; the next summary replaces it.
+/// * A tool call is never separated from its result, a call that waits for approval is never
+///   summarised away, and the system prompt is not part of the summary.
+/// * The summariser reads a part that is longer than its own window piece by piece. Of the contents
+///   that calls write into files it gets the first 2,000 characters each.
+/// * Its tokens and its cost count for the run. If it fails, takes too long or says nothing, the
 ///   history is sent as it is, and the reader gets a warning. In the same run it is asked again when
-///   the history has grown by a twentieth, when a model finds the prompt too long, and by hand.
-/// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
-///   of the messages that were kept.
-/// * A tool result that is too long for the window all the same (the newest one, say) is sent with
-///   its middle left out. How long the request is, is taken from what the provider reported for the
-///   run's last one, too.
+///   the history has grown by a twentieth, when a model finds the prompt too long, and on request.
+/// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids of
+///   the messages that were kept.
+/// * A tool result that is still too long for the window (the newest one, say) is sent with its
+///   middle left out. The length of the request is judged by what the provider reported for the last
+///   one as well.
 ///
-/// Add it last: next to the model, it sees the request as the other hooks leave it.
+/// Add it last: as the hook nearest to the model it sees the request as the others leave it.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -82,7 +82,7 @@ pub struct SummarizationHook {
 }
 
 impl SummarizationHook {
-    /// Summaries by the run's own model, with the numbers above.
+    /// Summaries by the run's own model, with the limits above.
     pub fn new() -> Self {
         Self {
             model: None,
@@ -93,33 +93,33 @@ impl SummarizationHook {
         }
     }
 
-    /// Summaries by another model. What it reads at once is bounded by its own profile.
+    /// Summaries by another model. Its own profile limits how much it reads at once.
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
         self
     }
 
-    /// The window in tokens, prompt and answer together. What the run's model has unless set;
-    /// 128,000 for a model nothing is known of.
+    /// The context window in tokens, prompt and answer together. By default that of the run's model,
+    /// or 128,000 for an unknown model.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
     }
 
-    /// The share of the window that may be full, from 0 to 1. 0.85 unless set.
+    /// The share of the window that may be full, from 0 to 1; 0.85 by default.
     pub fn with_threshold(mut self, share: f64) -> Self {
         self.threshold = share;
         self
     }
 
-    /// The share of the messages that stay word for word, from 0 to 1. 0.1 unless set; it is at
-    /// least two messages, and beyond those not more than a quarter of the window.
+    /// The share of the messages that stay word for word, from 0 to 1; 0.1 by default. At least two
+    /// messages stay, and beyond those no more than fit into a quarter of the window.
     pub fn with_keep(mut self, share: f64) -> Self {
         self.keep = share.clamp(0.0, 1.0);
         self
     }
 
-    /// How long one call of the summariser may take. Two minutes unless set.
+    /// How long one call of the summariser may take; two minutes by default.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

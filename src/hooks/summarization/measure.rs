@@ -1,11 +1,11 @@
-//! What an estimate of a request comes to in the provider's own tokens.
+//! Estimates of requests, corrected by what the provider reported.
 
 use crate::run::RunContext;
 
-/// Who reports less than one part in so many of what was estimated leaves out what was cached.
+/// A report below one part in this many of the estimate leaves out what was cached.
 const LEAST: u64 = 2;
-/// What is new counts at most so many times what is estimated of it: what made a report so high, a
-/// long document say, is not in it.
+/// The most that an estimate of new messages is multiplied by: what raised the report (a long
+/// document, say) is not among them.
 const MOST: f64 = 2.0;
 
 /// The last request of a run that a provider reported on: how many tokens it was estimated to have,
@@ -32,9 +32,9 @@ impl Measure {
         }
     }
 
-    /// The tokens of a request that is estimated at so many: what was reported, and an estimate of
-    /// what is new, which is not trusted when it was too low before. A request that is shorter than
-    /// the last counts in proportion.
+    /// The tokens of a request by its estimate: what was reported for the last one, and the estimate
+    /// of what is new, raised when estimates were too low before. A request shorter than the last one
+    /// counts in proportion.
     pub(super) fn tokens(self, estimated: u64) -> u64 {
         if self.estimated == 0 {
             return estimated;

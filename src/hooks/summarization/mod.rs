@@ -1,4 +1,4 @@
-//! Putting a summary in place of what is old.
+//! Replacing old messages with a summary.
 
 mod cut;
 mod fit;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::message::{Message, Part, TokenCounter, ToolCall, ToolResult};
 use crate::util::text::{head, head_tail};
 
-/// What the content of a file is cut to, in characters: it stands in the file.
+/// What the content of a file is cut to, in characters: the rest can be read in the file.
 const MAX_FILE_CHARS: usize = 2_000;
 /// The tools whose arguments hold the contents of files.
 const WRITERS: [&str; 7] = [
@@ -29,8 +29,8 @@ const CONTENTS: [&str; 6] = [
     "text",
 ];
 
-/// The messages as text, a blank line after each. Of a tool result at most `max_result` characters
-/// are told: the model itself has seen no more.
+/// The messages as text, a blank line after each. At most `max_result` characters of a tool result are
+/// included: the model itself has seen no more.
 pub(super) fn transcript<'a>(
     messages: impl Iterator<Item = &'a Message>,
     max_result: usize,

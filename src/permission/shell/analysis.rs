@@ -25,7 +25,8 @@ pub struct Analysis {
     pub directories: Vec<Word>,
     /// Names of functions it defines.
     pub functions: Vec<String>,
-    /// Characters looked at, those of nested scripts each time: bounded, whatever the command.
+    /// Characters looked at, those of nested scripts once for each level: a measure of the work, which is
+    /// limited for any command.
     pub steps: usize,
     /// What variables hold, where the script gives them nothing but known texts.
     pub(crate) values: BTreeMap<String, Vec<String>>,
@@ -76,7 +77,7 @@ pub struct SimpleCommand {
     pub argv: Vec<Word>,
     /// Names assigned before the program.
     pub assignments: Vec<String>,
-    /// What it was found behind, outermost first: `env`, `xargs`, `sh -c`.
+    /// The wrappers it was found behind, outermost first: `env`, `xargs`, `sh -c`.
     pub via: Vec<String>,
     /// Where in `argv` a shell is given a script file: an allow rule has to name it.
     pub script: Option<usize>,
@@ -110,13 +111,13 @@ impl fmt::Display for SimpleCommand {
     }
 }
 
-/// How much a [`Reason`] takes away from what is known. Ordered.
+/// How much a [`Reason`] takes away from what is known; the lightest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Weight {
-    /// Every command is known, but one of them does more than its name says.
+    /// Every command is known, but one of them does more than its name suggests.
     Effect,
-    /// A file is run whose content nobody looked at.
+    /// A file is run whose content is not known.
     Script,
     /// Commands may run that are not listed.
     Hidden,
@@ -130,7 +131,7 @@ pub enum Weight {
 pub enum Reason {
     /// It is not a shell command, or uses syntax the analyser does not know.
     Syntax(&'static str),
-    /// It is longer, deeper or larger than the analyser looks at.
+    /// It is longer, deeper or larger than what the analyser reads.
     Limit(&'static str),
     /// It holds a control character, or one that is invisible or changes the text's direction.
     Character(char),
@@ -148,7 +149,7 @@ pub enum Reason {
     InlineCode(String),
     /// An option that runs another program.
     Option(String, String),
-    /// An option or subcommand that does more than the program's name says.
+    /// An option or subcommand that does more than the program's name suggests.
     Effect(String, String),
     /// A script or program outside the system's directories.
     Script(String),
@@ -157,7 +158,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// How much it takes away.
+    /// How much it takes away from what is known.
     pub fn weight(&self) -> Weight {
         match self {
             Self::Effect(..) => Weight::Effect,

@@ -11,32 +11,12 @@ use super::word::{Part, Word};
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
     let args = &command.argv[1..];
     match name {
-        "eval" => {
-            cx.note(Reason::Builtin(name.to_owned()));
-            let ends = |word: &Word| word.literal().is_some_and(|w| w == "--");
-            let args = match args.split_first() {
-                Some((first, rest)) if ends(first) => rest,
-                _ => args,
-            };
-            run_words(cx, command, name, args);
-        }
-        "trap" => {
-            if args
-                .iter()
-                .all(|word| word.literal().is_some_and(|w| w == "-p" || w == "-l"))
-            {
-                return true;
-            }
-            cx.note(Reason::Builtin(name.to_owned()));
-            if let Some(text) = args.iter().find(|word| !word.starts_with_dash()) {
-                run_word(cx, command, name, text);
-            }
-        }
+        "eval" => eval(cx, command, args),
+        "trap" => trap(cx, command, args),
         "alias" => {
             cx.note(Reason::Builtin(name.to_owned()));
-            for word in args {
-                if let Some((_, value)) = word.literal().as_deref().and_then(|w| w.split_once('='))
-                {
+            for text in args.iter().filter_map(Word::literal) {
+                if let Some((_, value)) = text.split_once('=') {
                     run_word(cx, command, name, &Word::from_text(value));
                 }
             }
@@ -55,16 +35,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             }
         }
         "set" => {
-            let harmless = args.iter().all(|word| {
-                word.literal().is_some_and(|w| {
-                    matches!(
-                        w.as_str(),
-                        "pipefail" | "errexit" | "nounset" | "xtrace" | "noglob" | "errtrace"
-                    ) || (w.starts_with(['-', '+'])
-                        && w[1..].bytes().all(|b| b"eEuxofCvbmT".contains(&b)))
-                })
-            });
-            if !harmless {
+            if !args.iter().all(is_harmless_setting) {
                 cx.any_text = true;
                 cx.note(Reason::Builtin(name.to_owned()));
             }
@@ -82,23 +53,57 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             }
         }
         "test" | "[" => tests(cx, name, args),
-        "cd" | "pushd" => {
-            let target = args.iter().find(|word| !word.starts_with_dash());
-            let home = || {
-                let mut word = Word::default();
-                word.parts.push(Part::Home(String::new()));
-                word
-            };
-            let target = target.cloned().unwrap_or_else(|| match args.first() {
-                None => home(),
-                Some(_) => Word::unknown(),
-            });
-            cx.found.directories.push(target);
-        }
+        "cd" | "pushd" => cx.found.directories.push(directory(args)),
         "popd" => cx.found.directories.push(Word::unknown()),
         _ => return false,
     }
     true
+}
+
+fn eval(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
+    cx.note(Reason::Builtin("eval".to_owned()));
+    let args = match args.split_first() {
+        Some((first, rest)) if first.literal().is_some_and(|word| word == "--") => rest,
+        _ => args,
+    };
+    run_words(cx, command, "eval", args);
+}
+
+fn trap(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
+    let only_lists = |word: &Word| word.literal().is_some_and(|w| w == "-p" || w == "-l");
+    if args.iter().all(only_lists) {
+        return;
+    }
+    cx.note(Reason::Builtin("trap".to_owned()));
+    if let Some(text) = args.iter().find(|word| !word.starts_with_dash()) {
+        run_word(cx, command, "trap", text);
+    }
+}
+
+/// Whether a word of `set` changes nothing but how the shell reports and when it stops.
+fn is_harmless_setting(word: &Word) -> bool {
+    let Some(text) = word.literal() else {
+        return false;
+    };
+    let is_name = matches!(
+        text.as_str(),
+        "pipefail" | "errexit" | "nounset" | "xtrace" | "noglob" | "errtrace"
+    );
+    let is_known = |letter: u8| b"eEuxofCvbmT".contains(&letter);
+    is_name || (text.starts_with(['-', '+']) && text[1..].bytes().all(is_known))
+}
+
+/// Where `cd` goes with these words: home without any.
+fn directory(args: &[Word]) -> Word {
+    if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
+        return target.clone();
+    }
+    if !args.is_empty() {
+        return Word::unknown();
+    }
+    let mut home = Word::default();
+    home.parts.push(Part::Home(String::new()));
+    home
 }
 
 fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {

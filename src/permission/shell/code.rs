@@ -2,6 +2,8 @@
 
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
+use super::options::is_one_of;
+use super::word::Word;
 
 /// Interpreters: name, short options that take or load program text, long ones.
 const INTERPRETERS: &[(&str, &str, &str)] = &[
@@ -80,65 +82,80 @@ const VALUES: &[(&str, &str)] = &[
 /// Looks at a call of an interpreter; `false` if `name` is none.
 pub(super) fn interpreter(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let Some((_, letters, words)) = INTERPRETERS.iter().find(|(known, ..)| *known == plain) else {
+    let Some((_, letters, long)) = INTERPRETERS.iter().find(|(known, ..)| *known == plain) else {
         return false;
     };
-    let values = VALUES
-        .iter()
-        .find(|(known, _)| *known == plain)
-        .map_or("", |(_, values)| *values);
-    let takes_next = |text: &str| {
-        let long = text.starts_with("--");
-        values.split_ascii_whitespace().any(|option| {
-            text == option || (!long && option.len() == 2 && text.ends_with(&option[1..]))
-        })
-    };
-    let mut is_value = false;
-    for (at, word) in command.argv.iter().enumerate().skip(1) {
-        if std::mem::take(&mut is_value) {
-            continue;
-        }
-        let Some(text) = word.literal() else {
-            cx.note(Reason::InlineCode(name.to_owned()));
-            return true;
-        };
-        if let Some(long) = text.strip_prefix("--") {
-            let long = long.split('=').next().unwrap_or_default();
-            if words.split(' ').any(|w| w == long) {
-                cx.note(Reason::InlineCode(name.to_owned()));
-                return true;
-            }
-            if matches!(long, "version" | "help" | "test") {
-                return true;
-            }
-            is_value = takes_next(&text);
-        } else if text.len() > 1 && text.starts_with('-') {
-            if text[1..].contains(|c| letters.contains(c)) {
-                cx.note(Reason::InlineCode(name.to_owned()));
-                return true;
-            }
-            if matches!(text.as_str(), "-V" | "-v" | "-h") {
-                return true;
-            }
-            if text == "-m" {
-                let module = command.argv.get(at + 1).map(ToString::to_string);
-                cx.note(Reason::Script(module.unwrap_or_default()));
-                return true;
-            }
-            is_value = takes_next(&text);
-        } else if text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/") {
-            break;
-        } else {
-            if plain == "deno" && text == "eval" {
-                cx.note(Reason::InlineCode(name.to_owned()));
-            } else {
-                cx.note(Reason::Script(text));
-            }
-            return true;
-        }
+    match Source::of(plain, letters, long, &command.argv) {
+        Source::Words => cx.note(Reason::InlineCode(name.to_owned())),
+        Source::File(file) => cx.note(Reason::Script(file)),
+        Source::Input => super::shells::input(cx, name, command, false),
+        Source::None => {}
     }
-    super::shells::input(cx, name, command, false);
     true
+}
+
+/// Where an interpreter gets its program.
+enum Source {
+    /// From its words, or nobody knows.
+    Words,
+    File(String),
+    Input,
+    /// It only says something about itself.
+    None,
+}
+
+impl Source {
+    /// `letters` and `long` are the options that take program text.
+    fn of(plain: &str, letters: &str, long: &str, argv: &[Word]) -> Self {
+        let mut is_value = false;
+        for (at, word) in argv.iter().enumerate().skip(1) {
+            if std::mem::take(&mut is_value) {
+                continue;
+            }
+            let Some(text) = word.literal() else {
+                return Self::Words;
+            };
+            if let Some(option) = text.strip_prefix("--") {
+                let option = option.split('=').next().unwrap_or_default();
+                if is_one_of(long, option) {
+                    return Self::Words;
+                }
+                if matches!(option, "version" | "help" | "test") {
+                    return Self::None;
+                }
+            } else if text.len() > 1 && text.starts_with('-') {
+                if text[1..].contains(|c| letters.contains(c)) {
+                    return Self::Words;
+                }
+                match text.as_str() {
+                    "-V" | "-v" | "-h" => return Self::None,
+                    "-m" => {
+                        let module = argv.get(at + 1).map(ToString::to_string);
+                        return Self::File(module.unwrap_or_default());
+                    }
+                    _ => {}
+                }
+            } else if text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/") {
+                return Self::Input;
+            } else if plain == "deno" && text == "eval" {
+                return Self::Words;
+            } else {
+                return Self::File(text);
+            }
+            is_value = takes_value(plain, &text);
+        }
+        Self::Input
+    }
+}
+
+/// Whether the next word is the value of this option.
+fn takes_value(plain: &str, text: &str) -> bool {
+    let values = VALUES.iter().find(|(known, _)| *known == plain);
+    let mut options = values.map_or("", |(_, options)| *options).split(' ');
+    options.any(|option| {
+        let is_last = option.len() == 2 && text.ends_with(&option[1..]);
+        text == option || (is_last && !text.starts_with("--"))
+    })
 }
 
 /// Clients of databases: their own commands in the input may run programs.

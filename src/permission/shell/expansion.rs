@@ -10,24 +10,7 @@ impl Parser<'_> {
     /// `$` at the cursor; `quoted` in double quotes and here-documents.
     pub(super) fn dollar(&mut self, word: &mut Word, quoted: bool) -> Parse<()> {
         match self.peek_at(1) {
-            Some(b'(') => {
-                if self.peek_at(2) == Some(b'(') {
-                    let start = self.pos;
-                    self.bump_by(3)?;
-                    self.cx.enter()?;
-                    let is_arithmetic = self.arithmetic(b')', 2)?;
-                    self.cx.leave();
-                    if is_arithmetic {
-                        // A number: it never splits and is no option but for its sign.
-                        word.push_value(Some("#".to_owned()), true);
-                        return Ok(());
-                    }
-                    self.pos = start;
-                }
-                self.bump_by(2)?;
-                self.substitution_body()?;
-                word.push_value(None, quoted);
-            }
+            Some(b'(') => self.dollar_parenthesis(word, quoted)?,
             Some(b'{') => {
                 self.bump_by(2)?;
                 self.cx.enter()?;
@@ -68,6 +51,27 @@ impl Parser<'_> {
                 word.push_text("$", quoted);
             }
         }
+        Ok(())
+    }
+
+    /// `$((..))` or `$(..)` at the cursor.
+    fn dollar_parenthesis(&mut self, word: &mut Word, quoted: bool) -> Parse<()> {
+        if self.peek_at(2) == Some(b'(') {
+            let start = self.pos;
+            self.bump_by(3)?;
+            self.cx.enter()?;
+            let is_arithmetic = self.arithmetic(b')', 2)?;
+            self.cx.leave();
+            if is_arithmetic {
+                // A number: it never splits and is not an option but for its sign.
+                word.push_value(Some("#".to_owned()), true);
+                return Ok(());
+            }
+            self.pos = start;
+        }
+        self.bump_by(2)?;
+        self.substitution_body()?;
+        word.push_value(None, quoted);
         Ok(())
     }
 
@@ -143,20 +147,7 @@ impl Parser<'_> {
         if indirect {
             self.bump()?;
         }
-        let name = match self.peek() {
-            Some(b) if b.is_ascii_alphanumeric() || b == b'_' => {
-                let name = self.name()?;
-                if b.is_ascii_digit() && !name.bytes().all(|b| b.is_ascii_digit()) {
-                    return self.cx.stop("an expansion");
-                }
-                name
-            }
-            Some(b) if b"@*#?-$!".contains(&b) => {
-                self.bump()?;
-                char::from(b).to_string()
-            }
-            _ => return self.cx.stop("an expansion"),
-        };
+        let name = self.parameter_name()?;
         let mut quoted_value = quoted && name != "@";
         if self.peek() == Some(b'[') {
             self.bump()?;
@@ -186,6 +177,28 @@ impl Parser<'_> {
             return Ok(());
         }
         word.push_value(None, quoted_value);
+        self.parameter_operator(&name, quoted)
+    }
+
+    fn parameter_name(&mut self) -> Parse<String> {
+        match self.peek() {
+            Some(b) if b.is_ascii_alphanumeric() || b == b'_' => {
+                let name = self.name()?;
+                if b.is_ascii_digit() && !name.bytes().all(|b| b.is_ascii_digit()) {
+                    return self.cx.stop("an expansion");
+                }
+                Ok(name)
+            }
+            Some(b) if b"@*#?-$!".contains(&b) => {
+                self.bump()?;
+                Ok(char::from(b).to_string())
+            }
+            _ => self.cx.stop("an expansion"),
+        }
+    }
+
+    /// What follows the name, up to the brace that ends the expansion.
+    fn parameter_operator(&mut self, name: &str, quoted: bool) -> Parse<()> {
         let quotes_are_text = match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(operator)) => {
                 if !b"QUuLEAKak".contains(&operator) {
@@ -200,7 +213,7 @@ impl Parser<'_> {
                 self.bump_by(1 + usize::from(colon))?;
                 let value = self.parameter_rest(quoted)?;
                 if operator == Some(b'=') {
-                    self.cx.assign(&name, Some(&value), false);
+                    self.cx.assign(name, Some(&value), false);
                 }
                 return Ok(());
             }

@@ -2,7 +2,8 @@
 
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
-use super::options::scan;
+use super::options::{is_one_of, scan};
+use super::programs::{Program, program};
 use super::word::Word;
 
 /// Subcommands of git 2.43 that no alias can replace. Anything else may be an alias.
@@ -28,6 +29,38 @@ h--to-cmd h--cc-cmd h--header-cmd h--template h--config h--interactive-filter h-
 pub(crate) const GLOBAL_VALUES: &str = "-C -c --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source --list-cmds";
 
 pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
+    let at = global_options(cx, command);
+    let Some(subcommand) = command.argv.get(at) else {
+        return;
+    };
+    let known = subcommand.literal().filter(|name| is_one_of(KNOWN, name));
+    let Some(subcommand) = known else {
+        let shown = subcommand
+            .literal()
+            .unwrap_or_else(|| subcommand.to_string());
+        cx.note(Reason::Option("git".to_owned(), shown));
+        return;
+    };
+    let own = own_options(&subcommand);
+    for options in [program("git", OPTIONS, "", true), own] {
+        scan(cx, "git", &options, command, at + 1);
+    }
+    let rest = &command.argv[at + 1..];
+    let words = rest.iter().map(Word::literal_prefix).collect::<Vec<_>>();
+    if subcommand == "config" {
+        return config(cx, command, rest, &words);
+    }
+    if runs_programs(&subcommand, &words) {
+        cx.note(Reason::Option("git".to_owned(), subcommand));
+        run_words(cx, command, rest, &words);
+    }
+    if words.iter().any(|word| word.contains("ext::")) {
+        run_transports(cx, command, rest);
+    }
+}
+
+/// Looks at the options before the subcommand; where that stands.
+fn global_options(cx: &mut Context, command: &SimpleCommand) -> usize {
     let argv = &command.argv;
     let mut at = 1;
     while let Some(word) = argv.get(at) {
@@ -49,53 +82,35 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
         } else if matches!(name, "--config-env" | "--exec-path") {
             cx.note(Reason::Option("git".to_owned(), name.to_owned()));
             at += usize::from(!has_value && name == "--config-env");
-        } else if !has_value && GLOBAL_VALUES.split(' ').any(|known| known == name) {
+        } else if !has_value && is_one_of(GLOBAL_VALUES, name) {
             at += 1;
         }
         at += 1;
     }
-    let Some(subcommand) = argv.get(at) else {
-        return;
+    at
+}
+
+/// The options of one subcommand alone.
+fn own_options(subcommand: &str) -> Program {
+    let (options, values) = match subcommand {
+        "grep" => ("h-O", "efABCm"),
+        "rebase" => ("x-x", ""),
+        "clone" => ("x-u h-c", "obj"),
+        "difftool" | "mergetool" => ("h-x h-t", ""),
+        "format-patch" | "archive" => ("w-o", ""),
+        "init" => ("h--separate-git-dir", ""),
+        _ => ("", ""),
     };
-    let Some(subcommand) = subcommand.literal() else {
-        cx.note(Reason::Option("git".to_owned(), subcommand.to_string()));
-        return;
-    };
-    let rest = &argv[at + 1..];
-    if !KNOWN
-        .split_ascii_whitespace()
-        .any(|known| known == subcommand)
-    {
-        cx.note(Reason::Option("git".to_owned(), subcommand));
-        return;
-    }
-    let short = match subcommand.as_str() {
-        "grep" => "h-O",
-        "rebase" => "x-x",
-        "clone" => "x-u h-c",
-        "difftool" | "mergetool" => "h-x h-t",
-        "format-patch" => "w-o",
-        "archive" => "w-o",
-        "init" => "h--separate-git-dir",
-        _ => "",
-    };
-    let values = match subcommand.as_str() {
-        "grep" => "efABCm",
-        "clone" => "obj",
-        _ => "",
-    };
-    scan(cx, "git", OPTIONS, "", true, command, at + 1);
-    scan(cx, "git", short, values, true, command, at + 1);
-    let words = rest.iter().map(Word::literal_prefix).collect::<Vec<_>>();
-    let first = words
-        .iter()
-        .find(|word| !word.starts_with('-'))
-        .cloned()
-        .unwrap_or_default();
-    let runs = match subcommand.as_str() {
-        "config" => return config(cx, command, rest, &words),
+    program("git", options, values, true)
+}
+
+/// Whether the subcommand, with these words, runs programs that configuration or words name.
+fn runs_programs(subcommand: &str, words: &[String]) -> bool {
+    let first = words.iter().find(|word| !word.starts_with('-'));
+    let first = first.map_or("", String::as_str);
+    match subcommand {
         "bisect" => first == "run",
-        "submodule" => first == "foreach" || first == "update" || first == "add",
+        "submodule" => matches!(first, "foreach" | "update" | "add"),
         "filter-branch" | "difftool" | "mergetool" | "hook" | "for-each-repo" | "citool"
         | "gui" | "credential" | "send-email" | "fast-import" | "merge-index" | "upload-pack"
         | "receive-pack" => true,
@@ -103,32 +118,30 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
             .iter()
             .any(|word| word.starts_with("-w") || word.starts_with("--w")),
         _ => false,
-    };
-    if runs {
-        cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
-        for word in rest.iter().filter(|word| !word.starts_with_dash()) {
-            if word.literal().is_some_and(|text| text.contains(' ')) {
-                super::shells::run_word(cx, command, "git", word);
-            }
-        }
-        if let Some(start) = words
-            .iter()
-            .position(|word| word == "run" || word == "foreach")
-            && start + 1 < rest.len()
-        {
-            super::peel::inner(cx, "git", command, rest[start + 1..].to_vec());
+    }
+}
+
+/// Reads as commands what such a subcommand may run.
+fn run_words(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[String]) {
+    for word in rest.iter().filter(|word| !word.starts_with_dash()) {
+        if word.literal().is_some_and(|text| text.contains(' ')) {
+            super::shells::run_word(cx, command, "git", word);
         }
     }
-    if words.iter().any(|word| word.contains("ext::")) {
-        cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
-        for word in rest {
-            if let Some(text) = word
-                .literal()
-                .as_deref()
-                .and_then(|w| w.strip_prefix("ext::"))
-            {
-                super::shells::run_text(cx, command, "git ext::", &text.replace('%', ""));
-            }
+    let mut places = words.iter();
+    if let Some(start) = places.position(|word| word == "run" || word == "foreach")
+        && start + 1 < rest.len()
+    {
+        super::peel::inner(cx, "git", command, rest[start + 1..].to_vec());
+    }
+}
+
+/// `ext::program` in the place of an address runs the program.
+fn run_transports(cx: &mut Context, command: &SimpleCommand, rest: &[Word]) {
+    cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
+    for text in rest.iter().filter_map(Word::literal) {
+        if let Some(text) = text.strip_prefix("ext::") {
+            super::shells::run_text(cx, command, "git ext::", &text.replace('%', ""));
         }
     }
 }

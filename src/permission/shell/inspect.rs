@@ -69,22 +69,11 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if code::interpreter(cx, name, command) {
         return;
     }
-    let words = command.argv.iter().skip(1).filter_map(Word::literal);
-    if wrappers::is_loose(name, words) {
-        peel::every_tail(cx, name, command);
-        if matches!(name, "watch" | "parallel" | "script" | "su" | "runuser") {
-            let tail = command
-                .argv
-                .iter()
-                .skip(1)
-                .filter(|word| !word.starts_with_dash());
-            let words = tail.cloned().collect::<Vec<_>>();
-            shells::run_words(cx, command, name, &words);
-        }
-        return;
+    let words = || command.argv.iter().skip(1).filter_map(Word::literal);
+    if wrappers::is_loose(name, words()) {
+        return loose(cx, name, command);
     }
-    let words = command.argv.iter().skip(1).filter_map(Word::literal);
-    if wrappers::runs_elsewhere(name, words) {
+    if wrappers::runs_elsewhere(name, words()) {
         cx.note(Reason::Script(name.to_owned()));
         peel::guess_tails(cx, name, command);
     }
@@ -98,35 +87,42 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         "uniq" => second_is_written(cx, command, "fsw"),
         "xxd" => second_is_written(cx, command, "clsgoR"),
         "psql" | "sqlite3" | "mysql" | "mariadb" => code::statements(cx, name, command),
-        "npm" | "pnpm" | "yarn" => {
-            let sets = |word: &Word| {
-                word.literal()
-                    .is_some_and(|w| matches!(w.as_str(), "config" | "set" | "set-script" | "pkg"))
-            };
-            let is_set = command
-                .argv
-                .iter()
-                .skip(1)
-                .filter(|word| sets(word))
-                .count()
-                > 1
-                || command
-                    .argv
-                    .get(1)
-                    .is_some_and(|w| w.literal().is_some_and(|w| w == "set-script"));
-            if is_set {
-                cx.note(Reason::Option(name.to_owned(), "config set".to_owned()));
-            }
+        "npm" | "pnpm" | "yarn" if changes_packages(command) => {
+            cx.note(Reason::Option(name.to_owned(), "config set".to_owned()));
         }
-        "go" => {
-            let words = command.argv.iter().skip(1).filter_map(Word::literal);
-            if words.take(2).eq(["env".to_owned(), "-w".to_owned()]) {
-                cx.note(Reason::Effect("go".to_owned(), "env -w".to_owned()));
-            }
+        "go" if words().take(2).eq(["env".to_owned(), "-w".to_owned()]) => {
+            cx.note(Reason::Effect("go".to_owned(), "env -w".to_owned()));
         }
         _ => {}
     }
     options::options(cx, name, command);
+}
+
+/// A program that runs what stands somewhere in its arguments.
+fn loose(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    peel::every_tail(cx, name, command);
+    if matches!(name, "watch" | "parallel" | "script" | "su" | "runuser") {
+        let words = command.argv.iter().skip(1);
+        let words: Vec<Word> = words
+            .filter(|word| !word.starts_with_dash())
+            .cloned()
+            .collect();
+        shells::run_words(cx, command, name, &words);
+    }
+}
+
+/// Whether a package manager is told to change its configuration or a package's scripts.
+fn changes_packages(command: &SimpleCommand) -> bool {
+    let is_one_of = |word: &Word, names: &[&str]| {
+        let text = word.literal();
+        text.is_some_and(|text| names.contains(&text.as_str()))
+    };
+    let sets = |word: &&Word| is_one_of(word, &["config", "set", "set-script", "pkg"]);
+    command.argv.iter().skip(1).filter(sets).count() > 1
+        || command
+            .argv
+            .get(1)
+            .is_some_and(|word| is_one_of(word, &["set-script"]))
 }
 
 /// The program's name is only known when the shell runs; what it probably is, is looked at too.

@@ -2,10 +2,11 @@
 
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
-use super::programs::{ONE_DASH, PROGRAMS, WORDS};
+use super::programs::{ONE_DASH, PROGRAMS, Program, WORDS};
 use super::word::{Part, Word};
 
-fn is_one_of(names: &str, name: &str) -> bool {
+/// Whether `name` is among `names`, which are separated by blanks.
+pub(super) fn is_one_of(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
@@ -46,15 +47,7 @@ pub(super) fn options(cx: &mut Context, name: &str, command: &SimpleCommand) {
         bundled(cx, name, command);
     }
     if let Some(program) = PROGRAMS.iter().find(|known| is_one_of(known.names, name)) {
-        scan(
-            cx,
-            name,
-            program.options,
-            program.values,
-            program.abbreviates,
-            command,
-            1,
-        );
+        scan(cx, name, program, command, 1);
     }
     if matters(name) {
         unknown_options(cx, name, command);
@@ -151,13 +144,11 @@ fn is_message(name: &str, before: &[Word]) -> bool {
         && is(before.last(), &["-m", "-am", "--message"])
 }
 
-/// Looks for the options `table` among the words from number `from` on.
+/// Looks for the options of `program` among the words from number `from` on.
 pub(super) fn scan(
     cx: &mut Context,
     name: &str,
-    table: &str,
-    values: &str,
-    abbreviates: bool,
+    program: &Program,
     command: &SimpleCommand,
     from: usize,
 ) {
@@ -169,38 +160,25 @@ pub(super) fn scan(
         if !prefix.starts_with('-') || prefix.len() < 2 {
             continue;
         }
-        let given = prefix.split('=').next().unwrap_or_default();
-        for entry in table.split(' ').filter(|entry| !entry.is_empty()) {
+        let entries = program.options.split(' ');
+        for entry in entries.filter(|entry| !entry.is_empty()) {
             let (kind, option) = entry.split_at(1);
-            let is_long = option.len() > 2;
-            let value = if is_long {
-                let fits = given == option
-                    || (abbreviates
-                        && given.len() > 2
-                        && given.starts_with("--")
-                        && option.starts_with(given));
-                if !fits {
+            let next = || command.argv.get(at + 1).cloned();
+            let value = if option.len() > 2 {
+                if !is_long(&prefix, option, program.abbreviates) {
                     continue;
                 }
                 match prefix.split_once('=') {
                     Some((before, _)) => word.without_prefix(&format!("{before}=")),
-                    None => command.argv.get(at + 1).cloned(),
+                    None => next(),
                 }
             } else {
-                if prefix.starts_with("--") {
-                    continue;
-                }
-                if ONE_DASH.contains(&name) && given != option {
-                    // `-count` is one option here, not five.
-                    continue;
-                }
-                let letter = option.as_bytes()[1];
-                let Some(place) = cluster(&prefix, char::from(letter), values) else {
+                let Some(place) = short_place(name, &prefix, option, program.values) else {
                     continue;
                 };
                 match word.without_prefix(&prefix[..=place]) {
                     Some(rest) if rest.literal().is_none_or(|r| !r.is_empty()) => Some(rest),
-                    _ => command.argv.get(at + 1).cloned(),
+                    _ => next(),
                 }
             };
             found(cx, name, kind, option, value, command);
@@ -208,17 +186,25 @@ pub(super) fn scan(
     }
 }
 
-/// Where `letter` stands among the short options of `word`, before one that takes a value.
-fn cluster(word: &str, letter: char, values: &str) -> Option<usize> {
-    for (at, c) in word.char_indices().skip(1) {
-        if c == letter {
-            return Some(at);
-        }
-        if values.contains(c) {
-            return None;
-        }
+/// Whether a word that begins with `prefix` is the long option, perhaps abbreviated.
+fn is_long(prefix: &str, option: &str, abbreviates: bool) -> bool {
+    let given = prefix.split('=').next().unwrap_or_default();
+    let is_part = given.len() > 2 && given.starts_with("--") && option.starts_with(given);
+    given == option || (abbreviates && is_part)
+}
+
+/// Where the short option stands among those of a word, before one that takes a value.
+fn short_place(name: &str, prefix: &str, option: &str, values: &str) -> Option<usize> {
+    let given = prefix.split('=').next().unwrap_or_default();
+    // `-count` is one option of these programs, not five.
+    let is_another = ONE_DASH.contains(&name) && given != option;
+    if prefix.starts_with("--") || is_another {
+        return None;
     }
-    None
+    let letter = char::from(option.as_bytes()[1]);
+    let mut letters = prefix.char_indices().skip(1);
+    let (place, found) = letters.find(|(_, c)| *c == letter || values.contains(*c))?;
+    (found == letter).then_some(place)
 }
 
 fn found(

@@ -90,32 +90,15 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         at += 1;
     }
     if spec.assigns {
-        while let Some(word) = argv.get(at) {
-            let prefix = word.literal_prefix();
-            let Some((variable, _)) = prefix.split_once('=') else {
-                break;
-            };
-            if !is_name(variable) {
-                cx.note(Reason::Variable(variable.to_owned()));
-            }
-            let value = word.without_prefix(&format!("{variable}="));
-            cx.assign(variable, value.as_ref(), true);
-            at += 1;
-        }
+        at += assigned(cx, &argv[at.min(argv.len())..]);
     }
-    for skipped in argv.iter().skip(at).take(spec.skip) {
-        if skipped.may_split() {
-            every_tail(cx, name, command);
-            return true;
-        }
+    if argv.iter().skip(at).take(spec.skip).any(Word::may_split) {
+        every_tail(cx, name, command);
+        return true;
     }
     at += spec.skip;
-    if name == "flock"
-        && argv
-            .get(at)
-            .and_then(Word::literal)
-            .is_some_and(|w| w == "-c" || w == "--command")
-    {
+    let first = argv.get(at).and_then(Word::literal);
+    if name == "flock" && first.is_some_and(|word| word == "-c" || word == "--command") {
         if let Some(text) = argv.get(at + 1) {
             super::shells::run_word(cx, command, "flock -c", text);
         }
@@ -130,6 +113,22 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         super::shells::input(cx, name, command, true);
     }
     true
+}
+
+/// Notes the variables that these words set for the program behind them; how many words do.
+fn assigned(cx: &mut Context, words: &[Word]) -> usize {
+    for (count, word) in words.iter().enumerate() {
+        let prefix = word.literal_prefix();
+        let Some((variable, _)) = prefix.split_once('=') else {
+            return count;
+        };
+        if !is_name(variable) {
+            cx.note(Reason::Variable(variable.to_owned()));
+        }
+        let value = word.without_prefix(&format!("{variable}="));
+        cx.assign(variable, value.as_ref(), true);
+    }
+    words.len()
 }
 
 /// `strace -o '|program'` runs it.
@@ -252,60 +251,71 @@ fn split_string(cx: &mut Context, command: &SimpleCommand) -> bool {
 
 /// `find .. -exec program .. ;` and `fd .. -x program ..`.
 pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let is_find = matches!(name, "find" | "gfind");
     let argv = &command.argv;
     let mut at = 1;
     while at < argv.len() {
         let text = argv[at].literal().unwrap_or_default();
-        let is_find = name == "find";
-        let runs = if is_find {
-            matches!(text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")
-        } else {
-            matches!(text.as_str(), "-x" | "-X")
-                || (text.len() > 3
-                    && ("--exec".starts_with(&text) || "--exec-batch".starts_with(&text)))
-        };
-        if runs {
-            let end = argv[at + 1..]
-                .iter()
-                .position(|word| {
-                    word.literal()
-                        .is_some_and(|w| w == ";" || (is_find && w == "+"))
-                })
-                .map_or(argv.len(), |end| at + 1 + end);
-            let words = argv[at + 1..end].iter().map(filled).collect::<Vec<_>>();
-            let replaces = argv[at + 1..end]
-                .iter()
-                .any(|w| w.literal().is_some_and(|t| t.contains('{')));
-            let mut words = words;
-            if !is_find && !replaces {
-                words.push(found_file());
-            }
+        if is_exec(&text, is_find) {
+            let words = &argv[at + 1..];
+            let is_end = |word: &Word| {
+                let text = word.literal();
+                text.is_some_and(|text| text == ";" || (is_find && text == "+"))
+            };
+            let count = words.iter().position(is_end).unwrap_or(words.len());
+            let words = executed(&words[..count], is_find);
             if !words.is_empty() {
                 inner(cx, &format!("{name} {text}"), command, words);
             }
-            at = end + 1;
+            at += count + 2;
             continue;
         }
-        if !is_find
-            && (text.starts_with("--exec")
-                || (text.starts_with('-') && !text.starts_with("--") && text.contains(['x', 'X'])))
-        {
+        if is_find {
+            find_action(cx, command, at, text);
+        } else if may_be_exec(&text) {
             every_tail(cx, name, command);
         }
-        if is_find {
-            match text.as_str() {
-                "-delete" => {
-                    cx.note(Reason::Effect("find".to_owned(), text));
-                    let words = vec![Word::from_text("rm"), found_file()];
-                    inner(cx, "find -delete", command, words);
-                }
-                "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
-                    cx.found.writes.extend(argv.get(at + 1).cloned());
-                }
-                _ => {}
-            }
-        }
         at += 1;
+    }
+}
+
+/// Whether the words behind this one are a program and its arguments.
+fn is_exec(text: &str, is_find: bool) -> bool {
+    if is_find {
+        return matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir");
+    }
+    let is_part = "--exec".starts_with(text) || "--exec-batch".starts_with(text);
+    matches!(text, "-x" | "-X") || (text.len() > 3 && is_part)
+}
+
+/// Whether a word of `fd` may have such an option and its program in it.
+fn may_be_exec(text: &str) -> bool {
+    let is_short = text.starts_with('-') && !text.starts_with("--");
+    text.starts_with("--exec") || (is_short && text.contains(['x', 'X']))
+}
+
+/// The program with what it is given; `fd` adds the file where no word stands for it.
+fn executed(words: &[Word], is_find: bool) -> Vec<Word> {
+    let has_brace = |word: &Word| word.literal().is_some_and(|text| text.contains('{'));
+    let mut filled: Vec<Word> = words.iter().map(filled).collect();
+    if !is_find && !words.iter().any(has_brace) {
+        filled.push(found_file());
+    }
+    filled
+}
+
+/// An action of `find` that deletes or writes.
+fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: String) {
+    match text.as_str() {
+        "-delete" => {
+            cx.note(Reason::Effect("find".to_owned(), text));
+            let words = vec![Word::from_text("rm"), found_file()];
+            inner(cx, "find -delete", command, words);
+        }
+        "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
+            cx.found.writes.extend(command.argv.get(at + 1).cloned());
+        }
+        _ => {}
     }
 }
 

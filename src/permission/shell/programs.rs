@@ -13,7 +13,7 @@ pub(super) struct Program {
     pub(super) abbreviates: bool,
 }
 
-const fn program(
+pub(super) const fn program(
     names: &'static str,
     options: &'static str,
     values: &'static str,

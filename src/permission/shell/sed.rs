@@ -1,87 +1,113 @@
 //! What a `sed` script may do.
 
+use std::slice::Iter;
+
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
 use super::word::Word;
 
 /// `sed`: scripts of plain commands are harmless; `e`, `w`, `r` and what is not known are not.
 pub(super) fn sed(cx: &mut Context, command: &SimpleCommand) {
-    let mut scripts: Vec<&Word> = Vec::new();
-    let mut first: Option<&Word> = None;
-    let mut in_place = false;
-    let args = &command.argv[1..];
-    let mut at = 0;
-    let mut owned: Vec<Word> = Vec::new();
-    while let Some(word) = args.get(at) {
-        at += 1;
-        let prefix = word.literal_prefix();
-        if prefix == "--" && word.literal().is_some() {
-            first = first.or(args.get(at));
-            break;
-        }
-        if let Some(long) = prefix.strip_prefix("--") {
-            let name = long.split('=').next().unwrap_or_default();
-            if "in-place".starts_with(name) {
-                in_place = true;
-            } else if "expression".starts_with(name) {
-                match word.without_prefix(&format!("--{name}=")) {
-                    Some(script) if long.contains('=') => owned.push(script),
-                    _ => {
-                        scripts.extend(args.get(at));
-                        at += 1;
-                    }
-                }
-            } else if "file".starts_with(name) {
-                cx.note(Reason::InlineCode("sed".to_owned()));
-                return;
-            }
-        } else if prefix.len() > 1 && prefix.starts_with('-') {
-            for (offset, letter) in prefix.char_indices().skip(1) {
-                let rest = word.without_prefix(&prefix[..=offset]).unwrap_or_default();
-                match letter {
-                    'i' => {
-                        in_place = true;
-                        break;
-                    }
-                    'e' => {
-                        if rest.parts.is_empty() || rest.literal().is_some_and(|r| r.is_empty()) {
-                            scripts.extend(args.get(at));
-                            at += 1;
-                        } else {
-                            owned.push(rest);
-                        }
-                        break;
-                    }
-                    'f' => {
-                        cx.note(Reason::InlineCode("sed".to_owned()));
-                        return;
-                    }
-                    'l' => {
-                        at += usize::from(rest.parts.is_empty());
-                        break;
-                    }
-                    _ => {}
-                }
-            }
-        } else {
-            first = first.or(Some(word));
-        }
-    }
-    scripts.extend(owned.iter());
-    if scripts.is_empty() {
-        scripts.extend(first);
-    }
-    if in_place {
+    let Some(given) = Given::read(&command.argv[1..]) else {
+        cx.note(Reason::InlineCode("sed".to_owned()));
+        return;
+    };
+    if given.in_place {
         cx.note(Reason::Effect("sed".to_owned(), "-i".to_owned()));
     }
-    let joined = scripts
-        .iter()
-        .map(|word| word.literal())
-        .collect::<Option<Vec<_>>>()
-        .map(|texts| texts.join("\n"));
-    match joined {
+    match given.script() {
         Some(text) if is_plain_sed(&text) => {}
         _ => cx.note(Reason::InlineCode("sed".to_owned())),
+    }
+}
+
+/// What the words of a call say.
+#[derive(Default)]
+struct Given<'a> {
+    /// Scripts in words of their own, after `-e`.
+    scripts: Vec<&'a Word>,
+    /// Scripts in the word of their option.
+    attached: Vec<Word>,
+    /// The first word that is not an option: the script, when no option has one.
+    first: Option<&'a Word>,
+    in_place: bool,
+}
+
+impl<'a> Given<'a> {
+    /// `None` when the script is in a file.
+    fn read(args: &'a [Word]) -> Option<Self> {
+        let mut given = Self::default();
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            let prefix = word.literal_prefix();
+            if prefix == "--" && word.literal().is_some() {
+                given.first = given.first.or(words.next());
+                break;
+            }
+            if prefix.starts_with("--") {
+                given.long(word, &prefix, &mut words)?;
+            } else if prefix.len() > 1 && prefix.starts_with('-') {
+                given.short(word, &prefix, &mut words)?;
+            } else {
+                given.first = given.first.or(Some(word));
+            }
+        }
+        Some(given)
+    }
+
+    fn long(&mut self, word: &Word, prefix: &str, next: &mut Iter<'a, Word>) -> Option<()> {
+        let name = prefix[2..].split('=').next().unwrap_or_default();
+        if "in-place".starts_with(name) {
+            self.in_place = true;
+        } else if "expression".starts_with(name) {
+            match word.without_prefix(&format!("--{name}=")) {
+                Some(script) if prefix.contains('=') => self.attached.push(script),
+                _ => self.scripts.extend(next.next()),
+            }
+        } else if "file".starts_with(name) {
+            return None;
+        }
+        Some(())
+    }
+
+    fn short(&mut self, word: &Word, prefix: &str, next: &mut Iter<'a, Word>) -> Option<()> {
+        for (at, letter) in prefix.char_indices().skip(1) {
+            let letters = &prefix[..at + letter.len_utf8()];
+            let rest = word.without_prefix(letters).unwrap_or_default();
+            match letter {
+                'i' => {
+                    self.in_place = true;
+                    break;
+                }
+                'e' if rest.literal().is_some_and(|rest| rest.is_empty()) => {
+                    self.scripts.extend(next.next());
+                    break;
+                }
+                'e' => {
+                    self.attached.push(rest);
+                    break;
+                }
+                'f' => return None,
+                'l' => {
+                    if rest.parts.is_empty() {
+                        next.next();
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// All of the script, if it is known.
+    fn script(&self) -> Option<String> {
+        let mut scripts: Vec<&Word> = self.scripts.iter().copied().chain(&self.attached).collect();
+        if scripts.is_empty() {
+            scripts.extend(self.first);
+        }
+        let texts: Option<Vec<String>> = scripts.into_iter().map(Word::literal).collect();
+        Some(texts?.join("\n"))
     }
 }
 

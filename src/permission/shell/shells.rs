@@ -71,82 +71,95 @@ pub(super) fn run_words(cx: &mut Context, command: &SimpleCommand, via: &str, wo
 
 /// A call of a shell.
 pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
-    let argv = &command.argv;
-    let mut at = 1;
-    let mut takes_script = false;
-    let mut reads_input = false;
-    while let Some(word) = argv.get(at) {
-        let Some(text) = word.literal() else { break };
-        if text == "--" || text == "-" {
-            at += 1;
-            break;
-        }
-        if let Some(long) = text.strip_prefix("--") {
-            if matches!(long, "version" | "help") {
-                return;
-            }
-            let takes_file = matches!(long, "rcfile" | "init-file");
-            if takes_file
-                || !matches!(
-                    long,
-                    "norc"
-                        | "noprofile"
-                        | "posix"
-                        | "login"
-                        | "verbose"
-                        | "restricted"
-                        | "noediting"
-                )
-            {
-                cx.note(Reason::Option(name.to_owned(), text.clone()));
-            }
-            at += 1 + usize::from(takes_file);
-            continue;
-        }
-        let is_option = text.len() > 1 && text.starts_with(['-', '+']);
-        if !is_option {
-            break;
-        }
-        takes_script |= text.starts_with('-') && text.contains('c');
-        reads_input |= text.contains('s');
-        if text.contains('i') {
-            cx.note(Reason::Option(name.to_owned(), text.clone()));
-        }
-        at += 1 + usize::from(text.ends_with(['o', 'O']));
-    }
+    let Some(options) = Options::read(cx, name, &command.argv) else {
+        return;
+    };
     if !matches!(name, "bash" | "rbash" | "sh" | "dash" | "ash") {
         // Near, but not the same language.
         cx.note(Reason::InlineCode(name.to_owned()));
     }
-    let Some(word) = argv.get(at) else {
+    let Some(word) = command.argv.get(options.end) else {
         return input(cx, name, command, true);
     };
-    if takes_script {
-        let via = format!("{name} -c");
-        if argv.len() > at + 1 {
+    if options.takes_script {
+        if command.argv.len() > options.end + 1 {
             // Positional parameters of the script.
             cx.any_text = true;
         }
-        if matches!(name, "sh" | "dash" | "ash")
-            && word.literal().is_none_or(|t| {
-                t.contains("[[") || t.contains("((") || t.contains("$'") || t.contains("$\"")
-            })
-        {
-            // A shell without these words reads them as commands.
-            cx.note(Reason::InlineCode(via.clone()));
-        }
-        return run_word(cx, command, &via, word);
+        return run_script(cx, name, command, word);
     }
-    if reads_input {
+    if options.reads_input {
         return input(cx, name, command, true);
     }
     match word.literal() {
         Some(file) if !file.starts_with("/dev/") && !file.starts_with("/proc/") => {
             cx.note(Reason::Script(file));
-            cx.found.commands[index].script = Some(at);
+            cx.found.commands[index].script = Some(options.end);
         }
         _ => input(cx, name, command, false),
     }
+}
+
+/// What the options of a shell say.
+#[derive(Default)]
+struct Options {
+    /// Where the words that are not options begin.
+    end: usize,
+    /// `-c`: the next word is the script.
+    takes_script: bool,
+    /// `-s`: the script comes from the input.
+    reads_input: bool,
+}
+
+impl Options {
+    /// `None` when the shell only says something about itself.
+    fn read(cx: &mut Context, name: &str, argv: &[Word]) -> Option<Self> {
+        let mut options = Self {
+            end: 1,
+            ..Self::default()
+        };
+        while let Some(text) = argv.get(options.end).and_then(Word::literal) {
+            if text == "--" || text == "-" {
+                options.end += 1;
+                break;
+            }
+            if let Some(long) = text.strip_prefix("--") {
+                match long {
+                    "version" | "help" => return None,
+                    "norc" | "noprofile" | "posix" | "login" | "verbose" | "restricted"
+                    | "noediting" => {}
+                    _ => cx.note(Reason::Option(name.to_owned(), text.clone())),
+                }
+                let takes_file = matches!(long, "rcfile" | "init-file");
+                options.end += 1 + usize::from(takes_file);
+                continue;
+            }
+            if text.len() < 2 || !text.starts_with(['-', '+']) {
+                break;
+            }
+            options.takes_script |= text.starts_with('-') && text.contains('c');
+            options.reads_input |= text.contains('s');
+            if text.contains('i') {
+                cx.note(Reason::Option(name.to_owned(), text.clone()));
+            }
+            options.end += 1 + usize::from(text.ends_with(['o', 'O']));
+        }
+        Some(options)
+    }
+}
+
+/// The script of `sh -c`.
+fn run_script(cx: &mut Context, name: &str, command: &SimpleCommand, script: &Word) {
+    let via = format!("{name} -c");
+    let is_bash = |text: String| {
+        let words = ["[[", "((", "$'", "$\""];
+        words.iter().any(|word| text.contains(word))
+    };
+    if matches!(name, "sh" | "dash" | "ash") && script.literal().is_none_or(is_bash) {
+        // A shell without these words reads them as commands.
+        cx.note(Reason::InlineCode(via.clone()));
+    }
+    run_word(cx, command, &via, script);
 }
 
 /// A shell, or another interpreter, that reads program text from its input.

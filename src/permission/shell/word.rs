@@ -21,8 +21,8 @@ pub(crate) enum Part {
 
 /// One word of a command, after quotes and escapes are removed.
 ///
-/// A word is *literal* when the shell can make only one thing of it; anything else is known in
-/// part only, and rules treat it accordingly.
+/// A word is *literal* when the shell can turn it into only one text; any other word is known only in
+/// part, and rules treat it accordingly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pub(crate) parts: Vec<Part>,
@@ -39,7 +39,7 @@ impl Word {
         }
     }
 
-    /// A word nothing is known of.
+    /// A word of which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self {
             parts: vec![Part::Value {
@@ -49,7 +49,7 @@ impl Word {
         }
     }
 
-    /// The word's text, if the shell can make only one thing of it.
+    /// The word's text, if it is literal.
     pub fn literal(&self) -> Option<String> {
         let mut all = String::new();
         for part in &self.parts {
@@ -75,7 +75,7 @@ impl Word {
         all
     }
 
-    /// How many bytes it holds, about.
+    /// About how many bytes it has.
     pub(crate) fn len(&self) -> usize {
         self.parts
             .iter()

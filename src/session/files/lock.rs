@@ -86,7 +86,7 @@ pub(in crate::session) fn check_kind(path: &Path) -> Result<()> {
         Ok(found) if !found.is_file() => Err(failed(
             "open",
             path,
-            io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"),
+            io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"),
         )),
         _ => Ok(()),
     }

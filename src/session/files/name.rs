@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::truncate;
 
 /// The longest name, without what is added to it, in bytes: most file systems take 255.
 const MAX_LEN: usize = 240;
@@ -32,7 +33,7 @@ pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String>
         ),
         _ => return Ok(name + extension),
     };
-    let shown = crate::util::text::truncate(id, 60);
+    let shown = truncate(id, 60);
     Err(Error::new(
         ErrorKind::InvalidRequest,
         format!("session id {shown:?} cannot be kept: {why}"),

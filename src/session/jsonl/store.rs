@@ -12,23 +12,23 @@ use crate::state::{AgentState, Lease, Record, SessionInfo, StoredSession};
 use super::disk::{Disk, System};
 use super::folder::Folder;
 
-/// Sessions in a folder, one file of JSON lines each, only ever added to.
+/// Sessions in a folder, each in one file of JSON lines that is only ever appended to.
 ///
-/// What is acknowledged is on the disk (`fsync`). A write that a crash cut off is dropped when
-/// the session is next leased; what is damaged is left out, put into `NAME.damaged` beside the
-/// file and reported, and everything behind it is read. A file of a newer version is not touched.
+/// What is acknowledged is on the disk (`fsync`). A write that a crash cut off is dropped when the
+/// session is next leased. Damaged parts are left out, put into `NAME.damaged` beside the file and
+/// reported, and everything after them is read. A file of a newer version is not touched.
 ///
-/// A lease is a lock on the file, so it also holds against other processes and other stores over
-/// the folder, and ends with the process that holds it. Locks of network file systems may not
-/// hold: a file that somebody else has written is then noticed, and the write refused with
+/// A lease is a lock on the file, so it also holds against other processes and other stores over the
+/// folder, and it ends with the process that holds it. Locks may not hold on network file systems:
+/// when somebody else has written the file, that is noticed, and the write is refused with
 /// [`Conflict`](crate::ErrorKind::Conflict).
 ///
-/// File names are the ids with everything but `a` to `z`, digits, `-` and `_` as `%XX`, at most
-/// 240 bytes; an id that would take more is refused. Files are made with mode 0600, the folder
-/// with 0700. A session's name, once deleted, is free again.
+/// File names are the ids, with every character except `a` to `z`, digits, `-` and `_` written as
+/// `%XX`; an id whose name would have more than 240 bytes is refused. Files are created with mode
+/// 0600, the folder with 0700. The id of a deleted session can be used again.
 ///
-/// Inside a tokio runtime its blocking work runs on the runtime's threads for that; a write that
-/// has begun is finished also when its future is dropped. Clones share one store.
+/// Inside a tokio runtime, blocking work runs on the runtime's threads for it. A write that has begun
+/// is finished even if its future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::JsonlStore;
@@ -57,11 +57,11 @@ use super::folder::Folder;
 pub struct JsonlStore(LogStore<Folder>);
 
 impl JsonlStore {
-    /// The store in this folder, which is made if need be.
+    /// The store in this folder, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::ErrorKind::Io) when the folder cannot be made.
+    /// [`Io`](crate::ErrorKind::Io) when the folder cannot be created.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         Self::on(folder.as_ref(), Arc::new(System))
     }

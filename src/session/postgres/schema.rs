@@ -6,6 +6,7 @@ use crate::util::hash::fnv1a;
 
 use super::address::Address;
 use super::connection::Connection;
+use super::server::column;
 
 /// The version of the tables that is made, and the highest that is used.
 const VERSION: i32 = 1;
@@ -159,7 +160,7 @@ impl Statements {
         }
         let rows = found.unwrap_or_default();
         let version: i32 = match rows.first() {
-            Some(row) => super::server::column(row, 0)?,
+            Some(row) => column(row, 0)?,
             None => VERSION,
         };
         if version > VERSION {

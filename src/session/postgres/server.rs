@@ -9,6 +9,7 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
+use crate::util::text::truncate;
 
 use super::address::Address;
 use super::connection::{Connection, Values};
@@ -129,7 +130,7 @@ impl Server for Database {
         } else {
             return Ok(());
         };
-        let shown = crate::util::text::truncate(id, 60);
+        let shown = truncate(id, 60);
         Err(Error::new(
             ErrorKind::InvalidRequest,
             format!("session id {shown:?} cannot be kept: {why}"),

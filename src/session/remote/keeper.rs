@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::util::sync::lock;
 
 use super::pool::Pool;
-use super::server::{Failure, Held, Server};
+use super::server::{Failure, Held, Outcome, Server};
 
 /// How long the last store of a process waits until its leases are given back.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -134,12 +134,12 @@ impl<S: Server> Thread<S> {
             if let Err(Failure::Lost(error) | Failure::Refused(error)) = &renewed {
                 tracing::warn!(%error, "leases were not renewed; they expire unless that succeeds");
             }
-            next = Instant::now()
-                + if renewed.is_ok() {
-                    third
-                } else {
-                    third.min(SOON)
-                };
+            let wait = if renewed.is_ok() {
+                third
+            } else {
+                third.min(SOON)
+            };
+            next = Instant::now() + wait;
         }
     }
 
@@ -163,10 +163,7 @@ impl<S: Server> Thread<S> {
     }
 
     /// Tries twice: the connection may have been lost long ago.
-    fn call(
-        &self,
-        call: impl Fn(&S, &mut S::Connection) -> super::server::Outcome<()>,
-    ) -> super::server::Outcome<()> {
+    fn call(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<()>) -> Outcome<()> {
         let pool = &self.0.pool;
         pool.once(&call).or_else(|_| pool.once(&call))
     }

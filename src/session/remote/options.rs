@@ -1,17 +1,17 @@
-//! How a store on a server goes about it.
+//! The options of a store on a server.
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The longest prefix; names of tables may have 63 bytes.
+/// The longest prefix, in bytes: the name of a table may have 63.
 const MAX_PREFIX: usize = 40;
-/// Leases that are shorter end while a busy machine takes a breath.
+/// The shortest lease: a shorter one would expire while a busy machine pauses.
 const MIN_LEASE: Duration = Duration::from_millis(100);
-/// The longest of all times.
+/// The longest of any of the times.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How a store on a server names its data, waits and gives up.
+/// How a store on a server names its data, how long it waits, and when it gives up.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,42 +44,41 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// What the names of all tables or keys begin with: applications that share a server use
-    /// different ones. `a` to `z`, digits and `_`, at most 40, a letter first. `agentcore` unless
-    /// set.
+    /// What the names of all tables or keys begin with; `agentcore` by default. Applications that share
+    /// a server use different prefixes: `a` to `z`, digits and `_`, 40 at most, with a letter first.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long a session stays leased to a machine that is gone. The store renews its leases
-    /// three times as often while they are held. 30 seconds unless set, 100 milliseconds at least.
+    /// How long a session stays leased to a machine that is gone; 30 seconds by default, and 100
+    /// milliseconds at least. While leases are held, the store renews them after a third of that time.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;
         self
     }
 
-    /// How long the server may be silent, and a connection take to come up, before the connection
-    /// is given up. 10 seconds unless set.
+    /// How long the server may stay silent, and how long connecting may take, before a connection is
+    /// given up; 10 seconds by default.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// How long a call is tried again, on new connections, when the server does not answer or is
-    /// not reached. No try begins after that; each step of the last one may still take a
-    /// [`timeout`](Self::timeout), and before the first a call waits as long for a free connection.
-    /// 10 seconds unless set.
+    /// How long a call is retried, on new connections, when the server does not answer or cannot be
+    /// reached; 10 seconds by default. No retry begins after that, but each step of the last one may
+    /// still take a [`timeout`](Self::timeout). Before the first try, a call waits for a free
+    /// connection, at most for both times together.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
         self
     }
 
-    /// How many connections sessions share; leases are renewed on one more. 8 unless set.
+    /// How many connections the sessions share; 8 by default. Leases are renewed on one more.
     #[must_use]
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
@@ -88,7 +87,7 @@ impl ServerOptions {
 
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when this cannot work.
+    /// [`ErrorKind::Config`] when an option is not valid.
     pub(in crate::session) fn check(&self) -> Result<()> {
         let is_letter = |c: char| c.is_ascii_lowercase();
         let is_named = self.prefix.starts_with(is_letter)
@@ -99,13 +98,13 @@ impl ServerOptions {
                 .all(|c| is_letter(c) || c.is_ascii_digit() || c == '_');
         let problem = if !is_named {
             format!(
-                "the prefix {:?} is not made of a to z, digits and `_`, {MAX_PREFIX} at most, a \
-                 letter first",
+                "the prefix {:?} is not valid: it takes a to z, digits and `_`, {MAX_PREFIX} at most, \
+                 with a letter first",
                 self.prefix
             )
         } else if self.lease_time < MIN_LEASE {
             format!(
-                "leases must last {MIN_LEASE:?} at least, not {:?}",
+                "leases must last at least {MIN_LEASE:?}, not {:?}",
                 self.lease_time
             )
         } else if [self.lease_time, self.timeout, self.patience]
@@ -116,7 +115,7 @@ impl ServerOptions {
         } else if self.timeout.is_zero() {
             "the timeout must not be zero".into()
         } else if self.max_connections == 0 {
-            "a store needs a connection at least".into()
+            "a store needs at least one connection".into()
         } else {
             return Ok(());
         };

@@ -10,10 +10,12 @@ use crate::util::sync::lock;
 use super::options::ServerOptions;
 use super::server::{Failure, Outcome, Server};
 
-/// Connections that were not used for so long may be gone without a sign.
+/// A connection that was not used for this long may be gone without a sign.
 const MAX_IDLE: Duration = Duration::from_secs(60);
-/// How long is waited between tries: at first, and at most.
-const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// The wait before the first retry; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// The longest wait between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A server with a bounded number of connections.
 pub(super) struct Pool<S: Server> {
@@ -64,7 +66,7 @@ impl<S: Server> Pool<S> {
     pub(super) fn run<T>(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<T>) -> Result<T> {
         let _permit = self.permit()?;
         let began = Instant::now();
-        let mut wait = WAITS.0;
+        let mut wait = FIRST_WAIT;
         for tries in 1_u32.. {
             let was_idle = self.has_idle();
             let error = match self.once(&call) {
@@ -80,7 +82,7 @@ impl<S: Server> Pool<S> {
                 return Err(self.gave_up(&error, tries, began.elapsed()));
             }
             sleep(wait);
-            wait = (wait * 2).min(WAITS.1);
+            wait = (wait * 2).min(LONGEST_WAIT);
         }
         unreachable!("patience ends before the numbers do")
     }
@@ -148,19 +150,16 @@ impl<S: Server> Pool<S> {
     }
 
     fn gave_up(&self, error: &Error, tries: u32, after: Duration) -> Error {
-        let times = if tries == 1 { "once" } else { "times" };
-        let count = if tries == 1 {
-            String::new()
-        } else {
-            format!("{tries} ")
+        let times = match tries {
+            1 => "once".to_owned(),
+            _ => format!("{tries} times"),
         };
+        let (name, seconds) = (self.server.name(), after.as_secs_f64());
         Error::new(
             error.kind(),
             format!(
-                "{} does not answer: {error}; tried {count}{times} in {:.1} s. What was \
-                 acknowledged is stored: run the session again when the server is back",
-                self.server.name(),
-                after.as_secs_f64(),
+                "{name} does not answer: {error}; tried {times} in {seconds:.1} s. What was \
+                 acknowledged is stored: run the session again when the server is back"
             ),
         )
     }

@@ -44,12 +44,12 @@ pub(super) fn place(path: &Path) -> Result<PathBuf> {
     };
     if path == ":memory:" || path.as_os_str().as_bytes().starts_with(b"file:") {
         return Err(refused(
-            "it takes the path of a file; `ThreadStore` keeps sessions in memory",
+            "it must be the path of a file; `ThreadStore` keeps sessions in memory",
         ));
     }
     let name = path
         .file_name()
-        .ok_or_else(|| refused("it takes the path of a file"))?;
+        .ok_or_else(|| refused("it must be the path of a file"))?;
     check_kind(path)?;
     if let Ok(path) = fs::canonicalize(path) {
         return Ok(path);
@@ -172,7 +172,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         _ => (
             ErrorKind::Config,
             format!(
-                "{shown} is no session database but some other file, or empty; it was left \
+                "{shown} is not a session database but some other file, or empty; it was left \
                  untouched, choose another path"
             ),
         ),

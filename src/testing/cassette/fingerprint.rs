@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::message::Message;
 use crate::model::{ModelRequest, ResponseFormat, Stability, ThinkingMode, ToolChoice};
+use crate::util::hash::fnv1a;
 
 use super::wire::WirePart;
 
@@ -119,14 +120,11 @@ fn settings(request: &ModelRequest) -> Value {
     })
 }
 
-/// FNV-1a, 64 bits, of the canonical JSON: the same in every build and on every machine.
+/// A hash of the canonical JSON: the same in every build and on every machine.
 fn hash(value: &Value) -> String {
     let mut text = String::new();
     canonical(value, &mut text);
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a([text.as_bytes()]))
 }
 
 /// JSON with sorted keys, whatever order the map type of this build keeps.

@@ -14,11 +14,11 @@ use super::replay::Player;
 
 /// A model recorded to a file, or replayed from one.
 ///
-/// The file holds one JSON object a line: what the model is, then per call the hashes of the
-/// request and every event of the answer. No key and nothing of a request is in it. Replaying is
-/// strict: each request must match one that was recorded and not yet played (recorded twice, it
-/// is played twice, in that order); anything else is an error that says what differs. Sections of
-/// the system prompt marked volatile are not compared.
+/// The file holds one JSON object per line: first the model, then for each call the hashes of the
+/// request and every event of the answer. It contains no key and no text of a request. Replaying is
+/// strict: each request must match a recorded one that has not been played yet (one that was recorded
+/// twice is played twice, in that order); anything else is an error that says what differs. Sections
+/// of the system prompt that are marked volatile are not compared.
 ///
 /// ```
 /// use agentcore::testing::{Cassette, FunctionModel};
@@ -49,7 +49,7 @@ enum Side {
 }
 
 impl Cassette {
-    /// Passes calls on to `model` and writes them to `path`, replacing what is there. A call is
+    /// Passes calls on to `model` and records them in the file at `path`, which is replaced. A call is
     /// written when its stream ends or is dropped.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Cassette {
         })
     }
 
-    /// Answers from `path` alone.
+    /// Answers from the file at `path` alone.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Cassette {
         })
     }
 
-    /// Whether everything that was recorded has been played. Always so while recording.
+    /// Checks that everything that was recorded has been played. It always succeeds while recording.
     ///
     /// # Errors
     ///

@@ -8,10 +8,12 @@ use futures::future::join_all;
 use crate::backend::{Backend, Command, ContentHash, DirEntry, EntryKind};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Holds a [`Backend`] against its contract: what is written is read again, whole or in parts;
-/// no path leaves the root; what is missing, a folder or a file in the way is told apart; a file
-/// that has changed is not overwritten by who did not see it; folders list what is in them;
-/// searches find what they should; commands, where there are any, give what they wrote.
+use super::checks::{Failures, same, wrong};
+
+/// Holds a [`Backend`] to its contract: what is written can be read back, whole or in parts; no
+/// path leaves the root; a missing file, a folder and a file in the way are told apart; a file that
+/// has changed is not overwritten by a writer that has not seen the change; folders list what is in
+/// them; searches find what they should; commands, where there are any, return what they wrote.
 ///
 /// `make` returns a backend over a fresh, empty workspace for each check.
 ///
@@ -30,41 +32,22 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Ok::<(), agentcore::Error>(())
 /// ```
 pub async fn backend<B: Backend>(make: impl Fn() -> B) -> Result<()> {
-    let mut failures = Vec::new();
-    let mut check = |name: &str, outcome: Result<()>| {
-        if let Err(error) = outcome {
-            failures.push(format!("{name}: {error}"));
-        }
-    };
-    check("writing and reading", round_trip(&make()).await);
-    check("reading parts", parts(&make()).await);
-    check("paths", spellings(&make()).await);
-    check("paths that leave the root", escapes(&make()).await);
-    check("what is missing", missing(&make()).await);
-    check("folders and files", kinds(&make()).await);
-    check("appending", appending(&make()).await);
-    check("changes in between", conflicts(&make()).await);
-    check("writers side by side", side_by_side(&make()).await);
-    check("listing", listing(&make()).await);
-    check("removing", removing(&make()).await);
+    let mut failures = Failures::default();
+    failures.check("writing and reading", round_trip(&make()).await);
+    failures.check("reading parts", parts(&make()).await);
+    failures.check("paths", spellings(&make()).await);
+    failures.check("paths that leave the root", escapes(&make()).await);
+    failures.check("what is missing", missing(&make()).await);
+    failures.check("folders and files", kinds(&make()).await);
+    failures.check("appending", appending(&make()).await);
+    failures.check("changes in between", conflicts(&make()).await);
+    failures.check("writers side by side", side_by_side(&make()).await);
+    failures.check("listing", listing(&make()).await);
+    failures.check("removing", removing(&make()).await);
     #[cfg(feature = "search")]
-    check("searching", search::check(&make()).await);
-    check("commands", commands(&make()).await);
-    if failures.is_empty() {
-        return Ok(());
-    }
-    Err(wrong(failures.join("\n")))
-}
-
-fn wrong(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Other, text)
-}
-
-fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(wrong(format!("{what}: {found:?} instead of {expected:?}")))
+    failures.check("searching", search::check(&make()).await);
+    failures.check("commands", commands(&make()).await);
+    failures.finish()
 }
 
 /// Holds an outcome that must be an error of file input or output.

@@ -1,9 +1,10 @@
-//! Suites that hold an implementation against a trait's contract.
+//! Suites that hold an implementation to a trait's contract.
 //!
-//! They never panic and return everything that is wrong at once, so that they can run inside any
+//! They never panic and report everything that is wrong at once, so that they can run inside any
 //! test framework.
 
 mod backend;
+mod checks;
 mod model;
 mod session_store;
 

@@ -2,20 +2,21 @@
 
 use futures::StreamExt;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, ResponseFold};
 
-/// Holds a [`Model`] against its contract: a stream begins with `Start` and has exactly one
-/// `Stop`, at its end; [`call`](Model::call) gives what [`stream`](Model::stream) folds to; a
-/// stream may be dropped in the middle; two streams at once do not mix; a usage report is not
-/// taken back.
+use super::checks::{Failures, wrong};
+
+/// Holds a [`Model`] to its contract: a stream begins with `Start` and has exactly one `Stop`, at
+/// its end; [`call`](Model::call) returns what [`stream`](Model::stream) folds to; a stream may be
+/// dropped in the middle; two streams at once do not mix; a usage report is not taken back.
 ///
 /// `make` returns a fresh model for each check. It should answer repeatably (it is asked with
-/// temperature 0), and no prompt with a word of another.
+/// temperature 0), and should not answer one prompt with a word of another.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`] with one line for each check that failed.
+/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
 ///
 /// ```
 /// use agentcore::testing::{FunctionModel, conformance};
@@ -27,31 +28,19 @@ use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, 
 /// # Ok::<(), agentcore::Error>(())
 /// ```
 pub async fn model<M: Model>(make: impl Fn() -> M) -> Result<()> {
-    let mut failures = Vec::new();
-    let mut check = |name: &str, outcome: Result<()>| {
-        if let Err(error) = outcome {
-            failures.push(format!("{name}: {error}"));
-        }
-    };
-    check("the order of events", order(&make()).await);
-    check("call() against stream()", same(&make(), &make()).await);
-    check("a stream dropped in the middle", dropped(&make()).await);
-    check("two streams at once", concurrent(&make()).await);
-    check("identity", identity(&make()));
-    if failures.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Other, failures.join("\n")))
+    let mut failures = Failures::default();
+    failures.check("the order of events", order(&make()).await);
+    failures.check("call() against stream()", same(&make(), &make()).await);
+    failures.check("a stream dropped in the middle", dropped(&make()).await);
+    failures.check("two streams at once", concurrent(&make()).await);
+    failures.check("identity", identity(&make()));
+    failures.finish()
 }
 
 fn ask(text: &str) -> ModelRequest {
     let mut request = ModelRequest::new(format!("Say only: {text}")).with_max_tokens(64);
     request.temperature = Some(0.0);
     request
-}
-
-fn wrong(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Other, text)
 }
 
 async fn collect(mut stream: ModelStream) -> Result<Vec<ModelEvent>> {

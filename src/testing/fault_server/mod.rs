@@ -1,7 +1,7 @@
-//! A server on loopback that answers HTTP as a script says, faults included.
+//! An HTTP server on loopback that answers as a script says, faults included.
 //!
-//! It speaks raw TCP, so a [`Reply`] decides on every byte: where the writes are cut, when the
-//! line goes silent, whether the connection ends in a reset.
+//! It writes to the TCP socket itself, so a [`Reply`] decides about every byte: where writes are cut,
+//! when the connection goes silent, and whether it ends in a reset.
 //!
 //! ```
 //! use agentcore::testing::{FaultServer, Reply};

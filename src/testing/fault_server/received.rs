@@ -15,12 +15,12 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
-    /// Which connection it came on, counted from 0.
+    /// The number of the connection it came on, from 0.
     pub connection: usize,
 }
 
 impl Received {
-    /// The first header of this name, which is given in lower case.
+    /// The first header with this name. `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -28,7 +28,7 @@ impl Received {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` when it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

@@ -12,11 +12,11 @@ pub enum Action {
     Send(Bytes),
     /// Waits on tokio's clock.
     Pause(Duration),
-    /// Keeps the connection open and says nothing more, until the client goes.
+    /// Keeps the connection open and sends nothing more, until the client closes it.
     Stall,
     /// Ends the connection with a TCP reset.
     Reset,
-    /// Ends the connection in order, whatever was promised.
+    /// Closes the connection in order, even when more was announced.
     Close,
     /// Writes bytes that look random and are the same for the same seed.
     Garbage {
@@ -34,7 +34,7 @@ pub enum Framing {
     /// Each write is a chunk; the connection stays open.
     #[default]
     Chunked,
-    /// The length is said before; the connection stays open.
+    /// The length is announced in a header; the connection stays open.
     ContentLength,
     /// The end of the connection is the end of the body.
     UntilClose,
@@ -73,7 +73,7 @@ impl Reply {
         }
     }
 
-    /// Not even a status line: what is sent is all there is on the wire.
+    /// An answer without even a status line: only what is sent goes over the wire.
     pub fn raw() -> Self {
         Self {
             head: false,
@@ -133,7 +133,7 @@ impl Reply {
         self.then(Action::Pause(wait))
     }
 
-    /// Then keeps the connection open and says nothing more.
+    /// Then keeps the connection open and sends nothing more.
     #[must_use]
     pub fn stall(self) -> Self {
         self.then(Action::Stall)

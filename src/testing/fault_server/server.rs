@@ -16,11 +16,11 @@ use super::connection;
 use super::received::Received;
 use super::reply::Reply;
 
-/// A server on a free loopback port that gives scripted [`Reply`]s, in order, one a request.
+/// A server on a free loopback port that gives scripted [`Reply`]s, in order, one per request.
 ///
-/// A request for which none is left gets the [`fallback`](Self::fallback), and without one a
-/// status 500 that says so. Everything that arrives is kept. It runs on the runtime it was
-/// started on and ends, with all its connections, when it is dropped.
+/// When none is left, a request gets the [`fallback`](Self::fallback), or without one a status 500
+/// that says so. Every request is kept. The server runs on the runtime it was started on and ends,
+/// with all its connections, when it is dropped.
 pub struct FaultServer {
     addr: SocketAddr,
     shared: Arc<Shared>,
@@ -51,7 +51,7 @@ impl FaultServer {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when no loopback port can be had.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when no loopback port can be opened.
     ///
     /// # Panics
     ///
@@ -86,7 +86,7 @@ impl FaultServer {
         lock(&self.shared.state).replies.push_back(reply);
     }
 
-    /// Sets the reply to every request behind the end of the script.
+    /// Sets the reply to every request after the end of the script.
     pub fn fallback(&self, reply: Reply) {
         lock(&self.shared.state).fallback = Some(reply);
     }
@@ -111,7 +111,7 @@ impl FaultServer {
         lock(&self.shared.state).requests.clone()
     }
 
-    /// How many connections were accepted so far.
+    /// How many connections have been accepted so far.
     pub fn connections(&self) -> usize {
         self.shared.counts.borrow().accepted
     }

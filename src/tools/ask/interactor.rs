@@ -1,4 +1,4 @@
-//! Who can be asked.
+//! Somebody who can be asked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// A word or two above the question.
+    /// One or two words above the question.
     pub header: Option<String>,
     /// The question.
     pub question: String,
@@ -29,12 +29,12 @@ pub struct Choice {
     pub options: Vec<ChoiceOption>,
     /// Whether several may be picked.
     pub multiple: bool,
-    /// What may be written instead of picking, in a few words; `None` when nothing may.
+    /// What may be typed instead of picking an answer, in a few words; `None` when nothing may.
     pub text: Option<String>,
 }
 
 impl Choice {
-    /// A question without answers yet, of which one is to be picked.
+    /// A question to which one answer is to be picked, without answers yet.
     pub fn new(question: impl Into<String>) -> Self {
         Self {
             question: question.into(),
@@ -63,7 +63,7 @@ impl Choice {
         self
     }
 
-    /// The same question, to which `what` may be written instead.
+    /// The same question, to which `what` may be typed instead.
     #[must_use]
     pub fn or_text(mut self, what: impl Into<String>) -> Self {
         self.text = Some(what.into());
@@ -74,13 +74,13 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`], with what is wrong: none or too many answers, one that is not there,
-    /// or a text where none may be written.
+    /// [`ErrorKind::Other`], with what is wrong: no answer or too many, one that does not exist, or
+    /// a text where none was asked for.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let wrong = if let Some(missing) =
             chosen.picked.iter().find(|at| **at >= self.options.len())
         {
-            format!("there is no answer {missing}")
+            format!("there is no answer at position {missing}")
         } else if chosen.text.is_some() && self.text.is_none() {
             "a text was not asked for".to_owned()
         } else if chosen.picked.is_empty() && chosen.text.is_none() {
@@ -90,7 +90,7 @@ impl Choice {
         } else {
             return Ok(());
         };
-        let text = format!("the answer to {:?} is no answer: {wrong}", self.question);
+        let text = format!("the answer to {:?} is not valid: {wrong}", self.question);
         Err(Error::new(ErrorKind::Other, text))
     }
 }
@@ -106,7 +106,7 @@ pub struct ChoiceOption {
 }
 
 impl ChoiceOption {
-    /// An answer that says it all.
+    /// An answer that needs no explanation.
     pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -126,14 +126,14 @@ impl ChoiceOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chosen {
-    /// The places of the answers picked, from 0.
+    /// The positions of the picked answers, from 0.
     pub picked: Vec<usize>,
-    /// What was written instead, or, where several answers may be given, besides.
+    /// What was typed instead or, where several answers are allowed, in addition.
     pub text: Option<String>,
 }
 
 impl Chosen {
-    /// The answers at these places.
+    /// The answers at these positions, from 0.
     pub fn picked(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             picked: places.into_iter().collect(),
@@ -152,20 +152,21 @@ impl Chosen {
 
 /// Somebody who can be asked: a person at a terminal, in a chat, behind a dialog.
 ///
-/// Questions may come from several calls at once; an interactor that can only ask one at a time
-/// lets the others wait.
+/// Several calls may ask at once; an interactor that can only ask one question at a time makes the
+/// others wait.
 ///
 /// # Errors
 ///
-/// Every method fails when nobody can be asked or the one who was asked went away; what the error
-/// says, the model reads. None may wait for somebody who is not there.
+/// Every method fails when nobody can be asked, or when the person who was asked has left. The model
+/// reads the text of the error. No method may wait for somebody who is not there.
 ///
 /// # Cancel safety
 ///
-/// A future that is dropped withdraws its question: what is answered later answers another one.
+/// Dropping a future withdraws its question. An answer that comes later must not be taken for the
+/// answer to it, nor to the next one.
 #[async_trait]
 pub trait Interactor: Send + Sync + 'static {
-    /// Lets somebody choose. The engine checks the answer with [`Choice::check`].
+    /// Lets somebody choose. The caller checks the answer with [`Choice::check`].
     async fn choose(&self, choice: &Choice) -> Result<Chosen>;
 
     /// Asks for a text.

@@ -1,12 +1,12 @@
-//! Asking the user: the [`Interactor`], and what is made with one.
+//! Asking the user: the [`Interactor`], and what uses one.
 //!
 //! | | |
 //! |---|---|
-//! | [`ask_user_question`] | the tool `AskUserQuestion`, by which the model asks |
+//! | [`ask_user_question`] | the tool `AskUserQuestion`, with which the model asks |
 //! | [`InteractorConfirmer`] | answers the permission questions of a run |
 //! | [`TerminalInteractor`] | asks at the terminal (Unix) |
 //!
-//! [`ScriptedInteractor`](crate::testing::ScriptedInteractor) answers in tests.
+//! In tests, [`ScriptedInteractor`](crate::testing::ScriptedInteractor) answers.
 
 mod confirmer;
 mod interactor;

@@ -11,7 +11,7 @@ use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
 use super::interactor::{Choice, ChoiceOption, Chosen, Interactor};
 
-/// People take their time; what bounds a run's bounds this, too.
+/// People take their time. The limits of the run still apply.
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ struct Answer {
 ///
 /// The model reads each question with its answer; the result's details are
 /// `{"answers": [{"question", "picked": [label], "text"}]}`. When nobody can be asked, the call
-/// fails with the interactor's reason. It changes nothing, so it is allowed in plan mode.
+/// fails with the interactor's reason. The tool changes nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -122,8 +122,8 @@ async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput,
         choice.check(&chosen)?;
         let picked: Vec<&str> = labels(&choice, &chosen).collect();
         let said = picked.iter().copied().chain(chosen.text.as_deref());
-        let said: Vec<&str> = said.collect();
-        shown.push(format!("{}\n> {}", choice.question, said.join(", ")));
+        let said = said.collect::<Vec<_>>().join(", ");
+        shown.push(format!("{}\n> {said}", choice.question));
         answers.push(json!({"question": choice.question, "picked": picked, "text": chosen.text}));
     }
     Ok(ToolOutput::new(shown.join("\n\n")).with_details(json!({"answers": answers})))

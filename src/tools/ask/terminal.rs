@@ -18,27 +18,27 @@ use crate::util::Cancellation;
 
 use super::interactor::{Choice, Chosen, Interactor};
 
-/// How often a wait for input looks whether its question was withdrawn.
+/// How often a wait for input checks whether its question was withdrawn.
 const WATCH: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// A longer line is no answer.
+/// The longest line that is read, in bytes.
 const MAX_LINE: usize = 64 * 1024;
 
-/// Asks whoever sits at the terminal of this process: `/dev/tty`, or standard input when that is
-/// a terminal. Clones ask one question at a time.
+/// Asks the person at the terminal of this process: `/dev/tty`, or standard input when that is a
+/// terminal. Clones share the terminal and ask one question at a time.
 ///
 /// Without a terminal, and in the background of a shell, every question fails at once. What was
-/// typed before a question is shown is not taken for its answer. Control characters in a question
-/// are shown escaped, for a model may have written it.
+/// typed before a question was shown is not taken for its answer. Control characters in a question
+/// are shown escaped, since a model may have written it.
 ///
-/// Waiting happens on the runtime's threads for blocking work, so it holds nobody up; a question
-/// that is dropped lets go of its thread and of the terminal within a moment.
+/// Waiting takes place on the runtime's threads for blocking work and blocks no task. A question
+/// that is dropped releases its thread and the terminal within a moment.
 ///
 /// # Panics
 ///
-/// Questions need a tokio runtime.
+/// Asking panics outside a tokio runtime.
 ///
 /// ```no_run
 /// use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
@@ -52,12 +52,12 @@ const MAX_LINE: usize = 64 * 1024;
 pub struct TerminalInteractor(Arc<Semaphore>);
 
 impl TerminalInteractor {
-    /// Opens nothing yet.
+    /// An interactor that opens the terminal when it is first asked something.
     pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(1)))
     }
 
-    /// Whether there is a terminal to ask at now.
+    /// Whether there is a terminal to ask at right now.
     pub fn is_available(&self) -> bool {
         terminal().is_ok()
     }
@@ -121,7 +121,7 @@ fn shown(choice: &Choice) -> String {
     text
 }
 
-/// Lines stay lines; everything else that is not shown as itself is escaped.
+/// Keeps the lines and escapes every other character that does not show.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(printable).collect();
     lines.join("\n")
@@ -141,7 +141,7 @@ fn prompt(choice: &Choice) -> String {
     text + ": "
 }
 
-/// What a line says: numbers, the beginning of a label, or a text of its own.
+/// Reads a line: numbers, beginnings of labels, or a text of its own.
 fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
     let line = line.trim();
     if line.is_empty() {
@@ -159,7 +159,7 @@ fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
             Ok(Chosen::picked(picked))
         }
         None if choice.text.is_some() && line.parse::<usize>().is_err() => Ok(Chosen::text(line)),
-        None => Err(format!("`{}` is none of the answers", printable(line))),
+        None => Err(format!("`{}` is not one of the answers", printable(line))),
     }
 }
 
@@ -200,8 +200,8 @@ fn terminal() -> io::Result<File> {
     }
 }
 
-/// Whether reading does not stop this process, as it does in the background of a shell. A
-/// terminal that does not control this process never stops it.
+/// Whether this process may read: a process in the background of a shell is stopped when it does.
+/// A terminal that does not control this process never stops it.
 fn is_ours(terminal: &File) -> bool {
     tcgetpgrp(terminal).map_or(true, |foreground| foreground == getpgrp())
 }
@@ -234,8 +234,9 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Waits until there is something to read. Looks up now and then: a thread that sat in a read
-/// would take the line meant for the next question, and keep the runtime from shutting down.
+/// Waits until there is something to read, and checks now and then whether anybody still wants it: a
+/// thread blocked in a read would take the line meant for the next question, and keep the runtime
+/// from shutting down.
 fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
     loop {
         if withdrawn.is_cancelled() {

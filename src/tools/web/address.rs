@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is, by the registries of special-purpose addresses.
+/// What an address is, by the IANA registries of special-purpose addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Anybody may serve there.
+    /// On the public internet.
     Public,
     /// Inside an organisation: RFC 1918, shared (CGNAT) and unique local addresses.
     Private(&'static str),
-    /// Everything else, and where clouds keep credentials.
+    /// Any other special network, and the addresses where clouds keep credentials.
     Special(&'static str),
 }
 
@@ -18,7 +18,8 @@ use Kind::{Private, Public, Special};
 const METADATA: &str = "a cloud's metadata service";
 const PRIVATE: &str = "a private address";
 
-/// Networks of IPv4 that are not public. The first that holds the address counts.
+/// Networks of IPv4 that are not public. The first that holds an address decides, so single addresses
+/// come first.
 const V4: [([u8; 4], u32, Kind); 19] = [
     ([100, 100, 100, 200], 32, Special(METADATA)),
     ([168, 63, 129, 16], 32, Special(METADATA)),
@@ -149,7 +150,7 @@ const V6: [([u16; 8], u32, Kind); 20] = [
     ),
 ];
 
-/// The prefix behind which IPv4 lies for hosts that have IPv6 alone.
+/// The prefix by which hosts with IPv6 alone reach IPv4 addresses.
 const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
 pub(super) fn kind(address: IpAddr) -> Kind {
@@ -161,11 +162,8 @@ pub(super) fn kind(address: IpAddr) -> Kind {
 
 fn kind_v4(address: Ipv4Addr) -> Kind {
     let bits = address.to_bits();
-    let holds = |(network, length, _): &&([u8; 4], u32, Kind)| {
-        let network = Ipv4Addr::from(*network).to_bits();
-        (bits ^ network).leading_zeros() >= *length
-    };
-    V4.iter().find(holds).map_or(Public, |(.., kind)| *kind)
+    let shared = |network| (bits ^ Ipv4Addr::from(network).to_bits()).leading_zeros();
+    listed(&V4, shared).unwrap_or(Public)
 }
 
 fn kind_v6(address: Ipv6Addr) -> Kind {
@@ -174,24 +172,28 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
         return kind_v4(embedded(address));
     }
     let bits = address.to_bits();
-    let holds = |(network, length, _): &&([u16; 8], u32, Kind)| {
-        let network = Ipv6Addr::from(*network).to_bits();
-        (bits ^ network).leading_zeros() >= *length
-    };
-    if let Some((.., kind)) = V6.iter().find(holds) {
-        return *kind;
+    let shared = |network| (bits ^ Ipv6Addr::from(network).to_bits()).leading_zeros();
+    if let Some(kind) = listed(&V6, shared) {
+        return kind;
     }
     if parts[0] & 0xe000 != 0x2000 {
-        return Special("outside of the addresses that are given out");
+        return Special("outside the allocated addresses");
     }
-    // ISATAP: a router on the way takes the packet to the IPv4 address within.
+    // ISATAP: a router on the way delivers the packet to the IPv4 address within.
     if matches!(parts[4], 0 | 0x200) && parts[5] == 0x5efe {
         return Special("an ISATAP address");
     }
     Public
 }
 
+/// The kind of the first network that holds an address, by how many leading bits they share.
+fn listed<N: Copy>(networks: &[(N, u32, Kind)], shared: impl Fn(N) -> u32) -> Option<Kind> {
+    let mut networks = networks.iter();
+    let (.., kind) = networks.find(|(network, length, _)| shared(*network) >= *length)?;
+    Some(*kind)
+}
+
 fn embedded(address: Ipv6Addr) -> Ipv4Addr {
-    // The last 32 bits.
+    // The cast keeps the last 32 bits.
     Ipv4Addr::from_bits(address.to_bits() as u32)
 }

@@ -1,4 +1,4 @@
-//! Getting one page: its redirects, its kind, its bytes.
+//! Fetching one page: its redirects, its kind, its bytes.
 
 use encoding_rs::Encoding;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
@@ -9,10 +9,10 @@ use crate::util::http_client;
 use super::guard::Guard;
 use super::kind::{self, Kind};
 
-/// What was at the end of the way.
+/// What a fetch led to.
 pub(super) enum Fetched {
     Page(Page),
-    /// Another host, which the caller has to ask for by itself.
+    /// A redirect to another host, which the caller has to fetch on its own.
     Elsewhere {
         from: Url,
         to: Url,
@@ -56,7 +56,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
         };
         let to = url.join(&location);
         let to = to.map_err(|error| format!("{url} redirects to {location:?}: {error}"))?;
-        let refused = |why| format!("{url} redirects to an address that is refused: {why}");
+        let refused = |why| format!("{url} redirects to a URL that is refused: {why}");
         let to = guard.policy.parse(to.as_str()).map_err(refused)?;
         if http_client::stays(&url, &to) && followed < limits.redirects {
             url = to;
@@ -64,8 +64,8 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
             break;
         } else if url.host() == to.host() && (url.scheme(), to.scheme()) == ("https", "http") {
             return Err(format!(
-                "{url} redirects from https to {to}, which is not followed; fetch that address \
-                 itself if it need not be secure"
+                "{url} redirects from https to {to}, which is not followed; fetch that URL itself if \
+                 it does not have to be secure"
             ));
         } else {
             return Ok(Fetched::Elsewhere { from: url, to });
@@ -75,7 +75,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
     Err(format!("{url}: redirected more than {most} times"))
 }
 
-/// Where a redirect leads to.
+/// Where a redirect leads; `None` for any other response.
 fn location(response: &Response) -> Result<Option<String>, String> {
     use StatusCode as S;
     let redirects = [
@@ -92,7 +92,7 @@ fn location(response: &Response) -> Result<Option<String>, String> {
         return Ok(None);
     };
     let text = std::str::from_utf8(location.as_bytes());
-    let unread = |_| "a redirect to an address that cannot be read".to_owned();
+    let unread = |_| "a redirect to a URL that cannot be read".to_owned();
     Ok(Some(text.map_err(unread)?.to_owned()))
 }
 

@@ -12,7 +12,7 @@ use crate::util::http_client;
 use super::policy::{AddressPolicy, Refused, literal};
 use super::resolver::Resolver;
 
-/// Gives a client for one address, which can connect to nothing that was not checked.
+/// Makes clients that can connect to nothing that was not checked.
 pub(super) struct Guard {
     pub(super) policy: AddressPolicy,
     pub(super) resolver: Arc<dyn Resolver>,
@@ -21,9 +21,9 @@ pub(super) struct Guard {
 impl Guard {
     /// A client for requests to `url`, which has passed the policy.
     ///
-    /// The name is resolved here, once, and the client knows what came of it: a second answer
-    /// could be another. Each client has connections of its own, and none goes through a proxy,
-    /// which would resolve the name by itself.
+    /// The name is resolved here, once, and the client uses the result: a second look-up could have
+    /// another. Each client has its own connections, and none goes through a proxy, which would
+    /// resolve the name itself.
     pub(super) async fn client(&self, url: &Url) -> Result<Client, Refused> {
         let addresses = self.addresses(url).await?;
         let failed = |why: String| Refused(why);
@@ -38,10 +38,10 @@ impl Guard {
 
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Refused> {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-            return Err(Refused("the address names no host".to_owned()));
+            return Err(Refused("the URL names no host".to_owned()));
         };
         if literal(host).is_some() {
-            // Clients ask no resolver about these, and the policy has seen it.
+            // Clients ask no resolver about an address, and the policy has seen this one.
             return Ok(Vec::new());
         }
         let found = self.resolver.resolve(host).await;
@@ -55,7 +55,7 @@ impl Guard {
             Ok(()) => true,
             Err(refused) => {
                 why = Refused(format!(
-                    "{host} leads to a place that is refused: {refused}"
+                    "{host} resolves to an address that is refused: {refused}"
                 ));
                 false
             }
@@ -67,7 +67,7 @@ impl Guard {
     }
 }
 
-/// Knows the addresses of one host.
+/// Resolves every name to the addresses of one host.
 struct Pinned(Vec<SocketAddr>);
 
 impl Resolve for Pinned {

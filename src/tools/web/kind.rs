@@ -1,4 +1,4 @@
-//! What a body is, and its characters.
+//! What a body is, and its character encoding.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
@@ -9,9 +9,9 @@ const PRESCAN: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
-    /// As it is.
+    /// It is shown as it is.
     Text,
-    /// The server does not say.
+    /// The server does not say: the content decides.
     Unknown,
 }
 
@@ -69,13 +69,14 @@ pub(super) fn of(media: &str) -> Option<Kind> {
     }
 }
 
-/// The text of a body: by its byte order mark, by what the server declares, by what a page says
-/// of itself, as UTF-8, and, where a page is not UTF-8, as browsers take it then.
+/// The text of a body. The encoding is that of its byte order mark, else the one the server declares,
+/// else the one a page declares itself, else UTF-8; a page that is not UTF-8 is read as
+/// Windows-1252, as browsers do.
 pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kind) -> String {
     let is_html = kind == Kind::Html;
     let charset = charset.or_else(|| is_html.then(|| named_within(body)).flatten());
     let fallback = match std::str::from_utf8(body) {
-        // Only where it was cut?
+        // An error at the end alone may come from where the body was cut.
         Err(error) if is_html && error.error_len().is_some() => WINDOWS_1252,
         _ => UTF_8,
     };

@@ -13,11 +13,11 @@ use crate::util::text;
 
 use super::sink::{MAX_DEPTH, Sink};
 
-/// So much is parsed before the limits are looked at again, in bytes.
+/// How much is parsed before the limits are checked again, in bytes.
 const STEP: usize = 1024;
 /// The longest title, in characters.
 const MAX_TITLE: usize = 300;
-/// What is not for readers. The title is told by itself.
+/// Elements that are not for readers. The title is reported on its own.
 const SKIPPED: [&str; 13] = [
     "head", "script", "style", "template", "noscript", "svg", "math", "iframe", "object", "embed",
     "canvas", "select", "dialog",
@@ -26,11 +26,11 @@ const SKIPPED: [&str; 13] = [
 pub(super) struct Markdown {
     pub(super) text: String,
     pub(super) title: Option<String>,
-    /// Whether the page came to a limit, so that the rest was not read.
+    /// Whether the page reached a limit, so that the rest was not read.
     pub(super) is_cut: bool,
 }
 
-/// Takes as long as the page is large, and at most some seconds for one that is made to be slow.
+/// Takes time in proportion to the page, and a few seconds at most for one that is made to be slow.
 pub(super) fn convert(html: &str, base: &Url) -> Markdown {
     let sink = Sink::default();
     let full = sink.full();
@@ -71,8 +71,8 @@ struct Tidied {
     is_cut: bool,
 }
 
-/// Finds the title, makes links absolute, and cuts off what lies too deep, for the converter
-/// recurses. An element may have come to lie deeper after it was added.
+/// Finds the title, makes links absolute, and cuts off what is nested too deep, for the converter
+/// recurses. An element may have been moved deeper after it was added.
 fn tidy(document: &Rc<Node>, page: &Url) -> Tidied {
     let mut tidied = Tidied::default();
     let mut base = page.clone();
@@ -110,7 +110,7 @@ fn tidy(document: &Rc<Node>, page: &Url) -> Tidied {
     tidied
 }
 
-/// A link without its content, where it has that within.
+/// The absolute link; of one that carries its own content only the scheme.
 fn absolute(base: &Url, link: &str) -> String {
     match base.join(link.trim()) {
         Ok(url) if matches!(url.scheme(), "data" | "javascript" | "blob") => {

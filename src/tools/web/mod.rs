@@ -1,7 +1,7 @@
 //! Fetching pages and searching the internet.
 //!
-//! * [`WebFetch`], the tool `web_fetch`, with [`AddressPolicy`], which keeps it and whatever else
-//!   fetches addresses it was told out of private networks.
+//! * [`WebFetch`], the tool `web_fetch`, with [`AddressPolicy`], which keeps it (and anything else
+//!   that fetches URLs named by others) out of private networks.
 //! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`].
 
 mod address;

@@ -1,4 +1,4 @@
-//! Which addresses may be fetched.
+//! Which URLs may be fetched.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -10,10 +10,10 @@ use crate::util::text;
 
 use super::address::{Kind, kind};
 
-/// The longest address, in bytes.
+/// The longest URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
 
-/// Ends of names that are never those of a public host.
+/// Domains that never hold a public host.
 const LOCAL: [&str; 10] = [
     "localhost",
     "localdomain",
@@ -30,23 +30,23 @@ const LOCAL: [&str; 10] = [
 /// Names of metadata services outside of `.internal`.
 const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instance-data"];
 
-/// Which addresses may be fetched: those of the public internet, and what is added.
+/// Which URLs may be fetched: those of the public internet, and what is added.
 ///
-/// It is meant for addresses that a model, a page or a remote server names, which must not reach
-/// the program's own machine or network. Two things are checked: the address as it is written,
-/// with [`check_url`](Self::check_url), and what its name resolves to, with
-/// [`check_address`](Self::check_address). Only both together hold; [`WebFetch`](super::WebFetch)
-/// connects to nothing but addresses that passed the second check, without resolving the name
-/// again.
+/// It is meant for URLs that a model, a page or a remote server names, which must not reach the
+/// program's own machine or network. Two things are checked: the URL as it is written, with
+/// [`check_url`](Self::check_url), and the addresses its host resolves to, with
+/// [`check_address`](Self::check_address). Only both checks together protect:
+/// [`WebFetch`](super::WebFetch) connects only to addresses that passed the second check, without
+/// resolving the name again.
 ///
-/// Without additions:
+/// Without additions, these are allowed:
 ///
 /// * schemes: `http` and `https`;
 /// * ports: 80 and 443;
-/// * no user or password before the host;
+/// * URLs without a user or password before the host;
 /// * hosts: public ones. Refused are addresses of loopback, private, shared, link-local,
 ///   multicast, documentation and every other special network in IPv4 and IPv6, however they are
-///   spelled; IPv6 addresses that carry one of IPv4, except by NAT64 a public one; metadata
+///   spelled; IPv6 addresses that carry an IPv4 address, except a public one by NAT64; metadata
 ///   services; names without a dot and names in `localhost`, `local`, `internal` and the like.
 ///
 /// ```
@@ -72,7 +72,7 @@ pub struct AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// The public internet alone.
+    /// Allows the public internet alone.
     pub fn new() -> Self {
         Self {
             ports: vec![80, 443],
@@ -82,30 +82,30 @@ impl AddressPolicy {
         }
     }
 
-    /// Allows a further port.
+    /// Allows another port, on every host that is allowed.
     pub fn allow_port(mut self, port: u16) -> Self {
         self.ports.push(port);
         self
     }
 
-    /// Allows private networks: RFC 1918, shared (CGNAT) and unique local addresses, names
-    /// without a dot and names such as `wiki.internal`. Loopback, link-local addresses, metadata
-    /// services and every other special network stay refused.
+    /// Allows private networks: RFC 1918, shared (CGNAT) and unique local addresses, names without a
+    /// dot and names such as `wiki.internal`. Loopback and link-local addresses, metadata services
+    /// and every other special network are still refused.
     pub fn allow_private(mut self) -> Self {
         self.private = true;
         self
     }
 
-    /// Allows a host, wherever its name resolves to: its DNS is trusted. `wiki.corp` is allowed
-    /// on the ports the policy has, `localhost:3000` on that port alone. Names below it are not
+    /// Allows a host, whatever its name resolves to: its DNS is trusted. `wiki.corp` is allowed on
+    /// the ports of the policy, `localhost:3000` on that port alone. Names below the host are not
     /// included.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is no host, or a host and a port.
+    /// [`ErrorKind::Config`] when it is neither a host nor a host with a port.
     pub fn allow_host(mut self, host: &str) -> Result<Self> {
         let no_host = || {
-            let text = format!("{host:?} is no host; write example.com or example.com:8080");
+            let text = format!("{host:?} is not a host; write example.com or example.com:8080");
             Error::new(ErrorKind::Config, text)
         };
         if host.contains(['/', '?', '#', '@', '\\']) || host.contains(char::is_whitespace) {
@@ -113,34 +113,34 @@ impl AddressPolicy {
         }
         let parse = |scheme| Url::parse(&format!("{scheme}://{host}/")).map_err(|_| no_host());
         let url = parse("http")?;
-        // A scheme's own port is left out of an address: with the other scheme it is not.
+        // A URL leaves out the default port of its scheme, but not that of the other one.
         let port = url.port().or(parse("https")?.port());
         let name = plain(url.host_str().ok_or_else(no_host)?).to_owned();
         self.hosts.push((name, port));
         Ok(self)
     }
 
-    /// Allows exactly this address and port, written out or as what a name resolves to.
+    /// Allows exactly this address and port, written in a URL or as what a name resolves to.
     pub fn allow_address(mut self, address: SocketAddr) -> Self {
         self.addresses.push(address);
         self
     }
 
-    /// Checks an address as it is written. A name still has to be resolved, and each address
-    /// that is then connected to be [checked](Self::check_address).
+    /// Checks a URL as it is written. Its host still has to be resolved, and each address
+    /// [checked](Self::check_address) before it is connected to.
     ///
     /// # Errors
     ///
-    /// What is refused and why.
+    /// When the URL is refused; the text says why.
     pub fn check_url(&self, url: &str) -> Result<(), Refused> {
         self.parse(url).map(drop)
     }
 
-    /// Checks an address that would be connected to.
+    /// Checks an address before it is connected to.
     ///
     /// # Errors
     ///
-    /// What is refused and why.
+    /// When the address is refused; the text says why.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), Refused> {
         if self.addresses.contains(&address) {
             return Ok(());
@@ -154,7 +154,7 @@ impl AddressPolicy {
         }
     }
 
-    /// The address in its normal form, if nothing about it is refused.
+    /// The URL in its normal form, if nothing about it is refused.
     pub(super) fn parse(&self, url: &str) -> Result<Url, Refused> {
         let url = spelled(url)?;
         self.check_host(&url)?;
@@ -178,7 +178,7 @@ impl AddressPolicy {
 
     fn check_host(&self, url: &Url) -> Result<(), Refused> {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-            return Err(Refused("the address names no host".to_owned()));
+            return Err(Refused("the URL names no host".to_owned()));
         };
         if self.trusts(url) {
             return Ok(());
@@ -196,7 +196,7 @@ impl AddressPolicy {
     fn check_name(&self, name: &str) -> Result<(), Refused> {
         let known = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         if name.split('.').any(str::is_empty) || !name.bytes().all(known) {
-            return Err(Refused(format!("{name:?} is no host name")));
+            return Err(Refused(format!("{name:?} is not a host name")));
         }
         let within = |end: &str| {
             let head = name.strip_suffix(end);
@@ -220,7 +220,7 @@ impl AddressPolicy {
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         let ports = ports.join(", ");
         Err(Refused(format!(
-            "port {port} is not one of those allowed: {ports}"
+            "port {port} is not among the allowed ports: {ports}"
         )))
     }
 }
@@ -231,7 +231,7 @@ impl Default for AddressPolicy {
     }
 }
 
-/// Why an address is refused.
+/// Why a URL or an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub(super) String);
 
@@ -243,7 +243,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What the spelling alone tells. The result has no fragment.
+/// The URL, if its spelling alone is not refused. The result has no fragment.
 fn spelled(text: &str) -> Result<Url, Refused> {
     let refused = |why: &str| {
         let (shown, _) = text::head(text, 100);
@@ -251,14 +251,14 @@ fn spelled(text: &str) -> Result<Url, Refused> {
     };
     let text = text.trim();
     if text.len() > MAX_URL {
-        return refused("is too long for an address");
+        return refused("is too long for a URL");
     }
-    // A reader of rules and a browser disagree about what these mean.
+    // Parsers disagree about what these mean.
     if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
-        return refused("has characters that no address has");
+        return refused("has characters that do not belong in a URL");
     }
     let Some((scheme, rest)) = text.split_once("://") else {
-        return refused("is no address; write https://example.com/");
+        return refused("is not a URL; write https://example.com/");
     };
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
         return refused("is not http or https");
@@ -269,7 +269,7 @@ fn spelled(text: &str) -> Result<Url, Refused> {
     }
     if authority.contains('@') {
         return Err(Refused(
-            "an address with a user or password is not fetched".to_owned(),
+            "a URL with a user or password is not fetched".to_owned(),
         ));
     }
     match Url::parse(text) {
@@ -277,11 +277,11 @@ fn spelled(text: &str) -> Result<Url, Refused> {
             url.set_fragment(None);
             Ok(url)
         }
-        Err(error) => refused(&format!("is no address: {error}")),
+        Err(error) => refused(&format!("is not a URL: {error}")),
     }
 }
 
-/// The host that is an address, in the spelling of a parsed one.
+/// The address that a host of a parsed URL is, if it is not a name.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     let bare = host
         .strip_prefix('[')
@@ -289,7 +289,7 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
     bare.unwrap_or(host).parse().ok()
 }
 
-/// A name without the dot at its end.
+/// The name without a dot at its end.
 fn plain(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }

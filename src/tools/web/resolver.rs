@@ -1,18 +1,18 @@
-//! From names to addresses.
+//! Resolving host names.
 
 use std::io;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
 
-/// Finds the addresses of a host. What it answers is checked before anything is connected to.
+/// Finds the addresses of a host. They are checked before anything is connected to.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// The addresses of `host`, those to try first in front.
+    /// The addresses of `host`, in the order in which to try them.
     ///
     /// # Errors
     ///
-    /// When the name cannot be resolved. No addresses are an error to the caller, too.
+    /// When the name cannot be resolved. The caller treats an empty list as an error as well.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

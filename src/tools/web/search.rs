@@ -11,8 +11,10 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text;
 
-/// How many sources are asked for unless the call says otherwise, and at most.
-const SOURCES: (usize, usize) = (5, 20);
+/// How many sources are asked for unless the call says otherwise.
+const DEFAULT_SOURCES: usize = 5;
+/// The most sources a call may ask for.
+const MAX_SOURCES: usize = 20;
 /// The longest query, in characters.
 const MAX_QUERY: usize = 1_000;
 /// The longest answer and the longest snippet that are shown, in characters.
@@ -26,7 +28,7 @@ pub trait SearchProvider: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Whatever kept it from searching; the model reads the text.
+    /// When the search fails; the model reads the text.
     async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError>;
 }
 
@@ -57,15 +59,15 @@ impl SearchResults {
     }
 }
 
-/// One page a search found.
+/// A page that a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Source {
     /// Its title.
     pub title: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// What of it fits the query.
+    /// The part of the page that fits the query.
     pub snippet: String,
 }
 
@@ -87,8 +89,8 @@ impl Source {
 /// `internet_search`: what a provider finds for a `query`, an answer and sources.
 ///
 /// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
-/// its snippet below; a provider that gives no answer leaves the first out. At most 20 sources
-/// are asked for, 5 unless the call says otherwise.
+/// its snippet below; without an answer it begins with the sources. A call asks for 5 sources unless
+/// it says otherwise, and for 20 at most.
 ///
 /// ```
 /// use agentcore::tools::web::{SearchProvider, SearchResults, Source, internet_search};
@@ -119,7 +121,6 @@ impl Source {
 /// ```
 pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
     let description = "Searches the internet and returns a short answer and sources to read.";
-    let (usual, most) = SOURCES;
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -127,8 +128,8 @@ pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
             "max_results": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": most,
-                "description": format!("How many sources; {usual} unless given")
+                "maximum": MAX_SOURCES,
+                "description": format!("How many sources; {DEFAULT_SOURCES} unless given")
             }
         },
         "required": ["query"]
@@ -157,10 +158,10 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         let text = format!("the query has more than {MAX_QUERY} characters");
         return Err(ToolError::new(text).into());
     }
-    let (usual, most) = SOURCES;
-    let limit = input.max_results.unwrap_or(usual).clamp(1, most);
+    let limit = input.max_results.unwrap_or(DEFAULT_SOURCES);
+    let limit = limit.clamp(1, MAX_SOURCES);
     let mut found = provider.search(query, limit).await?;
-    found.sources.truncate(most);
+    found.sources.truncate(MAX_SOURCES);
     let sources = found.sources.iter();
     let sources: Vec<Value> = sources
         .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))
@@ -193,7 +194,7 @@ fn shown(found: &SearchResults) -> String {
     out
 }
 
-/// In one line, so that a page cannot pass for several.
+/// The text on one line, so that a page cannot pass for several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()

@@ -1,4 +1,4 @@
-//! Building a document that cannot grow without bounds.
+//! Building a document of limited size.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -12,14 +12,14 @@ use markup5ever_rcdom::{NodeData, RcDom};
 
 type Handle = Rc<Node>;
 
-/// The most elements and comments of a document. Parts of the work grow with their square.
+/// The most elements and comments of a document: parts of the work grow with the square of them.
 const MAX_ELEMENTS: usize = 50_000;
-/// What a template counts as: what it holds has no parent, so its depth cannot be seen.
+/// How many elements a template counts as: its contents have no parent, so their depth is not seen.
 const TEMPLATE: usize = 100;
-/// How deep elements may lie in each other; browsers stop at 512.
+/// How deep elements may be nested; browsers stop at 512.
 pub(super) const MAX_DEPTH: usize = 512;
 
-/// An [`RcDom`] that tells when it has had enough.
+/// An [`RcDom`] that says when it is full.
 #[derive(Default)]
 pub(super) struct Sink {
     dom: RcDom,
@@ -28,7 +28,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Set when the document has come to a limit: it should be given no more then.
+    /// Set when the document has reached a limit: nothing more should be parsed then.
     pub(super) fn full(&self) -> Rc<Cell<bool>> {
         self.full.clone()
     }
@@ -77,7 +77,7 @@ impl TreeSink for Sink {
         self.dom.document
     }
 
-    // Nobody reads them, and a hostile page has one a byte.
+    // Nobody reads them, and a hostile page has one per byte.
     fn parse_error(&self, _message: Cow<'static, str>) {}
 
     fn get_document(&self) -> Handle {
@@ -136,7 +136,7 @@ impl TreeSink for Sink {
         self.dom.set_quirks_mode(mode);
     }
 
-    // The document's own looks for the sibling from the first child on; it is among the last.
+    // That of `RcDom` searches for the sibling from the first child on; it is among the last.
     fn append_before_sibling(&self, sibling: &Handle, node: NodeOrText<Handle>) {
         let Some((parent, at)) = place_of(sibling) else {
             return;

@@ -21,13 +21,13 @@ const VARIABLE: &str = "TAVILY_API_KEY";
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most bytes of a reply.
 const MAX_REPLY: usize = 2 * 1024 * 1024;
-/// So much of an error is quoted, in characters.
+/// How much of an error is quoted, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// The search service of Tavily.
 ///
-/// A search has 30 seconds and a reply 2 MiB. Errors name the status and what to do about it, and
-/// never show the key.
+/// A search may take 30 seconds, and a reply may have 2 MiB. Errors name the status and what to do
+/// about it, and never show the key.
 ///
 /// ```no_run
 /// use agentcore::tools::web::{Tavily, internet_search};
@@ -40,26 +40,26 @@ pub struct Tavily {
     key: Secret,
     url: Url,
     limit: Duration,
-    /// Made at the first search, for it belongs to the runtime it is used in.
+    /// Made by the first search, for it belongs to the runtime it is used in.
     client: OnceLock<Client>,
 }
 
 impl Tavily {
-    /// With a key.
+    /// The service, with this key.
     pub fn new(key: impl Into<Secret>) -> Self {
         Self {
             key: key.into(),
-            url: Url::parse("https://api.tavily.com/search").expect("it is an address"),
+            url: Url::parse("https://api.tavily.com/search").expect("it is a URL"),
             limit: TIMEOUT,
             client: OnceLock::new(),
         }
     }
 
-    /// With the key in `TAVILY_API_KEY`.
+    /// The service, with the key in the environment variable `TAVILY_API_KEY`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`] when it is not set.
+    /// [`ErrorKind::Auth`] when the variable is not set or empty.
     pub fn from_env() -> Result<Self> {
         let key = env::var(VARIABLE).unwrap_or_default();
         match key.trim() {
@@ -72,16 +72,16 @@ impl Tavily {
         }
     }
 
-    /// At another address, such as that of a gateway; `/search` is added to it.
+    /// The service at another base URL, such as that of a gateway; `/search` is added to it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is not one of http or https.
+    /// [`ErrorKind::Config`] when it is not an http or https URL.
     pub fn base_url(mut self, url: &str) -> Result<Self> {
         let refused = || {
             Error::new(
                 ErrorKind::Config,
-                "Tavily: the address is not http or https",
+                "Tavily: the base URL is not http or https",
             )
         };
         let mut url = Url::parse(url).map_err(|_| refused())?;
@@ -96,7 +96,7 @@ impl Tavily {
         Ok(self)
     }
 
-    /// With another limit on a search than 30 seconds.
+    /// How long a search may take; 30 seconds by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
-use crate::tools::compute::beside;
+use crate::tools::compute::on_own_thread;
 use crate::util::text;
 
 use super::fetch::{Fetched, Limits, Page, fetch};
@@ -22,28 +22,28 @@ use super::resolver::{Resolver, SystemResolver};
 
 /// How long a call may take in all.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// What the loop's own limit is longer by, so that this tool's error is the one that is seen.
+/// How much longer the loop's own limit is, so that this tool's error is the one that is seen.
 const GRACE: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 5 * 1024 * 1024;
 const MAX_REDIRECTS: usize = 5;
 const MAX_CHARS: usize = 50_000;
-/// So much of a page that tells of an error is quoted, in characters.
+/// How much of an error page is quoted, in characters.
 const MAX_QUOTE: usize = 1_000;
 
 /// `web_fetch`: a page of the internet as text, HTML as Markdown.
 ///
 /// Only what an [`AddressPolicy`] allows is fetched, each redirect included, and connections go
 /// to the addresses that were checked. Requests are GET, without cookies, and ignore the system's
-/// proxy, for what a proxy connects to cannot be checked.
+/// proxy, because what a proxy connects to cannot be checked.
 ///
-/// HTML, text, JSON and XML are read; other types are an error that names them. At most 5 MiB are
-/// read, and a page of more than 50,000 elements, or with elements more than 512 deep in each
-/// other, is read to there: the output says so. A call gives back at most 50,000 characters from
-/// `offset`, and says where to go on. The output begins with the title, the final address and the
-/// status, which is 2xx; any other is an error with the start of what the server said.
+/// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
+/// read. A page of more than 50,000 elements, or with elements nested more than 512 deep, is read up
+/// to that point, and the output says so. A call returns at most 50,000 characters from `offset`, and
+/// says where to go on. The output begins with the title, the final URL and the status, which is 2xx;
+/// any other status is an error with the start of what the server said.
 ///
-/// Redirects are followed on the same host and port, and there from http to https. One to another
-/// host is returned to the model as text, so that permission rules such as
+/// Redirects are followed on the same host and port, from http to https as well. A redirect to
+/// another host is returned to the model as text, so that permission rules such as
 /// `WebFetch(domain:example.com)` see every host; one from https to http is an error. Rules about
 /// paths do not see where a redirect within a host leads: with
 /// [`max_redirects(0)`](Self::max_redirects) none is followed.
@@ -105,46 +105,46 @@ impl WebFetch {
         }
     }
 
-    /// The same tool with other addresses allowed.
+    /// Which URLs may be fetched; those of the public internet by default.
     pub fn policy(mut self, policy: AddressPolicy) -> Self {
         self.guard.policy = policy;
         self
     }
 
-    /// The same tool with another resolver than the system's. Its answers are checked.
+    /// How host names are resolved; by the system by default. The addresses are checked.
     pub fn resolver(mut self, resolver: impl Resolver) -> Self {
         self.guard.resolver = Arc::new(resolver);
         self
     }
 
-    /// The same tool with another limit on a whole call than 30 seconds.
+    /// How long a whole call may take; 30 seconds by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The same tool, which reads at most so many bytes of a page. It is 5 MiB at first.
+    /// How much of a page is read, in bytes; 5 MiB by default.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// The same tool, which follows at most so many redirects within a host. It is 5 at first;
-    /// with 0 each is returned to the model.
+    /// How many redirects within a host are followed; 5 by default. With 0, each redirect is returned
+    /// to the model.
     pub fn max_redirects(mut self, redirects: usize) -> Self {
         self.limits.redirects = redirects;
         self
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput, String> {
-        let refused = |why| format!("{why}; that address is not fetched");
+        let refused = |why| format!("{why}; it is not fetched");
         let url = self.guard.policy.parse(&input.url).map_err(refused)?;
         match fetch(&self.guard, url, self.limits).await? {
             Fetched::Page(page) => show(page, &input).await,
             Fetched::Elsewhere { from, to } => {
                 let text = format!(
                     "{from} redirects to {to}, which was not followed. To read it, call web_fetch \
-                     with that address."
+                     with that URL."
                 );
                 let details = json!({"url": from.as_str(), "redirect": to.as_str()});
                 Ok(ToolOutput::new(text).with_details(details))
@@ -197,14 +197,14 @@ impl Tool for WebFetch {
         true
     }
 
-    /// The address in the form it is fetched in, for rules must not read it differently.
+    /// The URL in the form in which it is fetched, so that rules do not read it differently.
     fn accesses(&self, args: &Value) -> Vec<Access> {
         let Some(text) = args.get("url").and_then(Value::as_str) else {
             return Vec::new();
         };
         let raw = || Access::Url(text.into());
         match self.guard.policy.parse(text) {
-            // A rule may name the host as a reader writes it.
+            // A rule may name the host as a person writes it.
             Ok(url) if !text.is_ascii() => vec![Access::Url(url.as_str().into()), raw()],
             Ok(url) => vec![Access::Url(url.as_str().into())],
             Err(_) => vec![raw()],
@@ -214,7 +214,7 @@ impl Tool for WebFetch {
     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         let input = Input::deserialize(args)?;
         let called = tokio::time::timeout(self.limit, self.call(input)).await;
-        let late = || Err(format!("the page was not there within {:?}", self.limit));
+        let late = || Err(format!("the page did not arrive within {:?}", self.limit));
         let called = called.unwrap_or_else(|_| late());
         called.map_err(|text| ToolError::new(format!("web_fetch: {text}")).into())
     }
@@ -239,7 +239,7 @@ async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let (url, status) = (page.url.clone(), page.status);
     let (content_type, bytes) = (page.content_type.clone(), page.body.len());
     let raw = input.raw == Some(true);
-    let shown = beside(move || shown(&page, raw)).await;
+    let shown = on_own_thread(move || shown(&page, raw)).await;
     let shown = shown.map_err(|error| format!("{url}: {error}"))?;
     let shown = shown.ok_or_else(|| format!("{url} cannot be converted"))?;
     if !status.is_success() {

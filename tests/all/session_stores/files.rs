@@ -221,7 +221,7 @@ async fn what_is_in_the_place_of_a_file_is_told() {
     ] {
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(
-            error.text().contains("a.jsonl: it is no regular file"),
+            error.text().contains("a.jsonl: it is not a regular file"),
             "{error}"
         );
     }

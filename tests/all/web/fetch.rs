@@ -286,7 +286,7 @@ async fn a_server_that_says_nothing_ends_with_the_time_limit() {
     ] {
         let site = Site::start(move |_| Answer::Stall(start.into())).await;
         let error = text(&site.tool(), &site.url("/")).await.unwrap_err();
-        assert_eq!(error, "web_fetch: the page was not there within 30s");
+        assert_eq!(error, "web_fetch: the page did not arrive within 30s");
         let tool = site.tool().timeout(Duration::from_secs(2));
         let error = text(&tool, &site.url("/")).await.unwrap_err();
         assert!(error.ends_with("within 2s"), "{error}");

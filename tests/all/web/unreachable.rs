@@ -55,7 +55,7 @@ async fn a_name_that_leads_to_a_private_address_is_refused() {
         let url = format!("http://public.test:{port}/");
         let error = text(&tool, &url).await.unwrap_err();
         assert!(
-            error.contains("public.test leads to a place that is refused"),
+            error.contains("public.test resolves to an address that is refused"),
             "{error}"
         );
         assert!(error.contains(ip.trim_start_matches("::ffff:")), "{error}");
@@ -128,7 +128,7 @@ async fn each_redirect_is_checked_like_the_first_address() {
     ] {
         let error = text(&site.tool(), &site.url(path)).await.unwrap_err();
         assert!(
-            error.contains("redirects to an address that is refused"),
+            error.contains("redirects to a URL that is refused"),
             "{error}"
         );
         assert!(!error.contains("user:pw"), "{error}");

@@ -3,20 +3,12 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::message::Message;
 use crate::state::{AgentState, Record, SessionStore, StoredSession};
+use crate::util::text::truncate;
 
-pub(super) fn wrong(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Other, text)
-}
-
-pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(wrong(format!("{what}: {found:?} instead of {expected:?}")))
-}
+pub(super) use super::super::checks::{same, wrong};
 
 pub(super) fn same_state(what: &str, found: &AgentState, expected: &AgentState) -> Result<()> {
     let (found, expected) = (
@@ -30,11 +22,10 @@ pub(super) fn same_state(what: &str, found: &AgentState, expected: &AgentState) 
     let at = at.take_while(|(a, b)| a == b).count();
     let part = |text: &str| String::from_utf8_lossy(&text.as_bytes()[at..]).into_owned();
     let (found, expected) = (part(&found), part(&expected));
-    let cut = |text: &str| crate::util::text::truncate(text, 120).into_owned();
     Err(wrong(format!(
         "{what}: {} instead of {}",
-        cut(&found),
-        cut(&expected)
+        truncate(&found, 120),
+        truncate(&expected, 120)
     )))
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::error::{ErrorKind, Result};
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::state::{AgentState, Record, SessionStore};
+use crate::state::{AgentState, Record, SessionInfo, SessionStore};
 
 use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
 use super::contents::full;
@@ -37,8 +39,12 @@ pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("b").await?;
     store.save(&lease, &full("b")).await?;
     drop(lease);
-    say(store, "long", &[&"words ".repeat(1_000)]).await?;
+    infos(store).await
+}
 
+/// What the list says of the sessions `a`, with two messages and no title, and `b`, with a full state.
+async fn infos(store: &impl SessionStore) -> Result<()> {
+    say(store, "long", &[&"words ".repeat(1_000)]).await?;
     let list = store.list().await?;
     let of = |id: &str| {
         let found = list.iter().find(|info| &*info.id == id);
@@ -127,7 +133,7 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
         store.append(&lease, vec![began, message("Hi")]).await?;
     }
     say(store, "5", &["Hi"]).await?;
-    let id = |info: Option<crate::state::SessionInfo>| info.map(|info| info.id.to_string());
+    let id = |info: Option<SessionInfo>| info.map(|info| info.id.to_string());
     same("of /a", &id(store.latest("/a").await?), &Some("2".into()))?;
     say(store, "1", &["More"]).await?;
     same(
@@ -138,13 +144,13 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
     same("of another", &id(store.latest("/c").await?), &None)
 }
 
-/// What a store must still have when it is opened anew.
 /// The result of a call that ended before others of its turn.
-pub(super) fn ended(call_id: &str) -> Arc<Message> {
-    let call = ToolCall::new(call_id, "act", serde_json::json!({}));
+fn ended(call_id: &str) -> Arc<Message> {
+    let call = ToolCall::new(call_id, "act", json!({}));
     Arc::new(Message::Tool(ToolResult::ok(&call, "done")))
 }
 
+/// What a store must still have when it is opened anew.
 pub(super) struct Kept {
     state: AgentState,
     order: Vec<String>,

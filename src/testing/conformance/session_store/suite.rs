@@ -1,22 +1,23 @@
 //! All checks in order.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::state::SessionStore;
 
+use super::super::checks::Failures;
 use super::{contents, copies, leases, lists};
 
-/// Holds a [`SessionStore`] against its contract: what is written is read again, also by a store
-/// that is opened anew; a write is done as a whole or not at all, whatever becomes of its future;
-/// one run at a time holds a session, and one that was replaced writes no more; copies, lists and
-/// removals touch what they should; ids are told apart and messages may be large.
+/// Holds a [`SessionStore`] to its contract: what is written can be read back, also by a store that
+/// is opened anew; a write happens as a whole or not at all, whatever becomes of its future; one run
+/// at a time holds a session, and one that was replaced can no longer write; copies, lists and
+/// removals touch only what they should; ids are told apart and messages may be large.
 ///
-/// `make` returns a store with nothing in it for each check. `reopen` is given a store that
-/// nobody uses any more and returns another over the same sessions; that of a store which keeps
-/// nothing gives it back as it is.
+/// `make` returns an empty store for each check. `reopen` is given a store that is no longer used
+/// and returns another over the same sessions; for a store that keeps nothing beyond the process, it
+/// returns the store as it is.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`] with one line for each check that failed.
+/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -34,56 +35,48 @@ where
     M: Future<Output = S>,
     R: Future<Output = S>,
 {
-    let mut failures = Vec::new();
-    let mut check = |name: &str, outcome: Result<()>| {
-        if let Err(error) = outcome {
-            failures.push(format!("{name}: {error}"));
-        }
-    };
-    check("appending", contents::appending(&make().await).await);
-    check("saving", contents::saving(&make().await).await);
-    check(
+    let mut failures = Failures::default();
+    failures.check("appending", contents::appending(&make().await).await);
+    failures.check("saving", contents::saving(&make().await).await);
+    failures.check(
         "calls that had started",
         contents::started(&make().await).await,
     );
-    check("calls that had ended", contents::ended(&make().await).await);
-    check(
+    failures.check("calls that had ended", contents::ended(&make().await).await);
+    failures.check(
         "what belongs to a run",
         contents::about(&make().await).await,
     );
-    check("large messages", contents::large(&make().await).await);
-    check("ids", contents::odd_ids(&make().await).await);
-    check("leases", leases::exclusive(&make().await).await);
-    check(
+    failures.check("large messages", contents::large(&make().await).await);
+    failures.check("ids", contents::odd_ids(&make().await).await);
+    failures.check("leases", leases::exclusive(&make().await).await);
+    failures.check(
         "writers that were replaced",
         leases::fenced(&make().await).await,
     );
-    check(
+    failures.check(
         "writes side by side",
         leases::side_by_side(&make().await).await,
     );
-    check(
+    failures.check(
         "futures that are dropped",
         leases::dropped(&make().await).await,
     );
-    check("forking", copies::forking(&make().await).await);
-    check(
+    failures.check("forking", copies::forking(&make().await).await);
+    failures.check(
         "forking at a message",
         copies::forking_at(&make().await).await,
     );
-    check("export and import", copies::exported(&make().await).await);
-    check("listing", lists::listing(&make().await).await);
-    check("deleting", lists::deleting(&make().await).await);
-    check("pruning", lists::pruning(&make().await).await);
-    check(
+    failures.check("export and import", copies::exported(&make().await).await);
+    failures.check("listing", lists::listing(&make().await).await);
+    failures.check("deleting", lists::deleting(&make().await).await);
+    failures.check("pruning", lists::pruning(&make().await).await);
+    failures.check(
         "the latest of a directory",
         lists::latest(&make().await).await,
     );
-    check("opening anew", reopened(make().await, &reopen).await);
-    if failures.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Other, failures.join("\n")))
+    failures.check("opening anew", reopened(make().await, &reopen).await);
+    failures.finish()
 }
 
 async fn reopened<S, R>(store: S, reopen: &impl Fn(S) -> R) -> Result<()>

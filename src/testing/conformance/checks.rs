@@ -1,0 +1,39 @@
+//! What every suite is made of.
+
+use std::fmt::Debug;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The checks of a suite that failed, a line each.
+#[derive(Default)]
+pub(super) struct Failures(Vec<String>);
+
+impl Failures {
+    /// Notes the outcome of a check.
+    pub(super) fn check(&mut self, name: &str, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            self.0.push(format!("{name}: {error}"));
+        }
+    }
+
+    /// # Errors
+    ///
+    /// [`ErrorKind::Other`] when a check failed.
+    pub(super) fn finish(self) -> Result<()> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(wrong(self.0.join("\n"))),
+        }
+    }
+}
+
+pub(super) fn wrong(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Other, text)
+}
+
+pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(wrong(format!("{what}: {found:?} instead of {expected:?}")))
+}

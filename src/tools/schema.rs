@@ -1,0 +1,37 @@
+//! Schemas that several tools have.
+
+use serde_json::{Value, json};
+
+/// A tool for one folder.
+pub(super) fn folder() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The folder; the workspace unless given"}
+        }
+    })
+}
+
+/// A tool that finds files.
+pub(super) fn glob() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The pattern"},
+            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
+        },
+        "required": ["pattern"]
+    })
+}
+
+/// A tool for one file, with further properties. The call itself checks that the path is there: the
+/// path has two names, and some providers take no alternatives in a schema.
+pub(super) fn file(further: &Value) -> Value {
+    let mut properties = json!({
+        "path": {"type": "string", "description": "Absolute, or relative to the workspace"}
+    });
+    if let (Some(all), Some(further)) = (properties.as_object_mut(), further.as_object()) {
+        all.extend(further.clone());
+    }
+    json!({"type": "object", "properties": properties})
+}
