@@ -223,8 +223,13 @@ impl FileCheckpoints {
             let shared = inner.book(&session);
             let mut book = lock(&shared);
             *book = None;
-            lock(&inner.books).remove(&session);
-            inner.shelf.remove(&session)
+            let removed = inner.shelf.remove(&session);
+            let mut books = lock(&inner.books);
+            // Unless somebody waits for it: all know of one book.
+            if Arc::strong_count(&shared) == 2 {
+                books.remove(&session);
+            }
+            removed
         })
         .await
     }
