@@ -57,9 +57,9 @@ impl Driver {
         let config_store = self.agent.store().clone();
         let id = start.shared.session_id().clone();
         let lease = config_store.lease(&id).await?;
-        self.keeper = Some(Keeper::new(config_store.clone(), lease));
         self.registered = Some(self.agent.register(&start.shared));
         let stored = config_store.load(&id).await?.unwrap_or_default();
+        self.keeper = Some(Keeper::new(config_store, lease, &stored.state));
         let resuming = start.decisions.is_some();
         // What a resumption says are decisions, not an input.
         let input_id = start.input_id.filter(|_| !resuming);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::{
-    AgentState, Lease, Record, SessionInfo, StoredSession, busy, exists, taken_over,
+    AgentState, Lease, Record, SessionInfo, StoredSession, busy, cut, exists, not_found, taken_over,
 };
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
@@ -17,7 +17,7 @@ use super::fold::Folded;
 use super::log::{Log, Tail};
 use super::open::{Clock, Open, session, time};
 use super::record::Info;
-use super::scan::{last_info, scan};
+use super::scan::{last_info, scan, scan_into};
 
 /// How many bytes of a log's end are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -153,6 +153,25 @@ impl<L: Log> LogStore<L> {
             opened.write(log, clock, whole(&session))
         })
         .await
+    }
+
+    pub(super) async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        let (inner, id) = (self.0.clone(), from.to_owned());
+        let forked = blocking(move || {
+            let bytes = inner.log.read(&id)?.ok_or_else(|| not_found(&id))?;
+            let whole = scan(&id, &bytes)?;
+            let all = whole.folded.state().messages.len();
+            let found = session(&whole.folded, Vec::new()).ok_or_else(|| not_found(&id))?;
+            let mut forked = cut(&id, found, messages)?;
+            let state = &mut forked.state;
+            if state.messages.len() < all {
+                let folded = Folded::new(&id).look_at(state.messages.len());
+                let folded = scan_into(folded, &id, &bytes)?.folded;
+                (state.todos, state.files) = folded.beside();
+            }
+            Ok(forked)
+        });
+        self.create(to, forked.await?).await
     }
 
     pub(super) async fn delete(&self, id: &str) -> Result<bool> {
@@ -372,6 +391,10 @@ macro_rules! session_store_of_log {
 
             async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
                 self.0.create(id, session).await
+            }
+
+            async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+                self.0.fork_at(from, to, messages).await
             }
 
             async fn prune(&self, older_than: Duration) -> Result<usize> {

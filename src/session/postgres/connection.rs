@@ -51,7 +51,11 @@ impl Connection {
             let mut config = hosts.clone();
             // A silent one takes none of the next one's time.
             let share = timeout / most_addresses(hosts).await;
-            config.connect_timeout(hosts.get_connect_timeout().map_or(share, |own| share.min(*own)));
+            config.connect_timeout(
+                hosts
+                    .get_connect_timeout()
+                    .map_or(share, |own| share.min(*own)),
+            );
             #[cfg(feature = "tls")]
             return config.connect(super::tls::Tls).await;
             #[cfg(not(feature = "tls"))]

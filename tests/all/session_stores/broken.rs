@@ -19,6 +19,7 @@ enum Fault {
     SavesNoFiles,
     KeepsWhatStarted,
     KnowsNoDirectory,
+    KeepsMessagesOnly,
     CutsLongTexts,
     IgnoresCase,
     TakesNoId,
@@ -59,6 +60,9 @@ impl Broken {
         }
         if self.fault == Fault::KnowsNoDirectory {
             records.retain(|record| !matches!(record, Record::Began { .. }));
+        }
+        if self.fault == Fault::KeepsMessagesOnly {
+            records.retain(|record| !matches!(record, Record::Todos { .. } | Record::File { .. }));
         }
         for record in &mut records {
             let Record::Message { message, input_id } = record else {
@@ -241,6 +245,7 @@ async fn each_fault_is_found_by_its_check() {
         (Fault::SavesNoFiles, "saving"),
         (Fault::KeepsWhatStarted, "calls that had started"),
         (Fault::KnowsNoDirectory, "what belongs to a run"),
+        (Fault::KeepsMessagesOnly, "what stands beside the history"),
         (Fault::CutsLongTexts, "large messages"),
         (Fault::IgnoresCase, "ids"),
         (Fault::TakesNoId, "ids"),

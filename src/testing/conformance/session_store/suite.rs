@@ -51,6 +51,10 @@ where
         "what belongs to a run",
         contents::about(&make().await).await,
     );
+    check(
+        "what stands beside the history",
+        contents::beside(&make().await).await,
+    );
     check("large messages", contents::large(&make().await).await);
     check("ids", contents::odd_ids(&make().await).await);
     check("leases", leases::exclusive(&make().await).await);
