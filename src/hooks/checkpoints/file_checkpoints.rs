@@ -91,6 +91,30 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// What is kept are whole files, with the secrets in them. The folder is made for its owner alone, as
 /// its files are, and must not be beneath the workspace. Nothing is removed by itself: see [`forget`](Self::forget)
 /// and [`prune`](Self::prune).
+///
+/// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it, or, once
+/// those of a whole store were pruned, as what belongs to no session any more:
+///
+/// ```
+/// use agentcore::SessionStore;
+/// use agentcore::backend::{Backend, MemoryBackend};
+/// use agentcore::hooks::FileCheckpoints;
+/// use agentcore::ThreadStore;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// # let (store, files) = (ThreadStore::new(), FileCheckpoints::new(MemoryBackend::new()));
+/// SessionStore::delete(&store, "s").await?;
+/// files.forget("s").await?;
+///
+/// for id in files.sessions().await? {
+///     if store.load(&id).await?.is_none() {
+///         files.forget(&id).await?;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct FileCheckpoints {
     pub(super) inner: Arc<Inner>,
@@ -212,7 +236,9 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of a session; false when there were none.
+    /// Removes the checkpoints of a session, as
+    /// [`Session::delete`](crate::Session::delete) removes the conversation; false when there
+    /// were none.
     ///
     /// # Errors
     ///

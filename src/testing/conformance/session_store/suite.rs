@@ -70,6 +70,10 @@ where
         "futures that are dropped",
         leases::dropped(&make().await).await,
     );
+    check(
+        "saves, copies and removals that are dropped",
+        leases::dropped_wholes(&make().await).await,
+    );
     check("forking", copies::forking(&make().await).await);
     check(
         "forking at a message",
@@ -101,5 +105,13 @@ where
     // What was read from the store goes on as what was written by it.
     kept.go_on(&store).await?;
     let store = reopen(store).await;
-    kept.check_gone_on(&store).await
+    kept.check_gone_on(&store).await?;
+    // Whatever was acknowledged last.
+    let mut store = store;
+    for last in lists::Last::ALL {
+        last.write(&store).await?;
+        store = reopen(store).await;
+        last.check(&store).await?;
+    }
+    Ok(())
 }
