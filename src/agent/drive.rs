@@ -1,20 +1,20 @@
 //! One run from its beginning to its result.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Messages};
+use crate::message::{Message, Messages, Todo};
 use crate::model::ModelResponse;
 use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, RunContext, RunOutput,
     Shared, Stop,
 };
-use crate::state::{AgentState, Lease, Record, SessionStore};
+use crate::state::{AgentState, Files, Lease, Record, SessionStore, changed_files};
 use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
@@ -46,19 +46,71 @@ pub(super) struct Start {
 pub(super) struct Keeper {
     store: Arc<dyn SessionStore>,
     lease: Lease,
+    /// What is stored beside the history.
+    beside: Mutex<Beside>,
+}
+
+/// What tools change beside the history.
+#[derive(Clone)]
+struct Beside {
+    todos: Arc<Vec<Todo>>,
+    files: Arc<Files>,
+}
+
+impl Beside {
+    fn of(state: &AgentState) -> Self {
+        Self {
+            todos: state.todos.clone(),
+            files: state.files.clone(),
+        }
+    }
+
+    /// What makes this the other one.
+    fn until(&self, now: &Self, records: &mut Vec<Record>) {
+        if !Arc::ptr_eq(&self.todos, &now.todos) && self.todos != now.todos {
+            let todos = now.todos.clone();
+            records.push(Record::Todos { todos });
+        }
+        if !Arc::ptr_eq(&self.files, &now.files) {
+            let files = changed_files(&self.files, &now.files);
+            records.extend(files.map(|(path, content)| Record::File {
+                path: path.clone(),
+                content: content.cloned(),
+            }));
+        }
+    }
 }
 
 impl Keeper {
-    pub(super) fn new(store: Arc<dyn SessionStore>, lease: Lease) -> Self {
-        Self { store, lease }
+    pub(super) fn new(store: Arc<dyn SessionStore>, lease: Lease, state: &AgentState) -> Self {
+        Self {
+            store,
+            lease,
+            beside: Mutex::new(Beside::of(state)),
+        }
     }
 
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
         self.store.append(&self.lease, records).await
     }
 
+    /// Appends records, and what tools have changed beside the history since.
+    pub(super) async fn append_with(
+        &self,
+        cx: &RunContext,
+        mut records: Vec<Record>,
+    ) -> Result<()> {
+        let now = cx.state(|state| Beside::of(state));
+        lock(&self.beside).until(&now, &mut records);
+        self.append(records).await?;
+        *lock(&self.beside) = now;
+        Ok(())
+    }
+
     pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
-        self.store.save(&self.lease, state).await
+        self.store.save(&self.lease, state).await?;
+        *lock(&self.beside) = Beside::of(state);
+        Ok(())
     }
 }
 
@@ -233,7 +285,7 @@ impl Driver {
                 input_id: input_id.take(),
             });
         }
-        self.keeper()?.append(records).await?;
+        self.keeper()?.append_with(&self.cx, records).await?;
         self.context.add(&**self.cx.token_counter(), &messages);
         self.cx.state(|state| state.messages.extend(messages));
         Ok(())

@@ -110,9 +110,9 @@ impl Driver {
         let store = self.agent.store().clone();
         let id = shared.session_id();
         let lease = store.lease(id).await?;
-        self.keeper = Some(Keeper::new(store.clone(), lease));
         self.registered = Some(self.agent.register(shared));
         let stored = store.load(id).await?.unwrap_or_default();
+        self.keeper = Some(Keeper::new(store, lease, &stored.state));
         for damage in &stored.damage {
             self.cx
                 .warn(format!("the stored session is damaged: {damage}"));

@@ -171,7 +171,8 @@ impl Session {
         Ok(Self::new(self.agent.clone(), id))
     }
 
-    /// Removes the conversation; false when there was none.
+    /// Removes the conversation; false when there was none. What is kept beside it has removals of
+    /// its own, such as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///

@@ -139,7 +139,7 @@ impl Driver {
             return;
         }
         let stored = match self.keeper() {
-            Ok(keeper) => keeper.append(records).await,
+            Ok(keeper) => keeper.append_with(&self.cx, records).await,
             Err(error) => Err(error),
         };
         if let Err(error) = stored {

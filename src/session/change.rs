@@ -93,6 +93,8 @@ impl Change {
                     cwd: cwd.or(known.cwd),
                 })
             }
+            Record::Todos { todos } => Self::Todos(todos),
+            Record::File { path, content } => Self::File(FileChanged { path, content }),
         }
     }
 

@@ -1,9 +1,8 @@
 //! From one state of a session to the next, in as few steps as it takes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::state::{AgentState, StoredSession};
+use crate::state::{AgentState, StoredSession, changed_files};
 
 use super::change::{About, Change, FileChanged, MessageAdded};
 use super::fold::Folded;
@@ -18,15 +17,22 @@ pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
     if about != About::of(before) || !old.exists() {
         changes.push(Change::About(about));
     }
-    messages(old, new, &mut changes);
-    if old.has_open_calls() {
-        changes.push(Change::Settled);
-    }
     if !Arc::ptr_eq(&before.todos, &new.todos) && before.todos != new.todos {
         changes.push(Change::Todos(new.todos.clone()));
     }
     if !Arc::ptr_eq(&before.files, &new.files) {
-        files(&before.files, &new.files, &mut changes);
+        let files = changed_files(&before.files, &new.files);
+        changes.extend(files.map(|(path, content)| {
+            Change::File(FileChanged {
+                path: path.clone(),
+                content: content.cloned(),
+            })
+        }));
+    }
+    // What came with messages stands before them: a copy that is cut between them has it, too.
+    messages(old, new, &mut changes);
+    if old.has_open_calls() {
+        changes.push(Change::Settled);
     }
     if before.compaction != new.compaction {
         changes.push(Change::Compaction(new.compaction.clone()));
@@ -66,27 +72,5 @@ fn messages(old: &Folded, new: &AgentState, changes: &mut Vec<Change>) {
             message: message.clone(),
             input_id: None,
         }));
-    }
-}
-
-fn files(
-    old: &BTreeMap<Arc<str>, Arc<str>>,
-    new: &BTreeMap<Arc<str>, Arc<str>>,
-    changes: &mut Vec<Change>,
-) {
-    let mut note = |path: &Arc<str>, content: Option<&Arc<str>>| {
-        changes.push(Change::File(FileChanged {
-            path: path.clone(),
-            content: content.cloned(),
-        }));
-    };
-    for path in old.keys().filter(|path| !new.contains_key(*path)) {
-        note(path, None);
-    }
-    for (path, content) in new {
-        let is_same = |known: &Arc<str>| Arc::ptr_eq(known, content) || known == content;
-        if !old.get(path).is_some_and(is_same) {
-            note(path, Some(content));
-        }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::message::Message;
-use crate::state::{AgentState, StoredSession, answers, title_of};
+use crate::message::{Message, Todo};
+use crate::state::{AgentState, Files, StoredSession, answers, title_of};
 
 use super::change::{Change, MessageAdded};
 use super::record::Info;
+
+/// A task list and files.
+pub(super) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
 
 /// What the records so far come to.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub(super) struct Folded {
     inputs: Vec<(Option<usize>, Arc<str>)>,
     /// What the user said first; a title stays when the history is cut.
     said_first: Option<Arc<str>>,
+    /// Which message to look at, and what was beside the history when it came.
+    moment: Option<(usize, Beside)>,
     /// When the first record was written, in milliseconds since the Unix epoch.
     pub(super) created: u64,
     /// When the last record was written.
@@ -37,11 +42,23 @@ impl Folded {
             ended: Vec::new(),
             inputs: Vec::new(),
             said_first: None,
+            moment: None,
             created: 0,
             at: 0,
             seq: 0,
             token: 0,
         }
+    }
+
+    /// Looks at the moment when the message at this place came.
+    pub(super) fn look_at(mut self, message: usize) -> Self {
+        self.moment = Some((message, Beside::default()));
+        self
+    }
+
+    /// What the task list and the files were at the moment that was looked at.
+    pub(super) fn beside(self) -> Beside {
+        self.moment.map(|(_, beside)| beside).unwrap_or_default()
     }
 
     /// Whether anything was ever written.
@@ -83,7 +100,11 @@ impl Folded {
                 if self.said_first.is_none() {
                     self.said_first = title(&added.message);
                 }
-                let place = Some(state.messages.len());
+                let len = state.messages.len();
+                if let Some((_, beside)) = self.moment.as_mut().filter(|(at, _)| *at == len) {
+                    *beside = (state.todos.clone(), state.files.clone());
+                }
+                let place = Some(len);
                 self.inputs.extend(added.input_id.map(|id| (place, id)));
                 state.messages.push(added.message);
             }

@@ -6,6 +6,9 @@ use crate::error::Result;
 
 use super::scan::Scan;
 
+/// The last bytes of a log, and how many bytes it has.
+pub(super) type Tail = (Vec<u8>, u64);
+
 /// A place for the logs of sessions: all that differs between durable stores.
 ///
 /// Every method may block; they are called on threads for blocking work.
@@ -20,8 +23,13 @@ pub(super) trait Log: Send + Sync + 'static {
     /// The whole log; `None` when there is none. A write that is under way may be there in part.
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>>;
 
-    /// The last bytes of the log, at least `len` of them or all, and how many bytes it has.
-    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>>;
+    /// The end of the log: `len` bytes at least, or all.
+    fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>>;
+
+    /// The ends of these logs, each by itself or why it cannot be read.
+    fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<Tail>>>> {
+        Ok(ids.iter().map(|id| self.tail(id, len)).collect())
+    }
 
     /// Takes the right to write a log, which need not exist, and reads it.
     ///

@@ -28,9 +28,14 @@ pub(super) struct Scan {
 
 /// Reads all of a log. Nothing that can be read is left out because of what cannot.
 pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
+    scan_into(Folded::new(id), id, bytes)
+}
+
+/// As [`scan`], into what nothing was read into yet.
+pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
     let mut scanner = Scanner {
         scan: Scan {
-            folded: Folded::new(id),
+            folded,
             damage: Vec::new(),
             tail: None,
             end: 0,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::{
-    AgentState, Lease, Record, SessionInfo, StoredSession, busy, exists, taken_over,
+    AgentState, Lease, Record, SessionInfo, StoredSession, busy, cut, exists, not_found, taken_over,
 };
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
@@ -14,13 +14,15 @@ use crate::util::sync::lock;
 use super::change::Change;
 use super::diff::{diff, whole};
 use super::fold::Folded;
-use super::log::Log;
+use super::log::{Log, Tail};
 use super::open::{Clock, Open, session, time};
 use super::record::Info;
-use super::scan::{last_info, scan};
+use super::scan::{last_info, scan, scan_into};
 
 /// How many bytes of a log's end are read first to list it.
 const TAIL: u64 = 16 * 1024;
+/// Of how many sessions the ends are read at once.
+const AT_ONCE: usize = 100;
 
 /// Everything a session store does, over any [`Log`]. Clones share it.
 pub(super) struct LogStore<L: Log>(Arc<Inner<L>>);
@@ -153,6 +155,25 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
+    pub(super) async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        let (inner, id) = (self.0.clone(), from.to_owned());
+        let forked = blocking(move || {
+            let bytes = inner.log.read(&id)?.ok_or_else(|| not_found(&id))?;
+            let whole = scan(&id, &bytes)?;
+            let all = whole.folded.state().messages.len();
+            let found = session(&whole.folded, Vec::new()).ok_or_else(|| not_found(&id))?;
+            let mut forked = cut(&id, found, messages)?;
+            let state = &mut forked.state;
+            if state.messages.len() < all {
+                let folded = Folded::new(&id).look_at(state.messages.len());
+                let folded = scan_into(folded, &id, &bytes)?.folded;
+                (state.todos, state.files) = folded.beside();
+            }
+            Ok(forked)
+        });
+        self.create(to, forked.await?).await
+    }
+
     pub(super) async fn delete(&self, id: &str) -> Result<bool> {
         let user = self.hold(id)?;
         blocking(move || user.remove()).await
@@ -162,8 +183,10 @@ impl<L: Log> LogStore<L> {
         let inner = self.0.clone();
         blocking(move || {
             let mut list = Vec::new();
-            for id in inner.log.ids()? {
-                list.extend(inner.info(&id)?);
+            for ids in inner.log.ids()?.chunks(AT_ONCE) {
+                for (id, end) in ids.iter().zip(inner.log.tails(ids, TAIL)?) {
+                    list.extend(inner.info(id, end)?);
+                }
             }
             list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
             Ok(list)
@@ -180,7 +203,8 @@ impl<L: Log> LogStore<L> {
                 continue;
             };
             let gone = blocking(move || {
-                let info = user.inner.info(&user.id)?;
+                let end = user.inner.log.tail(&user.id, TAIL);
+                let info = user.inner.info(&user.id, end)?;
                 let is_old = info
                     .is_some_and(|info| info.problem.is_none() && info.is_older_than(older_than));
                 // Lists look at the end alone; what goes for good is looked at as a whole.
@@ -271,11 +295,11 @@ impl<L: Log> User<L> {
 }
 
 impl<L: Log> Inner<L> {
-    /// What a list says; `None` for a session that has nothing in it.
-    fn info(&self, id: &str) -> Result<Option<SessionInfo>> {
+    /// What a list says of a log with this `end`; `None` for a session that has nothing in it.
+    fn info(&self, id: &str, mut end: Result<Option<Tail>>) -> Result<Option<SessionInfo>> {
         let mut len = TAIL;
         loop {
-            let (tail, size) = match self.log.tail(id, len) {
+            let (tail, size) = match end {
                 Ok(Some(found)) => found,
                 Ok(None) => return Ok(None),
                 // The others are listed all the same.
@@ -290,6 +314,7 @@ impl<L: Log> Inner<L> {
                 Some(last) => Ok(Some(last)),
                 None if (tail.len() as u64) < size => {
                     len = len.saturating_mul(16);
+                    end = self.log.tail(id, len);
                     continue;
                 }
                 None => whole_info(id, &tail),
@@ -366,6 +391,10 @@ macro_rules! session_store_of_log {
 
             async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
                 self.0.create(id, session).await
+            }
+
+            async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+                self.0.fork_at(from, to, messages).await
             }
 
             async fn prune(&self, older_than: Duration) -> Result<usize> {

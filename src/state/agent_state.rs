@@ -15,7 +15,25 @@ use crate::util::hash::fnv1a;
 
 use super::inputs::Inputs;
 
-type Files = BTreeMap<Arc<str>, Arc<str>>;
+pub(crate) type Files = BTreeMap<Arc<str>, Arc<str>>;
+
+/// What makes the one map of files the other: each path with its content, or none where it is
+/// taken out.
+pub(crate) fn changed_files<'a>(
+    before: &'a Files,
+    after: &'a Files,
+) -> impl Iterator<Item = (&'a Arc<str>, Option<&'a Arc<str>>)> {
+    let is_known = |path: &Arc<str>, content: &Arc<str>| {
+        let known = before.get(path);
+        known.is_some_and(|known| Arc::ptr_eq(known, content) || known == content)
+    };
+    let removed = before.keys().filter(|path| !after.contains_key(*path));
+    let written = after
+        .iter()
+        .filter(move |(path, content)| !is_known(path, content));
+    let removed = removed.map(|path| (path, None));
+    removed.chain(written.map(|(path, content)| (path, Some(content))))
+}
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///

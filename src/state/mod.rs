@@ -14,13 +14,16 @@ mod store;
 mod thread_store;
 
 pub use agent_state::{AgentState, PendingCall};
+pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
 #[cfg(feature = "__log")]
 pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
+#[cfg(feature = "__log")]
+pub(crate) use snapshot::cut;
 pub(crate) use snapshot::title_of;
 pub(crate) use store::answers;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
 #[cfg(feature = "__log")]
-pub(crate) use store::{busy, exists, taken_over};
+pub(crate) use store::{busy, exists, not_found, taken_over};
 pub use thread_store::ThreadStore;

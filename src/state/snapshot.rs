@@ -90,7 +90,7 @@ fn refuse(error: serde_json::Error) -> Error {
 }
 
 /// The session's beginning: `len` messages, and the results of calls that would be parted.
-pub(super) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<StoredSession> {
+pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<StoredSession> {
     let state = &mut session.state;
     let all = state.messages.as_slice();
     if len > all.len() {

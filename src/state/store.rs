@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Message;
+use crate::message::{Message, Todo};
 
 use super::agent_state::AgentState;
 use super::damage::Damage;
@@ -41,6 +41,18 @@ pub enum Record {
         user_id: Option<Arc<str>>,
         /// The agent's working directory.
         cwd: Option<Arc<str>>,
+    },
+    /// The task list was changed.
+    Todos {
+        /// All of it.
+        todos: Arc<Vec<Todo>>,
+    },
+    /// One of the files in the state was written or taken out.
+    File {
+        /// Which.
+        path: Arc<str>,
+        /// What is in it; `None` when it is gone.
+        content: Option<Arc<str>>,
     },
 }
 
@@ -91,6 +103,14 @@ impl StoredSession {
                 let state = &mut self.state;
                 state.user_id = user_id.or(state.user_id.take());
                 state.cwd = cwd.or(state.cwd.take());
+            }
+            Record::Todos { todos } => self.state.todos = todos,
+            Record::File { path, content } => {
+                let files = Arc::make_mut(&mut self.state.files);
+                match content {
+                    Some(content) => drop(files.insert(path, content)),
+                    None => drop(files.remove(&path)),
+                }
             }
         }
     }
@@ -294,8 +314,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Copies the session's first `messages` messages to the new id: where to take another turn.
     ///
     /// A cut between a call and its results moves behind the results. A summary that stands for
-    /// more than what is kept, and questions about calls that are not, are dropped; the task
-    /// list and the files are those of now. No id of an input is known in the copy.
+    /// more than what is kept, and questions about calls that are not, are dropped. The task
+    /// list and the files are those of that moment where the store knows them, as all do that keep
+    /// a log, else those of now. No id of an input is known in the copy.
     ///
     /// # Errors
     ///

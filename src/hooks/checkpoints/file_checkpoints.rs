@@ -92,6 +92,30 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
 /// owner alone, and the folder must not be inside the workspace. Nothing is removed automatically: see
 /// [`forget`](Self::forget) and [`prune`](Self::prune).
+///
+/// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it, or, once
+/// those of a whole store were pruned, as what belongs to no session any more:
+///
+/// ```
+/// use agentcore::SessionStore;
+/// use agentcore::backend::{Backend, MemoryBackend};
+/// use agentcore::hooks::FileCheckpoints;
+/// use agentcore::ThreadStore;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// # let (store, files) = (ThreadStore::new(), FileCheckpoints::new(MemoryBackend::new()));
+/// SessionStore::delete(&store, "s").await?;
+/// files.forget("s").await?;
+///
+/// for id in files.sessions().await? {
+///     if store.load(&id).await?.is_none() {
+///         files.forget(&id).await?;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct FileCheckpoints {
     pub(super) inner: Arc<Inner>,
@@ -215,7 +239,9 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of a session; false when there were none.
+    /// Removes the checkpoints of a session, as
+    /// [`Session::delete`](crate::Session::delete) removes the conversation; false when there
+    /// were none.
     ///
     /// # Errors
     ///
@@ -226,8 +252,13 @@ impl FileCheckpoints {
             let shared = inner.book(&session);
             let mut book = lock(&shared);
             *book = None;
-            lock(&inner.books).remove(&session);
-            inner.shelf.remove(&session)
+            let removed = inner.shelf.remove(&session);
+            let mut books = lock(&inner.books);
+            // Unless somebody waits for it: all know of one book.
+            if Arc::strong_count(&shared) == 2 {
+                books.remove(&session);
+            }
+            removed
         })
         .await
     }

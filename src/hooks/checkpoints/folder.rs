@@ -1,8 +1,9 @@
 //! A folder with a file of records for each session.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use super::record::{Fault, scan};
 use super::shelf::{taken, unreadable};
 
 const ENDING: &str = ".files";
+/// What ends the name instead when a file is damaged.
+const ASIDE: &str = "damaged";
 /// The longest name without its ending, in bytes.
 const MAX_NAME: usize = 240;
 
@@ -55,16 +58,22 @@ impl Folder {
         durable: bool,
     ) -> Result<u64> {
         let path = self.file(session)?;
-        let (mut file, fault) = self
-            .lock(&path, book)
-            .map_err(|error| failed("open", &path, error))?;
+        let mut open = || {
+            let file = lock(&path, true)?.ok_or(io::ErrorKind::NotFound)?;
+            let fault = match file.metadata()?.len() == book.end {
+                true => None,
+                false => renew(&file, book)?,
+            };
+            io::Result::Ok((file, fault))
+        };
+        let (mut file, fault) = open().map_err(|error| failed("open", &path, error))?;
         match fault {
             None => {}
             Some(Fault::Torn) => file
                 .set_len(book.end)
                 .map_err(|error| failed("repair", &path, error))?,
             Some(Fault::Damaged) => {
-                let aside = path.with_extension("damaged");
+                let aside = path.with_extension(ASIDE);
                 tracing::warn!(path = %aside.display(), "damaged checkpoints are put aside");
                 fs::rename(&path, &aside).map_err(|error| failed("put aside", &path, error))?;
                 *book = Book::default();
@@ -88,16 +97,6 @@ impl Folder {
         Ok(start)
     }
 
-    fn lock(&self, path: &Path, book: &mut Book) -> io::Result<(File, Option<Fault>)> {
-        let file = options().create(true).open(path)?;
-        file.lock()?;
-        if file.metadata()?.len() == book.end {
-            return Ok((file, None));
-        }
-        let fault = renew(&file, book)?;
-        Ok((file, fault))
-    }
-
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
         let path = self.file(session)?;
         let read = || {
@@ -112,45 +111,58 @@ impl Folder {
 
     pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
         let path = self.file(session)?;
-        let write = || {
-            let mut file = options().create_new(true).open(&path)?;
+        let mut file = match options().create_new(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(taken(session));
+            }
+            Err(error) => return Err(failed("write", &path, error)),
+        };
+        let mut write = || {
             file.write_all(bytes)?;
             file.sync_data()?;
             File::open(&self.0)?.sync_all()
         };
-        write().map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => taken(session),
-            _ => failed("write", &path, error),
+        write().map_err(|error| {
+            // A part of them would stand in the way of the next try.
+            let _ = fs::remove_file(&path);
+            failed("write", &path, error)
         })
     }
 
     pub(super) fn remove(&self, session: &str) -> Result<bool> {
         let path = self.file(session)?;
-        let mut was_there = false;
-        // What was put aside has whole files in it, too.
-        for path in [path.with_extension("damaged"), path] {
-            match fs::remove_file(&path) {
-                Ok(()) => was_there = true,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(failed("remove", &path, error)),
-            }
-        }
-        Ok(was_there)
+        let unlink = |path: &Path| match fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        };
+        let remove = || {
+            // Who waits for it meanwhile begins another.
+            let held = lock(&path, false)?;
+            // What was put aside has whole files in it, too.
+            let was_aside = unlink(&path.with_extension(ASIDE))?;
+            let was_there = held.is_some() && unlink(&path)?;
+            io::Result::Ok(was_there || was_aside)
+        };
+        remove().map_err(|error| failed("remove", &path, error))
     }
 
     pub(super) fn sessions(&self) -> Result<Vec<(Arc<str>, Option<Duration>)>> {
         let list = || {
-            let mut sessions = Vec::new();
+            let mut sessions = BTreeMap::<Arc<str>, Option<Duration>>::new();
             for entry in fs::read_dir(&self.0)? {
                 let entry = entry?;
                 let name = entry.file_name();
                 if let Some(id) = name.to_str().and_then(id_of) {
                     let modified = entry.metadata().and_then(|found| found.modified());
                     let age = modified.ok().and_then(|time| time.elapsed().ok());
-                    sessions.push((id.into(), age));
+                    // As old as the younger of its files.
+                    let known = sessions.entry(id.into()).or_insert(age);
+                    *known = (*known).min(age);
                 }
             }
-            io::Result::Ok(sessions)
+            io::Result::Ok(sessions.into_iter().collect())
         };
         list().map_err(|error| failed("list", &self.0, error))
     }
@@ -171,6 +183,26 @@ fn options() -> OpenOptions {
     options
 }
 
+/// Locks a file against other processes, made if so wanted; `None` when there is none.
+fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
+    loop {
+        let file = match options().create(create).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !create => return Ok(None),
+            opened => opened?,
+        };
+        file.lock()?;
+        // Whoever had it may have removed it, or put it aside.
+        let own = file.metadata()?;
+        match fs::metadata(path) {
+            Ok(named) if (own.dev(), own.ino()) == (named.dev(), named.ino()) => {
+                return Ok(Some(file));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+}
+
 fn renew(file: &File, book: &mut Book) -> io::Result<Option<Fault>> {
     *book = Book::default();
     scan(BufReader::new(file), |found| book.add(found))
@@ -189,7 +221,11 @@ fn encoded(id: &str) -> String {
 }
 
 fn id_of(name: &str) -> Option<String> {
-    let mut rest = name.strip_suffix(ENDING)?;
+    let (name, ending) = name.split_at(name.rfind('.')?);
+    if ending != ENDING && ending[1..] != *ASIDE {
+        return None;
+    }
+    let mut rest = name;
     let mut bytes = Vec::new();
     while let Some(first) = rest.chars().next() {
         let (byte, len) = match first {
@@ -200,7 +236,7 @@ fn id_of(name: &str) -> Option<String> {
         rest = &rest[len..];
     }
     let id = String::from_utf8(bytes).ok()?;
-    (encoded(&id) + ENDING == name).then_some(id)
+    (encoded(&id) == name).then_some(id)
 }
 
 fn failed(what: &str, path: &Path, error: io::Error) -> Error {

@@ -8,11 +8,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::TryStreamExt;
+use tokio::net::lookup_host;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
+use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Config, Row};
 
 use crate::error::{Error, ErrorKind};
 use crate::session::remote::{Failure, Outcome};
@@ -42,13 +44,23 @@ impl Connection {
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
-        #[cfg(feature = "tls")]
-        let connecting = address.config.connect(super::tls::Tls);
-        #[cfg(not(feature = "tls"))]
-        let connecting = address.config.connect(tokio_postgres::NoTls);
-        let config = &address.config;
-        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-        let longest = timeout.saturating_mul(u32::try_from(hosts.max(1)).unwrap_or(u32::MAX));
+        let hosts = &address.config;
+        let count = hosts.get_hosts().len().max(hosts.get_hostaddrs().len());
+        let longest = timeout.saturating_mul(u32::try_from(count.max(1)).unwrap_or(u32::MAX));
+        let connecting = async {
+            let mut config = hosts.clone();
+            // A silent one takes none of the next one's time.
+            let share = timeout / most_addresses(hosts).await;
+            config.connect_timeout(
+                hosts
+                    .get_connect_timeout()
+                    .map_or(share, |own| share.min(*own)),
+            );
+            #[cfg(feature = "tls")]
+            return config.connect(super::tls::Tls).await;
+            #[cfg(not(feature = "tls"))]
+            return config.connect(tokio_postgres::NoTls).await;
+        };
         let (client, driver) = match wait(&runtime, longest, address, connecting) {
             Ok(made) => made,
             Err(error) => {
@@ -125,6 +137,22 @@ impl Connection {
             None => unreachable!("it is taken when the connection is dropped"),
         }
     }
+}
+
+/// How many addresses a host has, at most. What is wrong with a name is told when it is used.
+async fn most_addresses(config: &Config) -> u32 {
+    let mut most = 1;
+    if !config.get_hostaddrs().is_empty() {
+        return most;
+    }
+    for host in config.get_hosts() {
+        if let Host::Tcp(name) = host
+            && let Ok(found) = lookup_host((name.as_str(), 0)).await
+        {
+            most = most.max(u32::try_from(found.count()).unwrap_or(u32::MAX));
+        }
+    }
+    most
 }
 
 fn wait<T>(

@@ -18,7 +18,7 @@ pub(super) struct Statements {
     tidy: String,
     pub(super) ids: String,
     pub(super) read: String,
-    pub(super) tail: String,
+    pub(super) tails: String,
     pub(super) claim: String,
     pub(super) renew: String,
     pub(super) release: [String; 2],
@@ -79,11 +79,11 @@ impl Statements {
                 "select s.size, l.at, l.bytes from {sessions} s left join {log} l on l.session = s.id
                  where s.id = $1 and s.size > 0 order by l.at"
             ),
-            tail: format!(
-                "select s.size, l.at, l.bytes from {sessions} s left join {log} l
+            tails: format!(
+                "select s.size, l.at, l.bytes, s.id from {sessions} s left join {log} l
                  on l.session = s.id and l.at >= coalesce((
                      select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
-                 where s.id = $1 and s.size > 0 order by l.at"
+                 where s.id = any($1) and s.size > 0 order by s.id, l.at"
             ),
             claim: format!(
                 "insert into {sessions} as s (id, owner, lease, until) values ($1, $2, $3, {})
@@ -129,7 +129,9 @@ impl Statements {
                  where id = $1 and owner = $2 and lease = $3 and size = $4"
             ),
             keep: format!(
-                "insert into {damaged} (session, at, what, bytes) values ($1, $2, $3, $4)"
+                "insert into {damaged} (session, at, what, bytes) select $1, $2, $3, $4
+                 where not exists (select from {damaged}
+                     where session = $1 and at = $2 and what = $3 and bytes = $4)"
             ),
             clear: format!("delete from {log} where session = $1"),
             rewrite: format!("insert into {log} (session, at, bytes) values ($1, 0, $2)"),

@@ -1,5 +1,6 @@
 //! A database that logs are kept in.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::log::Tail;
 use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
 use crate::util::text::truncate;
 
@@ -50,7 +52,7 @@ impl Database {
         }
     }
 
-    /// Rows of `size, at, bytes` as the log they make. A line of zeros stands where rows are
+    /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros stands where rows are
     /// missing, so that what is gone is reported as damage.
     fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<Contents>> {
         let Some(first) = rows.first() else {
@@ -158,22 +160,32 @@ impl Server for Database {
         Self::contents(&rows, Some(0))
     }
 
-    fn tail(
+    fn tails(
         &self,
         connection: &mut Connection,
-        id: &str,
+        ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Option<(Vec<u8>, u64)>> {
+    ) -> Outcome<Vec<Option<Tail>>> {
         let wanted = signed(len);
-        let values = [text!(&id), number!(&wanted)];
-        let rows = connection.query(&self.address, &self.sql.tail, &values)?;
-        let found = Self::contents(&rows, None)?;
-        Ok(found.map(|Contents { bytes, end }| {
-            // Rows that are missing are not waited for.
-            let is_all = len >= end;
-            let size = if is_all { bytes.len() as u64 } else { end };
-            (bytes, size)
-        }))
+        let names: Vec<&str> = ids.iter().map(|id| &**id).collect();
+        let values: &Values<'_> = &[(&names, Type::TEXT_ARRAY), number!(&wanted)];
+        let rows = connection.query(&self.address, &self.sql.tails, values)?;
+        let mut found = HashMap::new();
+        let mut left = &rows[..];
+        while let Some(first) = left.first() {
+            let id: &str = column(first, 3)?;
+            let is_other = |row: &Row| row.try_get(3).ok() != Some(id);
+            let count = left.iter().position(is_other).unwrap_or(left.len());
+            let (own, others) = left.split_at(count.max(1));
+            left = others;
+            if let Some(Contents { bytes, end }) = Self::contents(own, None)? {
+                // Rows that are missing are not waited for.
+                let is_all = len >= end;
+                let size = if is_all { bytes.len() as u64 } else { end };
+                found.insert(id, (bytes, size));
+            }
+        }
+        Ok(ids.iter().map(|id| found.remove(&**id)).collect())
     }
 
     fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {

@@ -1,7 +1,7 @@
 //! A connection to a server.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Cmd, ConnectionAddr, Parser, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind};
-use crate::session::remote::{Failure, Outcome};
+use crate::session::remote::{Failure, Outcome, reach};
 
 use super::address::Address;
 
@@ -154,18 +154,6 @@ impl Stream {
             _ => unreachable!("an address is one of these when it was read"),
         }
     }
-}
-
-/// Connects to the first of a host's addresses that answers.
-fn reach(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
-    let mut failure = io::Error::from(io::ErrorKind::NotFound);
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
 }
 
 impl Read for Stream {

@@ -58,7 +58,11 @@ if size ~= tonumber(ARGV[4]) then
     if size == cut then return 1 end
     return 0
 end
-for number = 6, #ARGV do redis.call('rpush', KEYS[4], ARGV[number]) end
+local known = {}
+for _, kept in ipairs(redis.call('lrange', KEYS[4], 0, -1)) do known[kept] = true end
+for number = 6, #ARGV do
+    if not known[ARGV[number]] then redis.call('rpush', KEYS[4], ARGV[number]) end
+end
 if cut == 0 then
     redis.call('del', KEYS[1])
     redis.call('hdel', KEYS[3], ARGV[1])

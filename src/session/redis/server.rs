@@ -7,6 +7,7 @@ use std::time::Duration;
 use redis::{Cmd, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::log::Tail;
 use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
 
 use super::address::Address;
@@ -235,26 +236,35 @@ impl Server for Keys {
         }
     }
 
-    fn tail(
+    fn tails(
         &self,
         connection: &mut Connection,
-        id: &str,
+        ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Option<(Vec<u8>, u64)>> {
-        let mut command = self.script(&[TAIL], id);
-        command.arg(len.min(i64::MAX as u64));
-        let found = connection.ask_one(&self.address, command)?;
-        let Value::Array(parts) = &found else {
-            return Err(self.odd(&found));
+    ) -> Outcome<Vec<Option<Tail>>> {
+        let len = len.min(i64::MAX as u64);
+        let command = |id: &Arc<str>| {
+            let mut command = self.script(&[TAIL], id);
+            command.arg(len);
+            command
         };
-        match &parts[..] {
-            [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
-                Ok(Some((tail.clone(), size.unsigned_abs())))
+        let commands: Vec<_> = ids.iter().map(command).collect();
+        let answers = connection.ask(&self.address, &commands)?;
+        let tails = answers.into_iter().map(|answer| {
+            let found = checked(&self.address, answer)?;
+            let Value::Array(parts) = &found else {
+                return Err(self.odd(&found));
+            };
+            match &parts[..] {
+                [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
+                    Ok(Some((tail.clone(), size.unsigned_abs())))
+                }
+                [_, Value::Int(0), Value::Int(0)] => Ok(None),
+                [_, Value::Int(0), _] => Ok(Some((GONE.to_vec(), GONE.len() as u64))),
+                _ => Err(self.odd(&found)),
             }
-            [_, Value::Int(0), Value::Int(0)] => Ok(None),
-            [_, Value::Int(0), _] => Ok(Some((GONE.to_vec(), GONE.len() as u64))),
-            _ => Err(self.odd(&found)),
-        }
+        });
+        tails.collect()
     }
 
     fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::Log;
+use crate::session::log::{Log, Tail};
 use crate::session::scan::{Scan, part_of};
 use crate::state::{busy, taken_over};
 
@@ -97,10 +97,20 @@ impl<S: Server> Log for Remote<S> {
         Ok(found.map(|contents| contents.bytes))
     }
 
-    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+    fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>> {
         self.server().check_id(id)?;
-        self.pool
-            .run(|server, connection| server.tail(connection, id, len))
+        let ids = [Arc::from(id)];
+        let mut found = self
+            .pool
+            .run(|server, connection| server.tails(connection, &ids, len))?;
+        Ok(found.pop().flatten())
+    }
+
+    fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<Tail>>>> {
+        let found = self
+            .pool
+            .run(|server, connection| server.tails(connection, ids, len))?;
+        Ok(found.into_iter().map(Ok).collect())
     }
 
     fn open(&self, id: &str) -> Result<(Writer<S>, Vec<u8>)> {
@@ -189,9 +199,7 @@ impl<S: Server> Log for Remote<S> {
     fn remove(&self, id: &str) -> Result<bool> {
         let claim = self.claim(id)?;
         let held = claim.held();
-        let found = self
-            .pool
-            .run(|server, connection| server.tail(connection, id, 1))?;
+        let found = self.tail(id, 1)?;
         let is_done = self
             .pool
             .run(|server, connection| server.remove(connection, held))?;

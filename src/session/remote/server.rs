@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::session::log::Tail;
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -72,13 +73,13 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// The whole log, as it was at one moment.
     fn read(&self, connection: &mut Self::Connection, id: &str) -> Outcome<Option<Contents>>;
 
-    /// The last bytes of a log, and its size.
-    fn tail(
+    /// The end of each of these logs, all asked for at once.
+    fn tails(
         &self,
         connection: &mut Self::Connection,
-        id: &str,
+        ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Option<(Vec<u8>, u64)>>;
+    ) -> Outcome<Vec<Option<Tail>>>;
 
     /// Leases a session; false while another store has it. A lease of the same owner is replaced.
     fn claim(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;

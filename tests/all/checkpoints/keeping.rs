@@ -1,6 +1,8 @@
 //! How long checkpoints are kept: forks, removal, damage, another version.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +92,111 @@ async fn old_checkpoints_are_removed() {
     assert_eq!(place.get("a").as_deref(), Some("1"));
     assert!(files.forget("s").await.unwrap());
     assert!(!files.forget("s").await.unwrap());
+}
+
+/// Waits until somebody waits for the lock of this file, or `is_over` says that nobody will.
+#[cfg(target_os = "linux")]
+fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    let inode = format!(":{} ", fs::metadata(path).unwrap().ino());
+    loop {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let mut waiting = locks.lines().filter(|line| line.contains("-> FLOCK"));
+        if waiting.any(|line| line.contains(&inode)) {
+            return true;
+        }
+        if is_over() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_kept_while_the_file_is_removed_is_kept_in_a_new_one() {
+    let place = Place::new();
+    place.put("a", "0");
+    place
+        .changes(&place.files(), json!([["write", "a", "1"]]))
+        .await;
+    for gone in ["removed", "put aside"] {
+        let path = place.folder().join("s.files");
+        let held = fs::File::open(&path).unwrap();
+        held.lock().unwrap();
+        let before = place.get("a").unwrap();
+        let at = std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                let ops = json!([["append", "a", "+"]]);
+                let changing = async { place.changes(&place.files(), ops).await };
+                runtime.unwrap().block_on(changing)
+            });
+            assert!(await_waiter(&path, || changing.is_finished()));
+            match gone {
+                "removed" => fs::remove_file(&path).unwrap(),
+                _ => fs::rename(&path, path.with_extension("damaged")).unwrap(),
+            }
+            drop(held);
+            changing.join().unwrap()
+        });
+        assert_eq!(place.get("a"), Some(format!("{before}+")));
+        assert_eq!(
+            rewind(&place.files(), at).await,
+            ["change a: done"],
+            "{gone}"
+        );
+        assert_eq!(place.get("a"), Some(before));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_is_not_removed_while_somebody_writes_it() {
+    let place = Place::new();
+    place
+        .changes(&place.files(), json!([["write", "a", "1"]]))
+        .await;
+    let path = place.folder().join("s.files");
+    let held = fs::File::open(&path).unwrap();
+    held.lock().unwrap();
+    let files = place.files();
+    let was_there = std::thread::scope(|scope| {
+        let removing = scope.spawn(|| futures::executor::block_on(files.forget("s")));
+        assert!(await_waiter(&path, || removing.is_finished()));
+        assert!(path.exists());
+        drop(held);
+        removing.join().unwrap().unwrap()
+    });
+    assert!(was_there && !path.exists());
+}
+
+#[tokio::test]
+async fn what_was_put_aside_is_removed_with_its_session() {
+    let place = Place::new();
+    let files = place.files();
+    fs::write(place.folder().join("%41.damaged"), "of A").unwrap();
+    assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("A")]);
+    assert_eq!(files.prune(Duration::from_secs(3600)).await.unwrap(), 0);
+    assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 1);
+    // Both of them are one session, as old as the younger is.
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+    let aside = place.folder().join("s.damaged");
+    fs::write(&aside, "of s").unwrap();
+    let old = std::time::SystemTime::now() - Duration::from_secs(7200);
+    fs::File::options()
+        .write(true)
+        .open(&aside)
+        .unwrap()
+        .set_modified(old)
+        .unwrap();
+    assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("s")]);
+    assert_eq!(files.prune(Duration::from_secs(3600)).await.unwrap(), 0);
+    assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 1);
+    assert!(tree(&place.folder()).is_empty());
 }
 
 #[tokio::test]

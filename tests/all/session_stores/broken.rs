@@ -1,13 +1,13 @@
 //! A store that breaks its contract fails the suite, by the check it should.
 
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::conformance;
 use agentcore::{
-    AgentState, ErrorKind, Message, Messages, Result, SessionStore, ThreadStore, async_trait,
+    AgentState, Error, ErrorKind, Message, Messages, Result, SessionStore, ThreadStore, async_trait,
 };
 use tokio::task::yield_now;
 
@@ -19,6 +19,7 @@ enum Fault {
     SavesNoFiles,
     KeepsWhatStarted,
     KnowsNoDirectory,
+    KeepsMessagesOnly,
     CutsLongTexts,
     IgnoresCase,
     TakesNoId,
@@ -36,15 +37,36 @@ enum Fault {
     PrunesTheYoung,
     TakesAnyDirectory,
     ForgetsOnOpening,
+    AcknowledgesTooSoon,
+    SavesInSteps,
+    ForksInSteps,
+    SharesForks,
+    LeavesRests,
+    CountsLeasesAnew,
+    ListsOneTooFew,
+    CountsTooFew,
 }
 
 /// Memory with a fault.
 struct Broken {
     inner: ThreadStore,
     fault: Fault,
+    /// What was acknowledged and is not in the store yet.
+    late: Mutex<Vec<(String, Vec<Record>)>>,
+    /// Which sessions were made of which.
+    forks: Mutex<Vec<(String, String)>>,
 }
 
 impl Broken {
+    fn on(inner: ThreadStore, fault: Fault) -> Self {
+        Self {
+            inner,
+            fault,
+            late: Mutex::default(),
+            forks: Mutex::default(),
+        }
+    }
+
     fn id(&self, id: &str) -> String {
         match self.fault {
             Fault::IgnoresCase => id.to_lowercase(),
@@ -60,6 +82,9 @@ impl Broken {
         if self.fault == Fault::KnowsNoDirectory {
             records.retain(|record| !matches!(record, Record::Began { .. }));
         }
+        if self.fault == Fault::KeepsMessagesOnly {
+            records.retain(|record| !matches!(record, Record::Todos { .. } | Record::File { .. }));
+        }
         for record in &mut records {
             let Record::Message { message, input_id } = record else {
                 continue;
@@ -72,6 +97,12 @@ impl Broken {
             }
         }
         records
+    }
+
+    fn write_late(&self) {
+        for (id, records) in std::mem::take(&mut *self.late.lock().unwrap()) {
+            self.overwrite(&id, records);
+        }
     }
 
     fn overwrite(&self, id: &str, records: Vec<Record>) {
@@ -88,11 +119,24 @@ impl Broken {
 #[async_trait]
 impl SessionStore for Broken {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.write_late();
         self.inner.load(&self.id(id)).await
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
         let records = self.spoil(records);
+        let is_said = |record: &Record| matches!(record, Record::Message { .. });
+        if self.fault == Fault::AcknowledgesTooSoon && records.iter().all(is_said) {
+            let id = lease.session_id().to_string();
+            self.late.lock().unwrap().push((id, records));
+            return Ok(());
+        }
+        let forks = self.forks.lock().unwrap().clone();
+        for (from, to) in forks {
+            if self.fault == Fault::SharesForks && *to == **lease.session_id() {
+                self.overwrite(&from, records.clone());
+            }
+        }
         if self.fault == Fault::WritesOneByOne {
             for record in records {
                 self.inner.append(lease, vec![record]).await?;
@@ -117,6 +161,13 @@ impl SessionStore for Broken {
         if self.fault == Fault::SavesNoFiles {
             state.files = Arc::default();
         }
+        if self.fault == Fault::SavesInSteps {
+            let mut half = state.clone();
+            half.files = Arc::default();
+            half.messages = Messages::default();
+            SessionStore::save(&self.inner, lease, &half).await?;
+            yield_now().await;
+        }
         let started = match self.fault {
             Fault::KeepsWhatStarted => self.inner.load(lease.session_id()).await?,
             _ => None,
@@ -129,7 +180,14 @@ impl SessionStore for Broken {
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.write_late();
         let mut list = self.inner.list().await?;
+        if self.fault == Fault::ListsOneTooFew {
+            list.pop();
+        }
+        if self.fault == Fault::CountsTooFew {
+            list.iter_mut().for_each(|info| info.messages = 1);
+        }
         if self.fault == Fault::ListsByName {
             list.sort_by_key(|info| info.id.clone());
         }
@@ -140,11 +198,28 @@ impl SessionStore for Broken {
         if self.fault == Fault::DeletesWhatIsHeld {
             return Ok(self.inner.delete(id));
         }
+        if self.fault == Fault::LeavesRests {
+            let Some(mut rest) = self.inner.get(id) else {
+                return Ok(false);
+            };
+            rest.messages = Messages::default();
+            let is_new = rest.files.is_empty();
+            let deleted = SessionStore::delete(&self.inner, id).await?;
+            if !is_new {
+                self.inner.save(id, rest);
+            }
+            return Ok(deleted);
+        }
         SessionStore::delete(&self.inner, &self.id(id)).await
     }
 
     async fn lease(&self, id: &str) -> Result<Lease> {
         let id = self.id(id);
+        self.write_late();
+        if self.fault == Fault::CountsLeasesAnew {
+            let lease = self.inner.lease(&id).await?;
+            return Ok(Lease::new(id, 1, || drop(lease)));
+        }
         if self.fault == Fault::ListsLeased {
             self.inner.load_or_create(&id);
         }
@@ -162,6 +237,16 @@ impl SessionStore for Broken {
 
     async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
         match self.fault {
+            Fault::ForksInSteps => {
+                let lease = self.inner.lease(id).await?;
+                let mut state = session.state;
+                state.thread_id = id.into();
+                let mut half = state.clone();
+                half.todos = Arc::default();
+                SessionStore::save(&self.inner, &lease, &half).await?;
+                yield_now().await;
+                SessionStore::save(&self.inner, &lease, &state).await
+            }
             Fault::ForksUnderTheOldId => {
                 self.inner.create(id, session.clone()).await?;
                 self.inner.save(id, session.state);
@@ -175,6 +260,16 @@ impl SessionStore for Broken {
             }
             _ => self.inner.create(id, session).await,
         }
+    }
+
+    async fn fork(&self, from: &str, to: &str) -> Result<()> {
+        self.write_late();
+        let session = self.inner.load(from).await?;
+        let session = session.ok_or_else(|| Error::new(ErrorKind::SessionNotFound, "no such"))?;
+        self.create(to, session).await?;
+        let names = (from.to_owned(), to.to_owned());
+        self.forks.lock().unwrap().push(names);
+        Ok(())
     }
 
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
@@ -214,16 +309,13 @@ impl SessionStore for Broken {
 }
 
 async fn report(fault: Fault) -> String {
-    let make = || async move {
-        let inner = ThreadStore::new();
-        Broken { inner, fault }
-    };
+    let make = || async move { Broken::on(ThreadStore::new(), fault) };
     let reopen = |store: Broken| async move {
         let inner = match fault {
             Fault::ForgetsOnOpening => ThreadStore::new(),
             _ => store.inner,
         };
-        Broken { inner, fault }
+        Broken::on(inner, fault)
     };
     match conformance::session_store(make, reopen).await {
         Ok(()) => String::new(),
@@ -241,6 +333,7 @@ async fn each_fault_is_found_by_its_check() {
         (Fault::SavesNoFiles, "saving"),
         (Fault::KeepsWhatStarted, "calls that had started"),
         (Fault::KnowsNoDirectory, "what belongs to a run"),
+        (Fault::KeepsMessagesOnly, "what stands beside the history"),
         (Fault::CutsLongTexts, "large messages"),
         (Fault::IgnoresCase, "ids"),
         (Fault::TakesNoId, "ids"),
@@ -259,6 +352,20 @@ async fn each_fault_is_found_by_its_check() {
         (Fault::PrunesTheYoung, "pruning"),
         (Fault::TakesAnyDirectory, "the latest of a directory"),
         (Fault::ForgetsOnOpening, "opening anew"),
+        (Fault::AcknowledgesTooSoon, "opening anew"),
+        (
+            Fault::SavesInSteps,
+            "saves, copies and removals that are dropped",
+        ),
+        (
+            Fault::ForksInSteps,
+            "saves, copies and removals that are dropped",
+        ),
+        (Fault::SharesForks, "forking"),
+        (Fault::LeavesRests, "deleting"),
+        (Fault::CountsLeasesAnew, "leases"),
+        (Fault::ListsOneTooFew, "listing"),
+        (Fault::CountsTooFew, "listing"),
     ] {
         let report = report(fault).await;
         let is_named = |line: &str| line.starts_with(&format!("{check}: "));

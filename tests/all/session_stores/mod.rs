@@ -10,6 +10,8 @@ mod damage;
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
+#[cfg(all(feature = "__log", unix))]
+mod moments;
 mod order;
 #[cfg(all(feature = "__log", unix))]
 mod places;

@@ -194,6 +194,31 @@ pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
     same_state("moved", &load(store, "a").await?.state, &expected)
 }
 
+pub(super) async fn beside(store: &impl SessionStore) -> Result<()> {
+    let todos = |texts: &[&str]| Record::Todos {
+        todos: Arc::new(texts.iter().map(|text| Todo::new(*text, *text)).collect()),
+    };
+    let file = |path: &str, content: Option<&str>| Record::File {
+        path: path.into(),
+        content: content.map(Into::into),
+    };
+    let lease = store.lease("a").await?;
+    let records = vec![message("Hi"), todos(&["1", "2"]), file("x", Some("one"))];
+    store.append(&lease, records).await?;
+    let records = vec![file("y", Some("")), file("x", Some("two"))];
+    store.append(&lease, records).await?;
+    let mut expected = AgentState::new("a");
+    expected.messages = "Hi".into();
+    expected.todos = Arc::new(vec![Todo::new("1", "1"), Todo::new("2", "2")]);
+    expected.files = Arc::new([("x".into(), "two".into()), ("y".into(), "".into())].into());
+    same_state("written", &load(store, "a").await?.state, &expected)?;
+    let records = vec![todos(&[]), file("x", None), file("z", None)];
+    store.append(&lease, records).await?;
+    expected.todos = Arc::new(Vec::new());
+    expected.files = Arc::new([("y".into(), "".into())].into());
+    same_state("taken out", &load(store, "a").await?.state, &expected)
+}
+
 pub(super) async fn large(store: &impl SessionStore) -> Result<()> {
     let text = "{\"crc\":\"\n\\\u{0}\u{1f980} ".repeat(200_000);
     let lease = store.lease("a").await?;

@@ -1,13 +1,17 @@
 //! Who may write, and what becomes of writes that are given up.
 
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::join_all;
 
 use crate::error::{ErrorKind, Result};
+use crate::message::Message;
 use crate::state::{AgentState, Lease, SessionStore};
 
-use super::check::{fails, ids, load, message, same, say, texts, wrong};
+use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
+use super::contents::full;
 
 pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
@@ -101,6 +105,20 @@ async fn lease_soon(store: &impl SessionStore, id: &str) -> Result<Lease> {
     store.lease(id).await
 }
 
+/// Polls a future so often and drops it: what it came to, if it was done by then.
+async fn given_up<T>(
+    mut work: impl Future<Output = Result<T>> + Unpin,
+    polls: usize,
+) -> Result<Option<T>> {
+    for _ in 0..polls {
+        if let Poll::Ready(outcome) = futures::poll!(&mut work) {
+            return outcome.map(Some);
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(None)
+}
+
 pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
     let mut all = 0;
     for polls in 0..6 {
@@ -116,17 +134,8 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
         drop(leasing);
         let lease = lease_soon(store, "a").await?;
         let records = vec![message("one"), message("two"), message("three")];
-        let mut writing = store.append(&lease, records);
-        let mut acknowledged = false;
-        for _ in 0..polls {
-            if let std::task::Poll::Ready(outcome) = futures::poll!(&mut writing) {
-                outcome?;
-                acknowledged = true;
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        drop(writing);
+        let written = given_up(store.append(&lease, records), polls).await?;
+        let acknowledged = written.is_some();
         drop(lease);
         let lease = lease_soon(store, "a").await?;
         let now = match store.load("a").await? {
@@ -141,6 +150,51 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
         store.append(&lease, vec![message("next")]).await?;
         all = load(store, "a").await?.state.messages.len();
         same("after the next write", &all, &(now + 1))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
+    let mut now = full("a");
+    let lease = store.lease("a").await?;
+    store.save(&lease, &now).await?;
+    drop(lease);
+    for polls in 0..6 {
+        let mut next = full("a");
+        next.title = Some(format!("save {polls}").into());
+        next.messages = next.messages.as_slice()[..1].iter().cloned().collect();
+        next.messages.push(Message::ai(format!("answer {polls}")));
+        next.files = Arc::default();
+        let lease = lease_soon(store, "a").await?;
+        let saved = given_up(store.save(&lease, &next), polls).await?;
+        drop(lease);
+        let lease = lease_soon(store, "a").await?;
+        let found = load(store, "a").await?.state;
+        if saved.is_some() || found.title == next.title {
+            now = next;
+        }
+        same_state("a save that was dropped", &found, &now)?;
+        drop(lease);
+
+        let id = format!("copy {polls}");
+        let mut copy = now.clone();
+        copy.thread_id = id.as_str().into();
+        let forked = given_up(store.fork("a", &id), polls).await?;
+        drop(lease_soon(store, &id).await?);
+        match store.load(&id).await? {
+            Some(found) => same_state("a fork that was dropped", &found.state, &copy)?,
+            None if forked.is_none() => continue,
+            None => return Err(wrong("a fork that was acknowledged is gone")),
+        }
+        let deleted = given_up(store.delete(&id), polls).await?;
+        drop(lease_soon(store, &id).await?);
+        match store.load(&id).await? {
+            Some(found) if deleted.is_none() => {
+                same_state("a removal that was dropped", &found.state, &copy)?;
+            }
+            Some(_) => return Err(wrong("a session that was removed is there")),
+            None => {}
+        }
     }
     Ok(())
 }

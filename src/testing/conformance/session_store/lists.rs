@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::error::{ErrorKind, Result};
-use crate::message::{Message, ToolCall, ToolResult};
-use crate::state::{AgentState, Record, SessionInfo, SessionStore};
+use crate::message::{Message, Messages, ToolCall, ToolResult};
+use crate::state::{AgentState, Record, SessionInfo, SessionStore, StoredSession};
 
 use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
 use super::contents::full;
@@ -101,7 +101,32 @@ pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
         "begun anew",
         &texts(store, "a").await?,
         &vec!["Anew".into()],
-    )
+    )?;
+
+    let lease = store.lease("b").await?;
+    store.save(&lease, &full("b")).await?;
+    let input = Record::Message {
+        message: Arc::new(Message::human("Named")),
+        input_id: Some("in_1".into()),
+    };
+    let call_id = "call_9".into();
+    let result = ended("call_8");
+    let records = vec![
+        input,
+        Record::ToolStarted { call_id },
+        Record::ToolEnded { result },
+    ];
+    store.append(&lease, records).await?;
+    drop(lease);
+    same("of a full one", &store.delete("b").await?, &true)?;
+    say(store, "b", &["Anew"]).await?;
+    let found = load(store, "b").await?;
+    let mut expected = AgentState::new("b");
+    expected.messages = "Anew".into();
+    same_state("what is left of it", &found.state, &expected)?;
+    same("started", &found.started, &Vec::new())?;
+    same("ended", &found.ended, &Vec::new())?;
+    same("ids of inputs", &found.input_ids, &Vec::new())
 }
 
 pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
@@ -225,5 +250,51 @@ impl Kept {
         same("ended", &found.ended.len(), &0)?;
         let first = ids(store).await?.into_iter().next();
         same("the last written", &first, &Some("full".into()))
+    }
+}
+
+/// What a store did last before it is opened anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Last {
+    Append,
+    Save,
+    Create,
+    Delete,
+}
+
+impl Last {
+    pub(super) const ALL: [Self; 4] = [Self::Append, Self::Save, Self::Create, Self::Delete];
+
+    pub(super) async fn write(self, store: &impl SessionStore) -> Result<()> {
+        match self {
+            Self::Append => say(store, "last", &["Hi", "there"]).await,
+            Self::Save => {
+                let lease = store.lease("last").await?;
+                store.save(&lease, &full("last")).await
+            }
+            Self::Create => {
+                let state = full("last copy");
+                store.create("last copy", StoredSession::new(state)).await
+            }
+            Self::Delete => store.delete("last copy").await.map(drop),
+        }
+    }
+
+    pub(super) async fn check(self, store: &impl SessionStore) -> Result<()> {
+        let (id, expected) = match self {
+            Self::Append => {
+                let mut state = AgentState::new("last");
+                state.messages = Messages::from("Hi").human("there");
+                ("last", state)
+            }
+            Self::Save => ("last", full("last")),
+            Self::Create => ("last copy", full("last copy")),
+            Self::Delete => {
+                let is_gone = store.load("last copy").await?.is_none();
+                return same("removed last", &is_gone, &true);
+            }
+        };
+        let found = load(store, id).await?;
+        same_state(&format!("{self:?} as the last"), &found.state, &expected)
     }
 }

@@ -47,6 +47,10 @@ where
         "what belongs to a run",
         contents::about(&make().await).await,
     );
+    failures.check(
+        "what stands beside the history",
+        contents::beside(&make().await).await,
+    );
     failures.check("large messages", contents::large(&make().await).await);
     failures.check("ids", contents::odd_ids(&make().await).await);
     failures.check("leases", leases::exclusive(&make().await).await);
@@ -61,6 +65,10 @@ where
     failures.check(
         "futures that are dropped",
         leases::dropped(&make().await).await,
+    );
+    failures.check(
+        "saves, copies and removals that are dropped",
+        leases::dropped_wholes(&make().await).await,
     );
     failures.check("forking", copies::forking(&make().await).await);
     failures.check(
@@ -90,5 +98,13 @@ where
     // What was read from the store goes on as what was written by it.
     kept.go_on(&store).await?;
     let store = reopen(store).await;
-    kept.check_gone_on(&store).await
+    kept.check_gone_on(&store).await?;
+    // Whatever was acknowledged last.
+    let mut store = store;
+    for last in lists::Last::ALL {
+        last.write(&store).await?;
+        store = reopen(store).await;
+        last.check(&store).await?;
+    }
+    Ok(())
 }

@@ -161,3 +161,62 @@ async fn real_postgres_tells_which_rows_are_missing() {
         assert!(found.damage.is_empty(), "{:?}", found.damage);
     }
 }
+
+/// A list reads ends of logs only, and mends what is missing of them.
+#[tokio::test]
+async fn real_postgres_lists_sessions_whose_rows_are_missing() {
+    if !is_there::<PostgresStore>() {
+        return;
+    }
+    let space = Space::<PostgresStore>::new();
+    let store = space.store();
+    let long = "long ".repeat(2_000);
+    let texts = ["a", &long, &long, &long, "e"];
+    // The end of a log is all of it, or a part.
+    for (id, texts) in [("short", &["a", "b", "c"][..]), ("long", &texts[..])] {
+        let lease = store.lease(id).await.unwrap();
+        for text in texts {
+            store.append(&lease, vec![said(text)]).await.unwrap();
+        }
+        drop(lease);
+        let log = format!("{}_log", space.prefix);
+        let copy = format!("create table {0}_kept as select * from {log}", space.prefix);
+        query(&space.url, &copy, &[]);
+        for gone in 0..texts.len() {
+            let sql = format!(
+                "delete from {log} where ctid = (
+                     select ctid from {log} where session = $1 order by at offset $2 limit 1)"
+            );
+            query(&space.url, &sql, &[&id, &i64::try_from(gone).unwrap()]);
+            let listed = store.list().await.unwrap();
+            let info = listed.iter().find(|info| &*info.id == id).unwrap();
+            assert_eq!(info.problem, None, "{id} {gone}");
+            // What the last record says, unless that is gone: then what can be read.
+            let left = match gone + 1 == texts.len() {
+                true => gone,
+                false => texts.len(),
+            };
+            assert_eq!(info.messages, left, "{id} {gone}");
+            assert!(info.title.is_some() && info.size.is_some(), "{info:?}");
+            let back = format!(
+                "insert into {log} select * from {}_kept on conflict do nothing",
+                space.prefix
+            );
+            query(&space.url, &back, &[]);
+        }
+        query(
+            &space.url,
+            &format!("delete from {log} where session = $1"),
+            &[&id],
+        );
+        let listed = store.list().await.unwrap();
+        let info = listed.iter().find(|info| &*info.id == id).unwrap();
+        assert!(info.problem.is_some(), "{info:?}");
+        query(
+            &space.url,
+            &format!("drop table {}_kept", space.prefix),
+            &[],
+        );
+        assert!(store.delete(id).await.unwrap());
+    }
+}

@@ -146,6 +146,35 @@ async fn a_server_that_hangs_is_given_up() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_long_for_a_connection_is_told() {
+    for (kind, open) in kinds() {
+        let port = listen(|stream| std::mem::forget(stream.try_clone()));
+        let (timeout, patience) = (Duration::from_millis(200), Duration::from_millis(100));
+        let options = ServerOptions::default()
+            .timeout(timeout)
+            .patience(patience)
+            .max_connections(1);
+        let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), options).unwrap();
+        // Each has the connection for its timeout, so the last waits longer than it may.
+        let calls = (0..6).map(|number| {
+            let store = &store;
+            async move { store.load(&number.to_string()).await.unwrap_err() }
+        });
+        let errors = futures::future::join_all(calls).await;
+        let of = |text: &str| errors.iter().filter(|e| e.text().contains(text)).count();
+        let waited = of("all 1 connections to");
+        assert!(waited > 0 && of("does not answer") > 0, "{errors:?}");
+        assert_eq!(waited + of("does not answer"), errors.len(), "{errors:?}");
+        for error in &errors {
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{kind}: {error}");
+        }
+        // Nobody keeps the right to one.
+        let again = store.load("again").await.unwrap_err();
+        assert!(again.text().contains("does not answer"), "{again}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_no_such_server_is_told() {
     for (kind, open) in kinds() {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agentcore::SessionStore;
@@ -11,7 +11,12 @@ use super::for_each_server;
 use super::real::{Kind, Space};
 use crate::session_stores::places::said;
 
-for_each_server!(nothing_is_written_twice, nothing_is_lost_of_many_writes);
+for_each_server!(
+    nothing_is_written_twice,
+    damage_is_put_aside_once,
+    nothing_is_lost_of_many_writes,
+    a_list_asks_for_many_at_once,
+);
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +35,8 @@ type Loss = (Lost, Vec<u8>);
 struct Proxy {
     port: u16,
     next: Arc<Mutex<Option<Loss>>>,
+    /// How many pieces of requests came.
+    heard: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -42,6 +49,7 @@ impl Proxy {
         let proxy = Self {
             port: listener.local_addr().unwrap().port(),
             next: Arc::default(),
+            heard: Arc::default(),
         };
         let at = if user.is_empty() { "" } else { "@" };
         let url = format!("{head}://{user}{at}127.0.0.1:{}/{tail}", proxy.port);
@@ -73,7 +81,8 @@ impl Proxy {
             let mut bytes = [0; 65_536];
             while let Ok(len @ 1..) = from.read(&mut bytes) {
                 seen.extend_from_slice(&bytes[..len]);
-                match proxy.heard(&seen) {
+                proxy.heard.fetch_add(1, Ordering::SeqCst);
+                match proxy.hear(&mut seen) {
                     Some(Lost::Request) => break,
                     Some(Lost::Answer) => is_lost.store(true, Ordering::SeqCst),
                     None => {}
@@ -100,9 +109,12 @@ impl Proxy {
         });
     }
 
-    fn heard(&self, seen: &[u8]) -> Option<Lost> {
+    fn hear(&self, seen: &mut Vec<u8>) -> Option<Lost> {
         let mut next = self.next.lock().unwrap();
-        let (_, mark) = next.as_ref()?;
+        let Some((_, mark)) = next.as_ref() else {
+            seen.clear();
+            return None;
+        };
         let is_said = seen.windows(mark.len()).any(|part| part == mark);
         is_said.then(|| next.take().map(|(what, _)| what)).flatten()
     }
@@ -157,6 +169,41 @@ async fn nothing_is_written_twice<K: Kind>() {
     }
 }
 
+/// Damage in the middle leaves the log as long as it was: only the places show what was done.
+async fn damage_is_put_aside_once<K: Kind>() {
+    let space = Space::<K>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let store = K::open(&url, space.options()).unwrap();
+    for (id, lost) in [("session_a", Lost::Answer), ("session_b", Lost::Request)] {
+        let lease = store.lease(id).await.unwrap();
+        for text in ["one", "two words", "three", "four words", "five"] {
+            store.append(&lease, vec![said(text)]).await.unwrap();
+        }
+        drop(lease);
+        let text = String::from_utf8(K::log(&space.url, &space.prefix, id)).unwrap();
+        // As long as before, and twice of the same kind.
+        let damaged = text.replace("two", "t*o").replace("four", "f*ur");
+        K::put(&space.url, &space.prefix, id, damaged.as_bytes());
+        let last = match K::VARIABLE.ends_with("REDIS") {
+            true => "f*ur",
+            false => "commit",
+        };
+        proxy.lose(lost, last);
+        let lease = store.lease(id).await.unwrap();
+        assert!(proxy.was_lost());
+        let found = store.load(id).await.unwrap().unwrap();
+        assert_eq!((found.state.messages.len(), found.damage.len()), (3, 2));
+        drop(lease);
+        assert_eq!(texts(&space.store(), id).await, ["one", "three", "five"]);
+        let aside = K::aside(&space.url, &space.prefix, id);
+        let lines = damaged.split_inclusive('\n');
+        let lines: Vec<_> = lines.filter(|line| line.contains('*')).collect();
+        let parts: Vec<_> = aside.iter().map(|(_, part)| &part[..]).collect();
+        let lines: Vec<_> = lines.iter().map(|line| line.as_bytes()).collect();
+        assert!(parts == lines, "{lost:?}: {} parts", parts.len());
+    }
+}
+
 async fn nothing_is_lost_of_many_writes<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
@@ -174,4 +221,27 @@ async fn nothing_is_lost_of_many_writes<K: Kind>() {
     }
     drop(lease);
     assert_eq!(texts(&space.store(), "s").await, all);
+}
+
+async fn a_list_asks_for_many_at_once<K: Kind>() {
+    let space = Space::<K>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let store = K::open(&url, space.options()).unwrap();
+    let long = "words ".repeat(10_000);
+    for number in 0..120 {
+        let text = if number % 40 == 7 { &*long } else { "words" };
+        let id = number.to_string();
+        let lease = store.lease(&id).await.unwrap();
+        store.append(&lease, vec![said(text)]).await.unwrap();
+    }
+    let before = proxy.heard.load(Ordering::SeqCst);
+    let list = store.list().await.unwrap();
+    let heard = proxy.heard.load(Ordering::SeqCst) - before;
+    assert_eq!(list.len(), 120);
+    for (at, info) in list.iter().enumerate() {
+        assert_eq!(*info.id, *(119 - at).to_string());
+        assert_eq!((info.messages, &info.problem), (1, &None), "{info:?}");
+        assert!(info.title.as_ref().unwrap().starts_with("words"));
+    }
+    assert!(heard < 60, "{heard} requests for 120 sessions");
 }

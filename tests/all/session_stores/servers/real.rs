@@ -167,6 +167,10 @@ impl<K: Kind> SessionStore for Real<K> {
         self.store.create(id, session).await
     }
 
+    async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        self.store.fork_at(from, to, messages).await
+    }
+
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         self.store.prune(older_than).await
     }
