@@ -45,12 +45,14 @@ impl Usage {
 
     /// What the prompt held: input, cache reads and cache writes, without the output.
     pub fn context_tokens(&self) -> u64 {
-        self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+        self.input_tokens
+            .saturating_add(self.cache_read_tokens)
+            .saturating_add(self.cache_write_tokens)
     }
 
     /// Everything, output included.
     pub fn total_tokens(&self) -> u64 {
-        self.context_tokens() + self.output_tokens
+        self.context_tokens().saturating_add(self.output_tokens)
     }
 
     /// Whether the provider reported nothing.

@@ -277,7 +277,7 @@ impl Amounts {
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
-            let left = limit.saturating_sub(self.tokens + self.reserved_tokens);
+            let left = limit.saturating_sub(self.tokens.saturating_add(self.reserved_tokens));
             output = output.min(left.saturating_sub(estimate.input_tokens));
         }
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
@@ -310,6 +310,20 @@ pub(crate) struct Reservation {
     tokens: u64,
     /// How long the answer may be, when less than was asked for fits.
     pub(crate) max_output_tokens: Option<u32>,
+}
+
+impl Reservation {
+    /// Whether it is still there in full, after something was spent beside it.
+    pub(crate) fn fits(&self) -> bool {
+        self.budget.chain().all(|node| {
+            let amounts = lock(&node.amounts);
+            let usd = amounts.usd + amounts.reserved_usd;
+            let tokens = amounts.tokens.saturating_add(amounts.reserved_tokens);
+            let is_over = node.limits.usd.is_some_and(|limit| usd > limit)
+                || node.limits.tokens.is_some_and(|limit| tokens > limit);
+            !is_over
+        })
+    }
 }
 
 impl Drop for Reservation {
