@@ -19,6 +19,7 @@ mod encode;
 mod env;
 mod fallback;
 mod fields;
+mod form;
 mod from_env;
 mod http;
 mod json;

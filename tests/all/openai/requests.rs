@@ -184,6 +184,43 @@ async fn only_what_was_set_is_sent() {
 }
 
 #[tokio::test]
+async fn strict_mode_is_asked_for_only_where_it_takes_the_schema() {
+    let with = |field: serde_json::Value| {
+        json!({"type": "object", "properties": {"oneOf": field}, "required": ["oneOf"],
+            "additionalProperties": false})
+    };
+    let cases = [
+        (with(json!({"type": "string", "format": "date"})), true),
+        (
+            with(json!({"type": "array", "items": {"type": "integer", "minimum": 0}})),
+            true,
+        ),
+        (
+            with(with(json!({"anyOf": [{"type": "null"}, {"const": 1}]}))),
+            true,
+        ),
+        (with(json!({"type": "integer", "format": "uint8"})), false),
+        (with(json!({"oneOf": [{"type": "null"}]})), false),
+        (with(json!({"type": "string", "default": "x"})), false),
+        (with(json!({"type": "object"})), false),
+        (with(json!(true)), false),
+        (json!({"type": "array", "items": {"type": "string"}}), false),
+        (json!({"type": "string", "enum": ["a"]}), false),
+    ];
+    for (schema, is_strict) in cases {
+        let mut request = ModelRequest::new("hi");
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "n".into(),
+            schema: schema.clone().into(),
+        });
+        let body = sent(local, request).await.json();
+        let format = &body["response_format"]["json_schema"];
+        assert_eq!(format["strict"], is_strict, "{schema}");
+        assert_eq!(format["schema"], schema);
+    }
+}
+
+#[tokio::test]
 async fn an_id_that_the_history_has_is_not_given_twice() {
     let server = FaultServer::start().await.unwrap();
     server.reply(Reply::openai_call("t", &json!({})));
