@@ -85,11 +85,8 @@ impl Kept<'_> {
     /// Books what was used for an answer that will never be whole; false when that is nothing.
     fn book(&self) -> bool {
         let partial = self.fold.partial();
-        let is_used = !partial.usage.is_zero();
-        if is_used {
-            book_answer(self.cx, self.model, self.request, partial);
-        }
-        is_used
+        let is_paid = !partial.usage.is_zero() || !partial.content.is_empty();
+        is_paid && book_answer(self.cx, self.model, self.request, partial, self.reservation)
     }
 }
 

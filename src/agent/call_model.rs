@@ -68,7 +68,7 @@ fn call_model(
                 lock(&cx.shared().stats).api_time += started.elapsed();
                 match attempt {
                     Ok(response) => {
-                        book_answer(&cx, &*model, &request, &response);
+                        book_answer(&cx, &*model, &request, &response, &reservation);
                         return Ok(response);
                     }
                     Err(error) => error,

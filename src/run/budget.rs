@@ -219,21 +219,24 @@ impl Budget {
         }
         drop(guards);
         let cap = (output < full).then_some(output as u32);
-        Fit::Granted(self.reservation(usd, tokens, cap))
-    }
-
-    fn reservation(&self, usd: f64, tokens: u64, max_output_tokens: Option<u32>) -> Reservation {
-        Reservation {
+        Fit::Granted(Reservation {
             budget: self.clone(),
             usd,
             tokens,
-            max_output_tokens,
-        }
+            input_tokens: Some(estimate.input_tokens),
+            max_output_tokens: cap,
+        })
     }
 
     /// A reservation of nothing, for a tree without limits: what is used is booked all the same.
     pub(crate) fn unlimited(&self) -> Reservation {
-        self.reservation(0.0, 0, None)
+        Reservation {
+            budget: self.clone(),
+            usd: 0.0,
+            tokens: 0,
+            input_tokens: None,
+            max_output_tokens: None,
+        }
     }
 
     /// Whether money or tokens are limited, here or above.
@@ -308,6 +311,8 @@ pub(crate) struct Reservation {
     budget: Budget,
     usd: f64,
     tokens: u64,
+    /// How long the prompt was taken to be; `None` without limits.
+    pub(crate) input_tokens: Option<u64>,
     /// How long the answer may be, when less than was asked for fits.
     pub(crate) max_output_tokens: Option<u32>,
 }

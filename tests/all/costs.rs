@@ -9,7 +9,7 @@ use agentcore::providers::FallbackModel;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, Error, ErrorKind, ExitReason, FnHook, Messages, Model, ModelEvent, ModelRequest, Result,
-    RunOutput, Usage, async_trait, hook,
+    RunOutput, StopDecision, Usage, async_trait, hook,
 };
 
 use crate::kit::{agent, watch};
@@ -248,6 +248,40 @@ async fn nothing_is_tried_again_when_nothing_is_left() {
     let output = agent.build().unwrap().run("Hi").await.unwrap();
     assert_eq!(output.end, ExitReason::MaxBudget);
     assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_holds_for_a_model_that_does_not_say_what_it_uses() {
+    let words = "word ".repeat(1000);
+    let endless = || {
+        let words = words.clone();
+        FunctionModel::text(move |_| words.clone())
+            .with_profile(ModelProfile::default().with_prices(Prices::new(1.0, 1.0)))
+    };
+    let again = || hook::before_stop("again", |_, _| async { Ok(StopDecision::go_on("More.")) });
+    let limited = agent(endless()).hook(again()).max_budget_usd(0.02);
+    let output = limited.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert!(output.cost > Some(0.001), "{:?}", output.cost);
+    let limited = agent(endless()).hook(again()).max_total_tokens(20_000);
+    let output = limited.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert!(output.usage.total_tokens() > 1000, "{:?}", output.usage);
+
+    // A stream that breaks off before its report has cost its prompt each time.
+    let broken = || {
+        vec![
+            Ok(ModelEvent::Text("Hel".into())),
+            Err(Error::new(ErrorKind::StreamTruncated, "broke")),
+        ]
+    };
+    let model = priced("a:broken", 1.0)
+        .events(broken())
+        .events(broken())
+        .say("Hello.");
+    let limited = agent(model).max_budget_usd(1.0).build().unwrap();
+    let long = limited.run(&*words).await.unwrap();
+    assert!(long.cost > Some(0.003), "{:?}", long.cost);
 }
 
 #[tokio::test]
