@@ -25,6 +25,7 @@ mod http;
 mod json;
 mod lenient;
 mod lines;
+mod media;
 pub mod ollama;
 pub mod openai;
 mod repeated;

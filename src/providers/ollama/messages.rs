@@ -13,6 +13,7 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_text};
+use super::super::media::quoted;
 use super::super::openai::write_tools;
 use super::PROVIDER;
 
@@ -113,13 +114,17 @@ fn image(part: &Part) -> Option<&str> {
     }
 }
 
-/// What stands for media the API has no place for, so that the model knows of it.
+/// What stands for media the API has no place for: what a document of text says, or a word that
+/// tells the model of it.
 fn unsendable(part: &Part) -> Option<String> {
     let (what, media) = match part {
         Part::Image(media) => ("image", media),
         Part::Document(media) => ("document", media),
         _ => return None,
     };
+    if let ("document", Some(text)) = (what, quoted(media)) {
+        return Some(text);
+    }
     match (&media.source, &media.name) {
         (MediaSource::Url(url), _) => Some(format!("[{what}: {url}]")),
         (MediaSource::Base64(_), _) if what == "image" => None,

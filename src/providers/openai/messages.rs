@@ -14,6 +14,7 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::media::quoted;
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all, which servers refuse.
@@ -230,7 +231,10 @@ fn media_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
     for part in message.content().parts() {
         match part {
             Part::Image(media) => out.push(Piece::Image(media)),
-            Part::Document(media) => out.push(Piece::Document(media)),
+            Part::Document(media) => out.push(match quoted(media) {
+                Some(text) => Piece::Text(text.into()),
+                None => Piece::Document(media),
+            }),
             Part::Opaque(block) if block.provider.as_deref() == Some(PROVIDER) => {
                 out.push(Piece::Own(&block.raw));
             }

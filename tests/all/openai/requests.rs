@@ -50,6 +50,7 @@ async fn a_history_becomes_messages() {
         .with(Message::human([
             Part::text("and"),
             Part::Document(Media::bytes("application/pdf", b"pdf").with_name("a.pdf")),
+            Part::Document(Media::bytes("text/plain", b"notes")),
             Part::Image(Media::url("http://x/y.png")),
         ]));
     let request = ModelRequest::new(history).with_system(system);
@@ -69,6 +70,7 @@ async fn a_history_becomes_messages() {
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
                 {"type": "text", "text": "and"},
                 {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"}},
+                {"type": "text", "text": "[document]\nnotes"},
                 {"type": "image_url", "image_url": {"url": "http://x/y.png"}},
             ]},
         ])
