@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
 };
-use crate::run::RunContext;
+use crate::run::{Reservation, RunContext};
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 use crate::util::sync::lock;
 
@@ -21,6 +21,7 @@ struct Kept<'a> {
     cx: &'a RunContext,
     model: &'a dyn Model,
     request: &'a ModelRequest,
+    reservation: &'a Reservation,
     fold: ResponseFold,
     begun: bool,
     done: bool,
@@ -41,9 +42,7 @@ impl Kept<'_> {
             self.begin(&event, taps, screen);
         }
         if matches!(event, ModelEvent::Restart) {
-            self.book();
-            *taps = self.request.start_taps();
-            screen.restart();
+            self.restart(taps, screen)?;
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if screen.partials.is_some() || !taps.is_empty() {
@@ -69,12 +68,25 @@ impl Kept<'_> {
         }
     }
 
-    /// Books what was used for an answer that will never be whole.
-    fn book(&self) {
-        let partial = self.fold.partial();
-        if !partial.usage.is_zero() {
-            book_answer(self.cx, self.model, self.request, partial);
+    /// Another model is about to be asked instead.
+    fn restart(&mut self, taps: &mut Taps, screen: &mut Screen<'_>) -> Result<()> {
+        let is_used = self.book();
+        self.fold = ResponseFold::new();
+        *taps = self.request.start_taps();
+        screen.restart();
+        if is_used && !self.reservation.fits() {
+            let text = "what is left of the budget does not cover a call of the next model, for \
+                        the one before has used some and broken off";
+            return Err(Error::new(ErrorKind::BudgetExhausted, text));
         }
+        Ok(())
+    }
+
+    /// Books what was used for an answer that will never be whole; false when that is nothing.
+    fn book(&self) -> bool {
+        let partial = self.fold.partial();
+        let is_paid = !partial.usage.is_zero() || !partial.content.is_empty();
+        is_paid && book_answer(self.cx, self.model, self.request, partial, self.reservation)
     }
 }
 
@@ -185,6 +197,7 @@ pub(super) async fn attempt(
     cx: &RunContext,
     model: &dyn Model,
     request: &ModelRequest,
+    reservation: &Reservation,
     show: bool,
 ) -> Result<ModelResponse> {
     let mut screen = Screen::new(cx, request, show && request.is_visible());
@@ -192,6 +205,7 @@ pub(super) async fn attempt(
         cx,
         model,
         request,
+        reservation,
         fold: ResponseFold::new(),
         begun: false,
         done: false,

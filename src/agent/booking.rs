@@ -1,7 +1,8 @@
 //! Writing down what a model call has used.
 
+use crate::message::Message;
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
-use crate::run::RunContext;
+use crate::run::{Reservation, RunContext};
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
@@ -26,15 +27,26 @@ pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
 }
 
 /// Books an answer, or what there is of one, as the model's that gave it: the one that was asked,
-/// unless another one answered.
+/// unless another one answered. A provider that does not say what it has used, or breaks off before
+/// it does, must not make a limit void: where there is one, that is estimated. False when nothing
+/// was used.
 pub(super) fn book_answer(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
     answer: &ModelResponse,
-) {
+    reservation: &Reservation,
+) -> bool {
+    let usage = match reservation.input_tokens {
+        Some(input) if answer.usage.is_zero() => {
+            let message = Message::Assistant(answer.message());
+            Usage::new(input, cx.token_counter().count_message(&message))
+        }
+        _ => answer.usage,
+    };
     match &answer.answered_by {
-        Some(card) => book(cx, card, answer.usage),
-        None => book(cx, &asked.card(request), answer.usage),
+        Some(card) => book(cx, card, usage),
+        None => book(cx, &asked.card(request), usage),
     }
+    !usage.is_zero()
 }

@@ -45,27 +45,30 @@ fn call_model(
 ) -> BoxFuture<'static, Result<ModelResponse>> {
     Box::pin(async move {
         let config = &agent.config;
-        let reservation = if cx.budget().is_limited() {
-            let estimate = worst_case(&cx, &*model, &request)?;
-            cx.budget().reserve(estimate).boxed().await?
-        } else {
-            cx.budget().unlimited()
-        };
-        if let Some(cap) = reservation.max_output_tokens {
-            request.max_tokens = Some(request.max_tokens.map_or(cap, |asked| asked.min(cap)));
-        }
+        let asked = request.max_tokens;
         let mut retry = 0;
         loop {
             let error = {
+                // Anew for each try: what a failed one has used is no longer there.
+                let reservation = if cx.budget().is_limited() {
+                    request.max_tokens = asked;
+                    let estimate = worst_case(&cx, &*model, &request)?;
+                    cx.budget().reserve(estimate).boxed().await?
+                } else {
+                    cx.budget().unlimited()
+                };
+                if let Some(cap) = reservation.max_output_tokens {
+                    request.max_tokens = Some(asked.map_or(cap, |asked| asked.min(cap)));
+                }
                 // Given back while the call waits for its next try.
                 let _permit = cx.budget().permits().acquire().await;
                 let started = Instant::now();
                 let show = config.request.partial_messages;
-                let attempt = attempt(&cx, &*model, &request, show).await;
+                let attempt = attempt(&cx, &*model, &request, &reservation, show).await;
                 lock(&cx.shared().stats).api_time += started.elapsed();
                 match attempt {
                     Ok(response) => {
-                        book_answer(&cx, &*model, &request, &response);
+                        book_answer(&cx, &*model, &request, &response, &reservation);
                         return Ok(response);
                     }
                     Err(error) => error,

@@ -60,7 +60,8 @@ impl RetryPolicy {
         if retry > self.max_retries || !error.is_retryable() {
             return None;
         }
-        if let Some(asked) = error.retry_after() {
+        // A time that is up already says nothing about the next.
+        if let Some(asked) = error.retry_after().filter(|asked| !asked.is_zero()) {
             return (asked <= self.max_wait).then_some(asked);
         }
         let doubled = self.base.saturating_mul(1 << (retry - 1).min(20));
@@ -92,6 +93,15 @@ mod tests {
             Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(259_200));
         assert_eq!(policy.wait(&soon, 1), Some(Duration::from_secs(2)));
         assert_eq!(policy.wait(&days, 1), None);
+    }
+
+    #[test]
+    fn a_server_that_asks_for_no_wait_is_not_pressed() {
+        let policy = RetryPolicy::default();
+        let past = Error::new(ErrorKind::Overloaded, "").with_retry_after(Duration::ZERO);
+        let waits: Vec<_> = (0..20).filter_map(|_| policy.wait(&past, 3)).collect();
+        assert_eq!(waits.len(), 20);
+        assert!(waits.iter().any(|wait| *wait > Duration::from_millis(100)));
     }
 
     #[test]

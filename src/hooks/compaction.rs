@@ -118,7 +118,9 @@ impl Progress {
         };
         match &self.last {
             // The answer to the last call is the message after those it was sent.
-            Some((usage, sent)) if messages.len() > *sent => usage.total_tokens() + count(sent + 1),
+            Some((usage, sent)) if messages.len() > *sent => {
+                usage.total_tokens().saturating_add(count(sent + 1))
+            }
             _ => count(0),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 ///
 /// | here | Anthropic | OpenAI and compatible | Ollama |
 /// |---|---|---|---|
-/// | `EndTurn` | `end_turn` | `stop` | `stop` |
+/// | `EndTurn` | `end_turn` | `stop`, `eos` | `stop` |
 /// | `ToolUse` | `tool_use` | `tool_calls`, `function_call` | |
 /// | `MaxTokens` | `max_tokens` | `length` | `length` |
 /// | `StopSequence` | `stop_sequence` | | |
@@ -53,17 +53,17 @@ impl StopReason {
 }
 
 impl From<&str> for StopReason {
-    /// Reads any of the spellings in the table above.
+    /// Reads any of the spellings in the table above, in upper or lower case.
     fn from(label: &str) -> Self {
-        match label {
-            "end_turn" | "stop" => Self::EndTurn,
+        match &*label.to_ascii_lowercase() {
+            "end_turn" | "stop" | "eos" => Self::EndTurn,
             "tool_use" | "tool_calls" | "function_call" => Self::ToolUse,
             "max_tokens" | "length" => Self::MaxTokens,
             "stop_sequence" => Self::StopSequence,
             "refusal" | "content_filter" => Self::Refusal,
             "pause_turn" => Self::PauseTurn,
             "model_context_window_exceeded" => Self::ContextWindow,
-            other => Self::Other(other.into()),
+            _ => Self::Other(label.into()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From a stream of bytes to a stream of events.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream};
 
 use super::http::{ByteStream, Secrets};
+use super::json::acceptable;
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 use super::status;
@@ -298,14 +300,14 @@ impl<D: Decoder> Decoding<D> {
                         break;
                     };
                     self.opening = Vec::new();
-                    decoder.event(event.name, event.data, events)?;
+                    frame(decoder, event.name, event.data, events)?;
                 }
                 Frames::Lines(lines) => {
                     let Some(line) = lines.next_line()? else {
                         self.unread = false;
                         break;
                     };
-                    decoder.event("", line, events)?;
+                    frame(decoder, "", line, events)?;
                 }
                 Frames::Unknown(_) | Frames::Document(_) => {
                     self.unread = false;
@@ -323,14 +325,12 @@ impl<D: Decoder> Decoding<D> {
             Frames::Sse(sse) => {
                 if let Ok(Some(event)) = sse.finish() {
                     // A frame without its end that cannot be read has been cut off.
-                    decoder
-                        .event(event.name, event.data, events)
-                        .map_err(cut_off)?;
+                    frame(decoder, event.name, event.data, events).map_err(cut_off)?;
                 }
             }
             Frames::Lines(lines) => {
                 if let Ok(Some(line)) = lines.finish() {
-                    decoder.event("", line, events).map_err(cut_off)?;
+                    frame(decoder, "", line, events).map_err(cut_off)?;
                 }
             }
             Frames::Unknown(_) => {}
@@ -352,6 +352,18 @@ impl<D: Decoder> Decoding<D> {
             ));
         }
         decoder.finish(events)
+    }
+}
+
+/// Decodes a frame. Servers that cut text between the halves of a surrogate pair write each half as
+/// an escape that no JSON reader takes: a frame that cannot be read is tried again without them.
+fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
+    match decoder.event(name, data, out) {
+        Err(error) if error.kind() == ErrorKind::Protocol => match acceptable(data) {
+            Cow::Owned(mended) => decoder.event(name, &mended, out),
+            Cow::Borrowed(_) => Err(error),
+        },
+        decoded => decoded,
     }
 }
 

@@ -6,6 +6,7 @@
 //! of it is copied once its request is over. That also makes the prefix stable to the byte, which
 //! providers' prompt caches need.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 use std::ops::Range;
@@ -26,9 +27,6 @@ const MESSAGES: &str = "messages";
 /// How a provider writes what is kept. A value with different options is a different wire: what
 /// one wrote is not used by the other.
 pub(super) trait Wire: Clone + PartialEq + Send + 'static {
-    /// Whether the system prompt is the first message and no field of its own.
-    const SYSTEM_IS_MESSAGE: bool;
-
     /// What marks how far a prompt cache should reach.
     const BREAKPOINT: &'static str = "";
 
@@ -113,8 +111,8 @@ fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
     messages.iter().flat_map(|message| message.tool_calls())
 }
 
-/// Encodes `request`. `write` puts down every field but the messages and `extra`, which the caller
-/// has over them.
+/// Encodes `request`. `write` puts down every field but the messages and those in `extra`, and
+/// returns what stands before the history in the list of messages, separated by commas.
 ///
 /// # Errors
 ///
@@ -123,7 +121,7 @@ pub(super) fn encode<W: Wire>(
     wire: &W,
     request: &ModelRequest,
     extra: &Map<String, Value>,
-    write: impl FnOnce(&mut Fields<'_>, &Sections<'_>) -> Result<()>,
+    write: impl for<'a> FnOnce(&mut Fields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<(Bytes, History)> {
     let kept = request.memo().take::<Cache<W>>();
     let mut cache = match kept {
@@ -133,7 +131,7 @@ pub(super) fn encode<W: Wire>(
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
     let sections = cache.sections(request, lifted)?;
     let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
-    write(&mut fields, &sections)?;
+    let opening = write(&mut fields, &sections)?;
     let mut head = fields.finish()?;
     let history = |cache: &Cache<W>| History {
         len: request.messages.len(),
@@ -145,8 +143,8 @@ pub(super) fn encode<W: Wire>(
         return Ok((head.into(), history(&cache)));
     }
     head.extend_from_slice(b",\"messages\":[");
-    if W::SYSTEM_IS_MESSAGE && !sections.system.is_empty() {
-        head.extend_from_slice(sections.system);
+    if !opening.is_empty() {
+        head.extend_from_slice(&opening);
         head.push(b',');
     }
     let body = cache.body(head, messages)?;
@@ -424,7 +422,6 @@ mod tests {
     struct Plain;
 
     impl Wire for Plain {
-        const SYSTEM_IS_MESSAGE: bool = false;
         const BREAKPOINT: &'static str = "!";
 
         fn joins(&self, _: &Message, _: &Message) -> bool {
@@ -451,8 +448,11 @@ mod tests {
     }
 
     fn body(request: &ModelRequest) -> Bytes {
-        let write = |fields: &mut Fields<'_>, _: &Sections<'_>| fields.put("model", "m");
-        encode(&Plain, request, &request.extra, write).unwrap().0
+        let encoded = encode(&Plain, request, &request.extra, |fields, _| {
+            fields.put("model", "m")?;
+            Ok(Cow::default())
+        });
+        encoded.unwrap().0
     }
 
     #[test]

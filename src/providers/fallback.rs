@@ -27,7 +27,8 @@ use crate::model::{
 /// returned, or the first one if only that is worth a retry. Id and profile are the first model's;
 /// [`ModelRequest::model`] is meant for that one and the others do not see it. What another model
 /// answers is booked as that model's, at its price; what a budget sets aside beforehand is the
-/// worst case of the dearest, so under a money budget the price of each must be known.
+/// worst case of the dearest, so under a money budget the price of each must be known. After a
+/// model that broke off, the next one is asked only when the budget covers what both use.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};

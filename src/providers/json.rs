@@ -78,12 +78,17 @@ pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
 
 /// JSON with U+FFFD in place of what servers refuse in strings: NUL, and halves of surrogate pairs,
 /// which only escapes can write.
-fn acceptable(json: &str) -> Cow<'_, str> {
+pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
     const REPLACEMENT: &str = "\\ufffd";
     let mut out = String::new();
     let mut kept = 0;
     let mut at = 0;
-    while let Some(found) = memchr(b'\\', &json.as_bytes()[at..]) {
+    // What is no JSON may end in a backslash.
+    while let Some(found) = json
+        .as_bytes()
+        .get(at..)
+        .and_then(|rest| memchr(b'\\', rest))
+    {
         let start = at + found;
         let (len, refused) = match unit(json, start) {
             None => (2, false),
@@ -142,6 +147,7 @@ mod tests {
             (r#"["\ud83d","\uDE00"]"#, r#"["\ufffd","\ufffd"]"#),
             (r#"["\ud83d\ud83d\ude00"]"#, r#"["\ufffd\ud83d\ude00"]"#),
             (r#"["\ud83dé"]"#, r#"["\ufffdé"]"#),
+            (r#"["\é\"#, r#"["\é\"#),
         ] {
             assert_eq!(acceptable(json), expected);
         }

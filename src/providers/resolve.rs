@@ -35,6 +35,7 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
         (None, Some((provider, name))) => (provider, name),
         (None, None) => return Err(unknown(&format!("the model {spec:?} names no provider"))),
     };
+    let name = name.trim();
     if name.is_empty() {
         return Err(unknown(&format!("{spec:?} names no model")));
     }

@@ -259,11 +259,13 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// `retry-after-ms`, else `retry-after` in seconds or as a date. A date in the past is zero.
+/// `retry-after-ms`, else `retry-after` in seconds or as a date. A date in the past is zero, and a
+/// number too large for a duration is the longest one.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = |text: &str, unit: f64| {
         let value: f64 = text.parse().ok()?;
-        Duration::try_from_secs_f64(value * unit).ok()
+        let is_wait = value >= 0.0;
+        is_wait.then(|| Duration::try_from_secs_f64(value * unit).unwrap_or(Duration::MAX))
     };
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| seconds(text, 1e-3));
     milliseconds.or_else(|| {

@@ -219,21 +219,24 @@ impl Budget {
         }
         drop(guards);
         let cap = (output < full).then_some(output as u32);
-        Fit::Granted(self.reservation(usd, tokens, cap))
-    }
-
-    fn reservation(&self, usd: f64, tokens: u64, max_output_tokens: Option<u32>) -> Reservation {
-        Reservation {
+        Fit::Granted(Reservation {
             budget: self.clone(),
             usd,
             tokens,
-            max_output_tokens,
-        }
+            input_tokens: Some(estimate.input_tokens),
+            max_output_tokens: cap,
+        })
     }
 
     /// A reservation of nothing, for a tree without limits: what is used is booked all the same.
     pub(crate) fn unlimited(&self) -> Reservation {
-        self.reservation(0.0, 0, None)
+        Reservation {
+            budget: self.clone(),
+            usd: 0.0,
+            tokens: 0,
+            input_tokens: None,
+            max_output_tokens: None,
+        }
     }
 
     /// Whether money or tokens are limited, here or above.
@@ -277,8 +280,7 @@ impl Amounts {
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
-            let used = self.tokens.saturating_add(self.reserved_tokens);
-            let left = limit.saturating_sub(used);
+            let left = limit.saturating_sub(self.tokens.saturating_add(self.reserved_tokens));
             output = output.min(left.saturating_sub(estimate.input_tokens));
         }
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
@@ -309,8 +311,24 @@ pub(crate) struct Reservation {
     budget: Budget,
     usd: f64,
     tokens: u64,
+    /// How long the prompt was taken to be; `None` without limits.
+    pub(crate) input_tokens: Option<u64>,
     /// How long the answer may be, when less than was asked for fits.
     pub(crate) max_output_tokens: Option<u32>,
+}
+
+impl Reservation {
+    /// Whether it is still there in full, after something was spent beside it.
+    pub(crate) fn fits(&self) -> bool {
+        self.budget.chain().all(|node| {
+            let amounts = lock(&node.amounts);
+            let usd = amounts.usd + amounts.reserved_usd;
+            let tokens = amounts.tokens.saturating_add(amounts.reserved_tokens);
+            let is_over = node.limits.usd.is_some_and(|limit| usd > limit)
+                || node.limits.tokens.is_some_and(|limit| tokens > limit);
+            !is_over
+        })
+    }
 }
 
 impl Drop for Reservation {

@@ -24,7 +24,7 @@ mod system;
 mod typed;
 
 pub use budget::{Budget, BudgetLimits};
-pub(crate) use budget::{DearestPrice, Estimate};
+pub(crate) use budget::{DearestPrice, Estimate, Reservation};
 pub(crate) use context::ContextParts;
 pub use context::RunContext;
 pub use exit::ExitReason;

@@ -161,7 +161,8 @@ async fn parallel_children_never_overspend_their_parents_budget() {
     let child = agent(greedy(prices, spent.clone())).build().unwrap();
     let model = ScriptedModel::new()
         .with_profile(ModelProfile::default().with_prices(prices))
-        .calls((0..6).map(|_| ("delegate", json!({}))));
+        .calls((0..6).map(|_| ("delegate", json!({}))))
+        .with_usage(Usage::new(1, 0));
     let parent = agent(model)
         .tool(delegate(child))
         .max_tokens(10)

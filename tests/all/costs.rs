@@ -8,8 +8,8 @@ use agentcore::model::{
 use agentcore::providers::FallbackModel;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, Error, ErrorKind, FnHook, Messages, Model, ModelEvent, ModelRequest, Result, RunOutput,
-    Usage, async_trait, hook,
+    Agent, Error, ErrorKind, ExitReason, FnHook, Messages, Model, ModelEvent, ModelRequest, Result,
+    RunOutput, StopDecision, Usage, async_trait, hook,
 };
 
 use crate::kit::{agent, watch};
@@ -192,6 +192,109 @@ async fn a_budget_reserves_the_price_of_the_dearest_model_that_may_answer() {
         let cap = asked.requests()[0].max_tokens.unwrap();
         assert!((150..200).contains(&cap), "{cap}");
     }
+}
+
+/// An answer that breaks off when its prompt has cost a cent.
+fn broken_off(error: ErrorKind) -> ScriptedModel {
+    priced("a:broken", 100.0).events(vec![
+        Ok(ModelEvent::Usage(Usage::new(100, 0))),
+        Ok(ModelEvent::Text("Hel".into())),
+        Err(Error::new(error, "broke")),
+    ])
+}
+
+#[tokio::test]
+async fn the_next_model_is_asked_only_when_the_budget_covers_both() {
+    for (budget, is_asked) in [(0.04, true), (0.02, false)] {
+        let second = priced("b:next", 100.0);
+        let second = match is_asked {
+            true => second.say("Hello.").with_usage(Usage::new(10, 100)),
+            false => second,
+        };
+        let model = FallbackModel::new([broken_off(ErrorKind::Refused), second.clone()]);
+        let agent = agent(model).max_budget_usd(budget).max_tokens(100);
+        let output = agent.build().unwrap().run("Hi").await.unwrap();
+        assert_eq!(second.requests().len(), usize::from(is_asked));
+        assert!(output.cost.unwrap() <= budget, "{:?}", output.cost);
+        let end = match is_asked {
+            true => ExitReason::EndTurn,
+            false => ExitReason::MaxBudget,
+        };
+        assert_eq!(output.end, end);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_has_what_the_try_before_has_left() {
+    let model = broken_off(ErrorKind::Server)
+        .say("Hello.")
+        .with_usage(Usage::new(1, 80));
+    let agent = agent(model.clone()).max_budget_usd(0.02).max_tokens(120);
+    let (cost, _) = bill(agent.build().unwrap()).await;
+    assert!(cost.unwrap() <= 20_000, "{cost:?}");
+    let caps: Vec<_> = model
+        .requests()
+        .iter()
+        .map(|asked| asked.max_tokens)
+        .collect();
+    assert_eq!(caps[0], Some(120));
+    assert!((80..100).contains(&caps[1].unwrap()), "{caps:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_tried_again_when_nothing_is_left() {
+    let model = broken_off(ErrorKind::Server);
+    let agent = agent(model.clone()).max_budget_usd(0.0105).max_tokens(50);
+    let output = agent.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_holds_for_a_model_that_does_not_say_what_it_uses() {
+    let words = "word ".repeat(1000);
+    let endless = || {
+        let words = words.clone();
+        FunctionModel::text(move |_| words.clone())
+            .with_profile(ModelProfile::default().with_prices(Prices::new(1.0, 1.0)))
+    };
+    let again = || hook::before_stop("again", |_, _| async { Ok(StopDecision::go_on("More.")) });
+    let limited = agent(endless()).hook(again()).max_budget_usd(0.02);
+    let output = limited.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert!(output.cost > Some(0.001), "{:?}", output.cost);
+    let limited = agent(endless()).hook(again()).max_total_tokens(20_000);
+    let output = limited.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert!(output.usage.total_tokens() > 1000, "{:?}", output.usage);
+
+    // A stream that breaks off before its report has cost its prompt each time.
+    let broken = || {
+        vec![
+            Ok(ModelEvent::Text("Hel".into())),
+            Err(Error::new(ErrorKind::StreamTruncated, "broke")),
+        ]
+    };
+    let model = priced("a:broken", 1.0)
+        .events(broken())
+        .events(broken())
+        .say("Hello.");
+    let limited = agent(model).max_budget_usd(1.0).build().unwrap();
+    let long = limited.run(&*words).await.unwrap();
+    assert!(long.cost > Some(0.003), "{:?}", long.cost);
+}
+
+#[tokio::test]
+async fn counts_that_cannot_be_are_only_large() {
+    let most = u64::MAX;
+    let model = priced("a:liar", 1.0)
+        .say("Hello.")
+        .with_usage(Usage::new(most, most).with_cache(most, most));
+    let agent = agent(model).max_total_tokens(1_000_000).build().unwrap();
+    let session = agent.session("s");
+    let output = session.clone().run("Hi").await.unwrap();
+    assert_eq!(output.text, "Hello.");
+    assert_eq!(output.usage.total_tokens(), most);
 }
 
 #[tokio::test]

@@ -92,6 +92,7 @@ async fn a_history_becomes_messages() {
             Part::Image(Media::bytes("image/png", b"png")),
             Part::Image(Media::url("http://x/y.png")),
             Part::Document(Media::bytes("application/pdf", b"pdf").with_name("a.pdf")),
+            Part::Document(Media::bytes("text/csv", b"a,b").with_name("b.csv")),
         ]))
         .with(Message::ai([
             Part::Thinking(ProviderBlock::new("ollama", raw)),
@@ -103,7 +104,7 @@ async fn a_history_becomes_messages() {
         body["messages"],
         json!([
             {"role": "system", "content": "be brief\n\nrules"},
-            {"role": "user", "content": "one\n\ntwo\n\n[image: http://x/y.png]\n\n[document: a.pdf]", "images": ["cG5n"]},
+            {"role": "user", "content": "one\n\ntwo\n\n[image: http://x/y.png]\n\n[document: a.pdf]\n\n[document: b.csv]\na,b", "images": ["cG5n"]},
             {"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
                 {"function": {"name": "t", "arguments": {"a": 1.5}}}]},
             {"role": "tool", "content": "(empty)", "tool_name": "t"},

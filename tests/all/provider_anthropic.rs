@@ -232,6 +232,27 @@ fn what_is_not_known_is_kept_or_ignored() {
 }
 
 #[test]
+fn fields_of_another_type_do_not_spoil_an_answer() {
+    let events = [
+        json!({"type": "message_start", "message": {"id": "m", "content": null,
+            "usage": {"input_tokens": "12", "output_tokens": null, "server_tool_use": null}}}),
+        json!({"type": "content_block_start", "index": u32::MAX,
+            "content_block": {"type": "text", "text": "Hi"}}),
+        json!({"type": "content_block_stop", "index": u32::MAX}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 3.0, "cache_read_input_tokens": {}}}),
+        json!({"type": "message_stop"}),
+    ];
+    let stream: String = events
+        .iter()
+        .map(|data| format!("data: {data}\n\n"))
+        .collect();
+    let response = fold(replay(&[stream.as_bytes()]));
+    assert_eq!(response.text(), "Hi");
+    assert_eq!(response.usage, Usage::new(12, 3));
+}
+
+#[test]
 fn a_refusal_and_a_stop_sequence_are_told() {
     let refusal = answer("refusal");
     assert_eq!(refusal.stop_reason, Some(StopReason::Refusal));

@@ -157,7 +157,7 @@ async fn settings_become_fields() {
     request.extra.insert("max_tokens".into(), json!(7));
     request.response_format = Some(ResponseFormat::JsonSchema {
         name: "n".into(),
-        schema: json!({"type": "object"}).into(),
+        schema: json!({"const": 7}).into(),
     });
     assert_eq!(
         sent(request.clone()).await,
@@ -167,7 +167,7 @@ async fn settings_become_fields() {
             "tools": [{"name": "f", "input_schema": {"type": "object"}}],
             "tool_choice": {"type": "auto", "disable_parallel_tool_use": true},
             "temperature": 0.5, "top_p": 0.9, "top_k": 5, "stop_sequences": ["END"],
-            "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+            "output_config": {"format": {"type": "json_schema", "schema": {"const": 7}}},
             "metadata": {"user_id": "u"},
         })
     );
@@ -210,6 +210,88 @@ async fn settings_become_fields() {
     assert_eq!(body["max_tokens"], 4096);
     assert_eq!(body["output_config"]["effort"], "low");
     assert_eq!(body["model"], "claude-3-haiku-20240307");
+}
+
+/// A request for an answer that matches `schema`.
+fn asking_for(schema: Value) -> ModelRequest {
+    let mut request = ModelRequest::new("x").with_system("Be kind.");
+    request.response_format = Some(ResponseFormat::JsonSchema {
+        name: "n".into(),
+        schema: schema.into(),
+    });
+    request
+}
+
+#[tokio::test]
+async fn a_schema_is_sent_in_the_words_the_api_understands() {
+    let text = || json!({"type": "string"});
+    let of = |fields: Value| json!({"type": "object", "properties": fields});
+    let closed = |fields: Value| json!({"type": "object", "properties": fields, "additionalProperties": false});
+    let cases = [
+        (
+            json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 255, "title": "t"}),
+            json!({"type": "integer", "title": "t"}),
+        ),
+        (
+            json!({"type": "string", "format": "date", "maxLength": 9, "default": "x"}),
+            json!({"type": "string", "format": "date"}),
+        ),
+        (
+            json!({"type": "array", "items": of(json!({"a": text()})), "minItems": 2}),
+            json!({"type": "array", "items": closed(json!({"a": text()}))}),
+        ),
+        (
+            json!({"oneOf": [{"const": "a"}, {"type": ["object", "null"],
+                "properties": {"format": text()}, "required": ["format"]}]}),
+            json!({"anyOf": [{"const": "a"}, {"type": ["object", "null"],
+                "properties": {"format": text()}, "required": ["format"],
+                "additionalProperties": false}]}),
+        ),
+        // How an enum of structs is derived.
+        (
+            json!({"type": "object", "properties": {}, "oneOf": [of(json!({"a": text()}))]}),
+            json!({"anyOf": [closed(json!({"a": text()}))]}),
+        ),
+        (
+            json!({"type": "object", "properties": {}, "additionalProperties": false}),
+            closed(json!({})),
+        ),
+    ];
+    for (schema, understood) in cases {
+        let body = sent(asking_for(schema)).await;
+        assert_eq!(body["output_config"]["format"]["schema"], understood);
+        assert_eq!(body["system"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_the_api_would_refuse_is_told_in_words() {
+    let text = json!({"type": "string"});
+    let cases = [
+        json!(true),
+        json!({"description": "anything"}),
+        json!({"type": "object"}),
+        json!({"type": "array"}),
+        json!({"type": "object", "additionalProperties": text}),
+        json!({"type": "object", "properties": {"a": {"$ref": "#"}}}),
+        json!({"type": "array", "prefixItems": [text, text]}),
+        json!({"enum": [{"a": 1}]}),
+        json!({"type": "object", "properties": {"a": text}, "oneOf": [
+            {"type": "object", "properties": {"b": text}}]}),
+    ];
+    for schema in cases {
+        let body = sent(asking_for(schema.clone())).await;
+        assert_eq!(body["output_config"], Value::Null, "{schema}");
+        let system = body["system"].as_array().unwrap();
+        assert_eq!(system[0]["text"], "Be kind.");
+        let told = system[1]["text"].as_str().unwrap();
+        assert!(told.contains(&schema.to_string()), "{told}");
+        assert_eq!(system[1]["cache_control"], Value::Null);
+    }
+    let mut bare = asking_for(json!(true));
+    bare.system = Default::default();
+    let body = sent(bare).await;
+    assert_eq!(body["system"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -162,6 +162,9 @@ async fn the_server_says_when_to_come_back() {
         ("retry-after: Wed, 21 Oct 2015 07:28:00 GMT\r\n", secs(0.0)),
         ("retry-after: soon\r\n", None),
         ("retry-after: -3\r\n", None),
+        ("retry-after: NaN\r\n", None),
+        ("retry-after: 99999999999999999999\r\n", Some(Duration::MAX)),
+        ("retry-after-ms: 1e300\r\n", Some(Duration::MAX)),
         ("", None),
     ];
     for (header, wait) in cases {

@@ -1,5 +1,7 @@
 //! A request's body.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -8,6 +10,9 @@ use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ThinkingMode, Too
 
 use super::super::encode::encode;
 use super::super::fields::Fields;
+use super::super::form::instruction;
+use super::super::json::write_text;
+use super::format::understood;
 use super::wire::MessagesWire;
 
 /// The least the API takes as a thinking budget.
@@ -19,15 +24,23 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
     };
+    let form = form(request);
     let (body, _) = encode(&wire, request, &request.extra, |fields, sections| {
         small_fields(fields, request, model, profile)?;
         if !sections.tools.is_empty() {
             fields.raw("tools", sections.tools)?;
         }
-        if !sections.system.is_empty() {
-            fields.raw("system", sections.system)?;
+        match &form {
+            Some(Form::Told(text)) => {
+                let mut system = sections.system.to_vec();
+                add_text(&mut system, text)?;
+                fields.raw("system", &system)?;
+            }
+            _ if sections.system.is_empty() => {}
+            _ => fields.raw("system", sections.system)?,
         }
-        Ok(())
+        fields.option("output_config", output_config(request, form))?;
+        Ok(Cow::default())
     })?;
     Ok(body)
 }
@@ -73,8 +86,7 @@ fn small_fields(
     if !request.stop.is_empty() {
         fields.put("stop_sequences", &*request.stop)?;
     }
-    fields.option("tool_choice", tool_choice(request))?;
-    fields.option("output_config", output_config(request))
+    fields.option("tool_choice", tool_choice(request))
 }
 
 /// What the model may spend on thinking, of the tokens that thinking and answer have together: what
@@ -108,13 +120,44 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
     Some(choice)
 }
 
-/// Effort and output format. "Any JSON object" has no counterpart and is left out.
-fn output_config(request: &ModelRequest) -> Option<Value> {
+/// How the model is brought to an answer that matches a schema.
+enum Form {
+    /// By the API, with what it understands of the schema.
+    Held(Value),
+    /// By words, for a schema it does not understand.
+    Told(String),
+}
+
+/// "Any JSON object" has no counterpart and is left out.
+fn form(request: &ModelRequest) -> Option<Form> {
+    let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.response_format else {
+        return None;
+    };
+    Some(match understood(schema) {
+        Some(schema) => Form::Held(schema),
+        None => Form::Told(instruction(schema)),
+    })
+}
+
+/// Adds a block to a system prompt, behind what is cached.
+fn add_text(system: &mut Vec<u8>, text: &str) -> Result<()> {
+    match system.pop() {
+        Some(_) => system.push(b','),
+        None => system.push(b'['),
+    }
+    system.extend_from_slice(br#"{"type":"text","text":"#);
+    write_text(system, text)?;
+    system.extend_from_slice(b"}]");
+    Ok(())
+}
+
+/// Effort and output format.
+fn output_config(request: &ModelRequest, form: Option<Form>) -> Option<Value> {
     let mut config = Map::new();
     if let Some(ThinkingMode::Effort(effort)) = &request.settings.thinking {
         config.insert("effort".to_owned(), json!(effort));
     }
-    if let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.response_format {
+    if let Some(Form::Held(schema)) = form {
         config.insert(
             "format".to_owned(),
             json!({"type": "json_schema", "schema": schema}),

@@ -89,7 +89,7 @@ impl MessagesDecoder {
         }
         let block: Block<'_> = serde_json::from_str(raw.get())
             .map_err(|_| unreadable("a block without a type", raw.get(), &self.secrets))?;
-        self.next_index = index + 1;
+        self.next_index = index.saturating_add(1);
         self.settle_calls(false, out);
         let mut state = State::new(raw, &block, || format!("call_{message_id}_{index}"));
         match &mut state {
@@ -326,7 +326,7 @@ impl Decoder for MessagesDecoder {
         }
         let message: Message<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
         self.start(&message, out)?;
-        for (index, block) in (0..).zip(&message.content) {
+        for (index, block) in (0..).zip(message.content.iter().flatten()) {
             self.begin_block(index, block, out)?;
             self.end_block(index, out)?;
         }

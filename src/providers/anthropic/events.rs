@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::usage::Usage;
 
 use super::super::json::{Piece, Str};
+use super::super::lenient::Count;
 
 /// The SSE event and the JSON type of deltas.
 pub(super) const BLOCK_DELTA: &str = "content_block_delta";
@@ -63,8 +64,8 @@ pub(super) struct Message<'a> {
     pub(super) id: Option<Str<'a>>,
     #[serde(borrow)]
     pub(super) model: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    pub(super) content: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     pub(super) stop_reason: Option<Str<'a>>,
     #[serde(borrow)]
@@ -90,19 +91,20 @@ pub(super) struct Block<'a> {
 }
 
 /// Counts so far; what an event leaves out has not changed.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_read_input_tokens: Count,
+    cache_creation_input_tokens: Count,
 }
 
 impl WireUsage {
     /// Replaces what is reported. Later counts include the earlier ones.
     pub(super) fn update(self, usage: &mut Usage) {
-        let put = |slot: &mut u64, count: Option<u64>| {
-            if let Some(count) = count {
+        let put = |slot: &mut u64, count: Count| {
+            if let Some(count) = count.0 {
                 *slot = count;
             }
         };

@@ -16,6 +16,7 @@ mod blocks;
 mod body;
 mod decode;
 mod events;
+mod format;
 mod messages;
 mod profile;
 mod wire;

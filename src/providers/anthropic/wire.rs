@@ -10,8 +10,6 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-
 use crate::error::Result;
 use crate::message::{
     Content, Media, MediaSource, Message, NO_OUTPUT, Part, Role, ToolCall, ToolResult,
@@ -20,6 +18,7 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::media::document_text;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
@@ -37,8 +36,6 @@ pub(super) struct MessagesWire {
 }
 
 impl Wire for MessagesWire {
-    const SYSTEM_IS_MESSAGE: bool = false;
-
     fn joins(&self, before: &Message, after: &Message) -> bool {
         is_answer(before) == is_answer(after)
     }
@@ -321,7 +318,7 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     };
     match &media.source {
         MediaSource::Url(url) => field(r#"{"type":"url","url":"#, url)?,
-        MediaSource::Base64(data) => match text_document(media, data) {
+        MediaSource::Base64(data) => match document_text(media, data) {
             Some(text) => field(r#"{"type":"text","media_type":"text/plain","data":"#, &text)?,
             None => {
                 field(r#"{"type":"base64","media_type":"#, &media.media_type)?;
@@ -331,14 +328,4 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     }
     out.push(b'}');
     Ok(())
-}
-
-fn text_document(media: &Media, data: &str) -> Option<String> {
-    if !media.media_type.starts_with("text/") {
-        return None;
-    }
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(data)
-        .ok()?;
-    String::from_utf8(bytes).ok()
 }

@@ -1,6 +1,7 @@
 //! What went wrong below HTTP.
 
 use std::error::Error as StdError;
+use std::iter;
 
 use crate::error::{Error, ErrorKind};
 
@@ -9,53 +10,68 @@ use super::secrets::Secrets;
 /// A request that got no answer.
 pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
     let kind = kind_of(&error);
+    let server = server(&error);
     let text = match kind {
-        ErrorKind::Dns => "the host name could not be resolved",
-        ErrorKind::Tls => "the TLS handshake failed",
-        ErrorKind::Proxy => "the proxy refused the connection",
-        ErrorKind::Config => "the request could not be built",
-        _ if error.is_connect() && error.is_timeout() => "connecting took too long",
-        _ if error.is_connect() => "the connection could not be made",
-        _ => "the connection broke before an answer came",
+        ErrorKind::Dns => format!("the name of {server} could not be resolved"),
+        ErrorKind::Tls => format!("the TLS handshake with {server} failed"),
+        ErrorKind::Proxy => format!("the proxy did not lead to {server}"),
+        ErrorKind::Config => "the request could not be built".into(),
+        _ if error.is_connect() && error.is_timeout() => {
+            format!("connecting to {server} took too long")
+        }
+        _ if error.is_connect() => format!("{server} could not be reached"),
+        _ => format!("the connection to {server} broke before an answer came"),
     };
-    describe(kind, text, error, secrets)
+    let advice = causes(&error).find_map(tls::advice);
+    describe(kind, &text, advice, error, secrets)
 }
 
 /// A body that broke off. What came before it is an incomplete answer.
 pub(super) fn reading(error: reqwest::Error, secrets: &Secrets) -> Error {
-    describe(
-        ErrorKind::StreamTruncated,
-        "the connection broke in the middle of the answer",
-        error,
-        secrets,
-    )
+    let text = "the connection broke in the middle of the answer";
+    describe(ErrorKind::StreamTruncated, text, None, error, secrets)
+}
+
+/// Scheme, host and port: what else is in an address may be a secret.
+fn server(error: &reqwest::Error) -> String {
+    match error.url() {
+        Some(url) => url.origin().ascii_serialization(),
+        None => "the server".into(),
+    }
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let first: &(dyn StdError + 'static) = error;
+    iter::successors(Some(first), |&cause| cause.source())
 }
 
 /// The URL is dropped and the causes become one scrubbed line, because either may hold a key that
 /// was put into a query or a proxy's address.
-fn describe(kind: ErrorKind, text: &str, error: reqwest::Error, secrets: &Secrets) -> Error {
+fn describe(
+    kind: ErrorKind,
+    text: &str,
+    advice: Option<&str>,
+    error: reqwest::Error,
+    secrets: &Secrets,
+) -> Error {
     let error = error.without_url();
-    let mut causes = Vec::new();
-    let mut next: Option<&(dyn StdError + 'static)> = Some(&error);
-    while let Some(cause) = next {
-        let line = cause.to_string();
-        if causes.last() != Some(&line) {
-            causes.push(line);
-        }
-        next = cause.source();
-    }
-    let root = secrets.scrub(causes.last().map_or("", String::as_str));
-    let chain = secrets.scrub(&causes.join(": "));
-    Error::new(kind, format!("{text}: {root}")).with_source(chain)
+    let mut lines: Vec<_> = causes(&error).map(ToString::to_string).collect();
+    lines.dedup();
+    let root = secrets.scrub(lines.last().map_or("", String::as_str));
+    let chain = secrets.scrub(&lines.join(": "));
+    let text = match advice {
+        Some(advice) => format!("{text}: {root}; {advice}"),
+        None => format!("{text}: {root}"),
+    };
+    Error::new(kind, secrets.scrub(&text)).with_source(chain)
 }
 
 fn kind_of(error: &reqwest::Error) -> ErrorKind {
     if error.is_builder() {
         return ErrorKind::Config;
     }
-    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(cause) = next {
-        if is_tls(cause) {
+    for cause in causes(error) {
+        if tls::is_of_it(cause) {
             return ErrorKind::Tls;
         }
         // Tunnel errors are a private type below reqwest; their text is all there is.
@@ -63,7 +79,6 @@ fn kind_of(error: &reqwest::Error) -> ErrorKind {
         if text.starts_with("tunnel error") || text.contains("proxy auth") {
             return ErrorKind::Proxy;
         }
-        next = cause.source();
     }
     if error.is_dns() {
         return ErrorKind::Dns;
@@ -72,18 +87,56 @@ fn kind_of(error: &reqwest::Error) -> ErrorKind {
 }
 
 #[cfg(feature = "tls")]
-fn is_tls(cause: &(dyn StdError + 'static)) -> bool {
-    if cause.is::<rustls::Error>() {
-        return true;
+mod tls {
+    use std::error::Error as StdError;
+    use std::io;
+
+    use rustls::{CertificateError, Error};
+
+    fn found<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
+        cause.downcast_ref().or_else(|| {
+            // `io::Error::source` skips the error it wraps, so that one is looked at here.
+            found(cause.downcast_ref::<io::Error>()?.get_ref()?)
+        })
     }
-    // `io::Error::source` skips the error it wraps, so that one is looked at here.
-    cause
-        .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref)
-        .is_some_and(|inner| is_tls(inner))
+
+    pub(super) fn is_of_it(cause: &(dyn StdError + 'static)) -> bool {
+        found(cause).is_some()
+    }
+
+    /// What can be done about it.
+    pub(super) fn advice(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
+        use CertificateError::*;
+        Some(match found(cause)? {
+            Error::InvalidCertificate(reason) => match reason {
+                Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
+                    "have the certificate renewed, or set the clock of this machine"
+                }
+                UnknownIssuer => {
+                    "if the server is yours, add its issuer to the certificates this system trusts"
+                }
+                NotValidForName | NotValidForNameContext { .. } => {
+                    "use a base URL with a name the certificate is for"
+                }
+                _ => "the server needs another certificate",
+            },
+            Error::InvalidMessage(_) => {
+                "if the server speaks plain HTTP, use a base URL with http://"
+            }
+            _ => return None,
+        })
+    }
 }
 
 #[cfg(not(feature = "tls"))]
-fn is_tls(_: &(dyn StdError + 'static)) -> bool {
-    false
+mod tls {
+    use std::error::Error as StdError;
+
+    pub(super) fn is_of_it(_: &(dyn StdError + 'static)) -> bool {
+        false
+    }
+
+    pub(super) fn advice(_: &(dyn StdError + 'static)) -> Option<&'static str> {
+        None
+    }
 }

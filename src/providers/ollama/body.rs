@@ -32,7 +32,7 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(By
         if !options.is_empty() {
             fields.put("options", &options)?;
         }
-        Ok(())
+        Ok(sections.system.into())
     })
 }
 

@@ -15,6 +15,7 @@ use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
+use super::super::lenient::says_nothing;
 use super::super::status;
 use super::PROVIDER;
 use super::wire::{Call, Line};
@@ -45,7 +46,7 @@ impl ChatDecoder {
     }
 
     fn line(&mut self, line: Line<'_>, data: &str, out: &mut Events) -> Result<()> {
-        if line.error.is_some_and(|error| error.get() != "\"\"") {
+        if line.error.is_some_and(|error| !says_nothing(error)) {
             return Err(status::from_event(data, &self.secrets));
         }
         if !self.started {

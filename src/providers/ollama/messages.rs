@@ -14,6 +14,7 @@ use crate::model::{SystemPrompt, ToolDefinition};
 use super::super::chat::{GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_text};
+use super::super::media::quoted;
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all.
@@ -24,8 +25,6 @@ const EMPTY: &str = "(empty)";
 pub(super) struct ChatWire;
 
 impl Wire for ChatWire {
-    const SYSTEM_IS_MESSAGE: bool = true;
-
     fn joins(&self, before: &Message, after: &Message) -> bool {
         matches!((before.role(), after.role()), (Role::User, Role::User))
     }
@@ -99,13 +98,17 @@ fn image(part: &Part) -> Option<&str> {
     }
 }
 
-/// What stands for media the API has no place for, so that the model knows of it.
+/// What stands for media the API has no place for: what a document of text says, or a word that
+/// tells the model of it.
 fn unsendable(part: &Part) -> Option<String> {
     let (what, media) = match part {
         Part::Image(media) => ("image", media),
         Part::Document(media) => ("document", media),
         _ => return None,
     };
+    if let ("document", Some(text)) = (what, quoted(media)) {
+        return Some(text);
+    }
     match (&media.source, &media.name) {
         (MediaSource::Url(url), _) => Some(format!("[{what}: {url}]")),
         (MediaSource::Base64(_), _) if what == "image" => None,

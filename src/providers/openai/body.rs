@@ -1,13 +1,37 @@
 //! The request body.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
 use super::super::encode::{History, encode};
+use super::super::form::{FORMATS, instruction, is_object};
+use super::super::json::write_text;
 use super::messages::ChatWire;
+
+/// The keywords of schemas that strict mode takes as they are.
+const KNOWN: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "description",
+    "title",
+    "required",
+    "additionalProperties",
+    "$ref",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+];
 
 /// What a body depends on besides the request.
 pub(super) struct Options<'a> {
@@ -21,6 +45,7 @@ pub(super) struct Options<'a> {
 }
 
 pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Bytes, History)> {
+    let told = told_schema(request, options);
     encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
         fields.put("stream", &true)?;
@@ -44,10 +69,21 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
         if !request.stop.is_empty() {
             fields.put("stop", &*request.stop)?;
         }
-        fields.option(
-            "response_format",
-            request.response_format.as_ref().map(response_format),
-        )
+        if told.is_none() {
+            let format = request.response_format.as_ref().map(response_format);
+            fields.option("response_format", format)?;
+        }
+        let mut opening = Cow::Borrowed(sections.system);
+        if let Some(schema) = told {
+            let opening = opening.to_mut();
+            if !opening.is_empty() {
+                opening.push(b',');
+            }
+            opening.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+            write_text(opening, &instruction(schema))?;
+            opening.push(b'}');
+        }
+        Ok(opening)
     })
 }
 
@@ -65,29 +101,52 @@ fn response_format(format: &ResponseFormat) -> Value {
         ResponseFormat::JsonObject => json!({"type": "json_object"}),
         ResponseFormat::JsonSchema { name, schema } => json!({
             "type": "json_schema",
-            "json_schema": {"name": &**name, "schema": &**schema, "strict": is_strict(schema)},
+            "json_schema": {"name": &**name, "schema": &**schema, "strict": is_plain_object(schema) && is_strict(schema)},
         }),
     }
 }
 
-/// Whether the API's strict mode takes the schema: in every object all properties are required
-/// and no others are allowed. Other schemas would be refused there.
-fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(map) => {
-            let closed = match map.get("properties").and_then(Value::as_object) {
-                Some(properties) => {
-                    let required = map.get("required").and_then(Value::as_array);
-                    map.get("additionalProperties") == Some(&Value::Bool(false))
-                        && properties
-                            .keys()
-                            .all(|key| required.is_some_and(|all| all.iter().any(|one| one == key)))
-                }
-                None => map.get("type") != Some(&Value::from("object")),
-            };
-            closed && map.values().all(is_strict)
+/// The schema that the model is told in words: OpenAI's own server takes none but of an object.
+fn told_schema<'a>(request: &'a ModelRequest, options: &Options<'_>) -> Option<&'a Value> {
+    match &request.response_format {
+        Some(ResponseFormat::JsonSchema { schema, .. })
+            if options.official && !is_plain_object(schema) =>
+        {
+            Some(schema)
         }
-        Value::Array(items) => items.iter().all(is_strict),
-        _ => true,
+        _ => None,
     }
+}
+
+fn is_plain_object(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
+}
+
+/// Whether the API's strict mode takes the schema: in every object all properties are required
+/// and no others are allowed, and there is no keyword it does not know. Other schemas would be
+/// refused there.
+fn is_strict(schema: &Value) -> bool {
+    let Value::Object(map) = schema else {
+        return false;
+    };
+    let all = |value: &Value| match value {
+        Value::Object(map) => map.values().all(is_strict),
+        Value::Array(items) => items.iter().all(is_strict),
+        _ => false,
+    };
+    let known = map.iter().all(|(keyword, value)| match &**keyword {
+        "properties" | "$defs" | "anyOf" => all(value),
+        "items" => is_strict(value),
+        "format" => FORMATS.iter().any(|known| value == known),
+        keyword => KNOWN.contains(&keyword),
+    });
+    known && (!is_object(schema) || is_closed(map))
+}
+
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let named = schema.get("properties").and_then(Value::as_object);
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && named.is_some_and(|named| named.keys().all(is_required))
 }

@@ -15,6 +15,7 @@ use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
 use super::super::json::Str;
+use super::super::lenient::says_nothing;
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::PROVIDER;
@@ -74,7 +75,7 @@ impl ChatDecoder {
         data: &str,
         out: &mut Events,
     ) -> Result<()> {
-        let mut failed = chunk.error.is_some_and(|error| error.get() != "\"\"");
+        let mut failed = chunk.error.is_some_and(|error| !says_nothing(error));
         if !self.started || choices.is_empty() {
             let head: Head<'_> =
                 serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
@@ -89,7 +90,7 @@ impl ChatDecoder {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }
-        if let Some(usage) = chunk.usage.map(Usage::from) {
+        if let Some(usage) = chunk.usage.0.map(Usage::from) {
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;

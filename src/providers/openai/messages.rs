@@ -14,6 +14,7 @@ use crate::model::{SystemPrompt, ToolDefinition};
 use super::super::chat::{GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::media::quoted;
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all, which servers refuse.
@@ -30,8 +31,6 @@ pub(super) struct ChatWire {
 }
 
 impl Wire for ChatWire {
-    const SYSTEM_IS_MESSAGE: bool = true;
-
     /// Results and the user's messages behind them form one group: pictures from a tool travel in
     /// the user message behind all results.
     fn joins(&self, before: &Message, after: &Message) -> bool {
@@ -189,7 +188,10 @@ fn media_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
     for part in message.content().parts() {
         match part {
             Part::Image(media) => out.push(Piece::Image(media)),
-            Part::Document(media) => out.push(Piece::Document(media)),
+            Part::Document(media) => out.push(match quoted(media) {
+                Some(text) => Piece::Text(text.into()),
+                None => Piece::Document(media),
+            }),
             Part::Opaque(block) if block.provider.as_deref() == Some(PROVIDER) => {
                 out.push(Piece::Own(&block.raw));
             }

@@ -264,10 +264,12 @@ pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Model
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use serde_json::value::RawValue;
 
     use super::*;
     use crate::message::{Message, Messages, Part, ProviderBlock};
+    use crate::model::ResponseFormat;
 
     #[test]
     fn openais_own_server_is_not_sent_what_another_reasoned() {
@@ -287,5 +289,25 @@ mod tests {
         assert!(compatible.contains("let me see"), "{compatible}");
         let official = sent(OpenAi::new("m", "key"));
         assert!(!official.contains("reasoning"), "{official}");
+    }
+
+    #[test]
+    fn openais_own_server_is_told_of_a_form_that_is_no_object() {
+        let mut request = ModelRequest::new("hi");
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "mood".into(),
+            schema: json!({"type": "string", "enum": ["good", "bad"]}).into(),
+        });
+        let sent = |model: OpenAi| {
+            let (body, _) = model.encode(&request).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&body).unwrap()
+        };
+        let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
+        assert_eq!(compatible["messages"].as_array().unwrap().len(), 1);
+        assert!(compatible["response_format"].is_object());
+        let official = sent(OpenAi::new("m", "key"));
+        assert!(official.get("response_format").is_none());
+        let told = official["messages"][1]["content"].as_str().unwrap();
+        assert!(told.contains(r#"["good","bad"]"#), "{told}");
     }
 }

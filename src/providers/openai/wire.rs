@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::chat::Function;
-use super::super::lenient::{Count, Few, List, Text};
+use super::super::lenient::{Count, Few, List, Object, Text};
 
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "openai";
@@ -21,7 +21,7 @@ pub(super) struct Chunk<'a> {
     /// A list of choices, usually of one.
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Object<Usage>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -110,7 +110,7 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct Usage {
     prompt_tokens: Count,
     completion_tokens: Count,
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Object<PromptDetails>,
     /// DeepSeek's name for the cached part of the prompt.
     prompt_cache_hit_tokens: Count,
 }
@@ -123,7 +123,7 @@ struct PromptDetails {
 
 impl From<Usage> for crate::usage::Usage {
     fn from(usage: Usage) -> Self {
-        let details = usage.prompt_tokens_details.unwrap_or_default();
+        let details = usage.prompt_tokens_details.0.unwrap_or_default();
         let cached = details
             .cached_tokens
             .get()

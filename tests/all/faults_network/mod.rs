@@ -5,7 +5,10 @@ mod dns;
 mod proxy;
 mod status;
 mod stream;
+#[cfg(all(feature = "tls", target_os = "linux"))]
+mod tls;
 
+use std::process::Command;
 use std::time::Duration;
 
 use agentcore::model::{ModelEvent, ModelResponse};
@@ -60,6 +63,26 @@ impl Api {
 
 async fn ask(api: Api, server: &FaultServer) -> Result<ModelResponse> {
     api.model(&server.url(), PATIENCE).call(api.request()).await
+}
+
+/// Runs the test of this path in a process of its own, which reads these variables; a value that is
+/// empty unsets one.
+async fn run_alone(path: &str, variables: &[(&str, &str)]) {
+    let (_, name) = path.split_once("::").unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name, "--exact", "--nocapture"]);
+    for (variable, value) in variables {
+        match *value {
+            "" => command.env_remove(variable),
+            value => command.env(variable, value),
+        };
+    }
+    let output = tokio::task::spawn_blocking(move || command.output());
+    let output = output.await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
+    assert!(said.contains("1 passed"), "{said}");
 }
 
 /// What `reply` makes of a call, and what was shown before.

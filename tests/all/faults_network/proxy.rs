@@ -1,7 +1,5 @@
 //! Proxies of the environment.
 
-use std::process::Command;
-
 use super::*;
 
 /// Set for the child process that [`n29_a_proxy_of_the_environment_is_asked`] starts.
@@ -21,24 +19,15 @@ async fn n29_a_proxy_of_the_environment_is_asked() {
         proxy.reply(Reply::new(407).send("who are you?"));
     }
     let name = concat!(module_path!(), "::n29_a_proxy_of_the_environment_is_asked");
-    let name = name.split_once("::").map_or(name, |(_, name)| name);
-    let (url, name) = (proxy.url(), name.to_owned());
-    let child = tokio::task::spawn_blocking(move || {
-        Command::new(std::env::current_exe().unwrap())
-            .args([&name, "--exact", "--nocapture"])
-            .env(ADDRESS, "http://model.invalid")
-            .env("HTTP_PROXY", &url)
-            .env("http_proxy", &url)
-            .env_remove("NO_PROXY")
-            .env_remove("no_proxy")
-            .output()
-            .unwrap()
-    });
-    let output = child.await.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{errors}");
-    assert!(said.contains("1 passed"), "{said}");
+    let url = proxy.url();
+    let variables = [
+        (ADDRESS, "http://model.invalid"),
+        ("HTTP_PROXY", &url),
+        ("http_proxy", &url),
+        ("NO_PROXY", ""),
+        ("no_proxy", ""),
+    ];
+    run_alone(name, &variables).await;
     assert_eq!(proxy.requests().len(), 2 * ALL.len());
     for request in proxy.requests() {
         assert_eq!(request.header("host"), Some("model.invalid"));

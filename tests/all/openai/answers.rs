@@ -146,6 +146,8 @@ fn odd_fields_do_not_spoil_a_chunk() {
         r#"{"id":"r","choices":null,"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
         r#"{"id":"r","choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{"content":[{"type":"text","text":"b"}]}}]}"#,
         r#"{"id":"r","choices":[{"delta":null,"finish_reason":"odd"}],"error":null}"#,
+        r#"{"id":"r","choices":[{"delta":{"content":""}}],"usage":"none","error":false}"#,
+        r#"{"id":"r","choices":[{"delta":{}}],"usage":{"prompt_tokens_details":[]},"error":{}}"#,
         r#"{"id":"r","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2.0,"prompt_tokens_details":{"cached_tokens":4}}}"#,
         "[DONE]",
     ];
@@ -154,6 +156,36 @@ fn odd_fields_do_not_spoil_a_chunk() {
     assert_eq!(&*response.id, "7");
     assert_eq!(response.stop_reason, Some(StopReason::Other("odd".into())));
     assert_eq!(response.usage, Usage::new(6, 2).with_cache(4, 0));
+}
+
+#[test]
+fn half_a_surrogate_pair_does_not_end_an_answer() {
+    let frames = [
+        &*chunk(r#"{"content":"a\ud83d"}"#),
+        &chunk(r#"{"content":"\ude00b"}"#),
+        &chunk(r#"{"content":"\ud83d\ude00"}"#),
+        LENGTH,
+        "[DONE]",
+    ];
+    assert_eq!(
+        answer(&frames).unwrap().text(),
+        "a\u{FFFD}\u{FFFD}b\u{1F600}"
+    );
+    let garbage = chunk(r#"{"content":"\ud83d"#);
+    assert_eq!(answer(&[&garbage]).unwrap_err().kind(), ErrorKind::Protocol);
+}
+
+#[test]
+fn reasons_are_read_in_upper_case_too() {
+    for (label, reason) in [
+        ("STOP", StopReason::EndTurn),
+        ("MAX_TOKENS", StopReason::MaxTokens),
+        ("eos", StopReason::EndTurn),
+        ("Odd", StopReason::Other("Odd".into())),
+    ] {
+        let end = LENGTH.replace("length", label);
+        assert_eq!(answer(&[&end, "[DONE]"]).unwrap().stop_reason, Some(reason));
+    }
 }
 
 #[test]

@@ -50,6 +50,7 @@ async fn a_history_becomes_messages() {
         .with(Message::human([
             Part::text("and"),
             Part::Document(Media::bytes("application/pdf", b"pdf").with_name("a.pdf")),
+            Part::Document(Media::bytes("text/plain", b"notes")),
             Part::Image(Media::url("http://x/y.png")),
         ]));
     let request = ModelRequest::new(history).with_system(system);
@@ -69,6 +70,7 @@ async fn a_history_becomes_messages() {
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
                 {"type": "text", "text": "and"},
                 {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"}},
+                {"type": "text", "text": "[document]\nnotes"},
                 {"type": "image_url", "image_url": {"url": "http://x/y.png"}},
             ]},
         ])
@@ -181,6 +183,43 @@ async fn only_what_was_set_is_sent() {
     let body = sent(local, strict).await.json();
     assert_eq!(body["response_format"]["json_schema"]["strict"], true);
     assert_eq!(body["model"], "other");
+}
+
+#[tokio::test]
+async fn strict_mode_is_asked_for_only_where_it_takes_the_schema() {
+    let with = |field: serde_json::Value| {
+        json!({"type": "object", "properties": {"oneOf": field}, "required": ["oneOf"],
+            "additionalProperties": false})
+    };
+    let cases = [
+        (with(json!({"type": "string", "format": "date"})), true),
+        (
+            with(json!({"type": "array", "items": {"type": "integer", "minimum": 0}})),
+            true,
+        ),
+        (
+            with(with(json!({"anyOf": [{"type": "null"}, {"const": 1}]}))),
+            true,
+        ),
+        (with(json!({"type": "integer", "format": "uint8"})), false),
+        (with(json!({"oneOf": [{"type": "null"}]})), false),
+        (with(json!({"type": "string", "default": "x"})), false),
+        (with(json!({"type": "object"})), false),
+        (with(json!(true)), false),
+        (json!({"type": "array", "items": {"type": "string"}}), false),
+        (json!({"type": "string", "enum": ["a"]}), false),
+    ];
+    for (schema, is_strict) in cases {
+        let mut request = ModelRequest::new("hi");
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "n".into(),
+            schema: schema.clone().into(),
+        });
+        let body = sent(local, request).await.json();
+        let format = &body["response_format"]["json_schema"];
+        assert_eq!(format["strict"], is_strict, "{schema}");
+        assert_eq!(format["schema"], schema);
+    }
 }
 
 #[tokio::test]
