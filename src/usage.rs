@@ -4,6 +4,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::util::count::count;
+
 /// Tokens of one or more model calls, in the wire names of the Messages API.
 ///
 /// `input_tokens` counts what was neither read from nor written to a prompt cache, so the four
@@ -12,16 +14,24 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub struct Usage {
     /// Prompt tokens outside the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub input_tokens: u64,
     /// Generated tokens, thinking included.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub output_tokens: u64,
     /// Prompt tokens read from the provider's cache.
-    #[serde(default, rename = "cache_read_input_tokens")]
+    #[serde(
+        default,
+        rename = "cache_read_input_tokens",
+        deserialize_with = "count"
+    )]
     pub cache_read_tokens: u64,
     /// Prompt tokens written to the provider's cache.
-    #[serde(default, rename = "cache_creation_input_tokens")]
+    #[serde(
+        default,
+        rename = "cache_creation_input_tokens",
+        deserialize_with = "count"
+    )]
     pub cache_write_tokens: u64,
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod blocking;
 mod cancel;
+pub(crate) mod count;
 mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]

@@ -81,6 +81,7 @@ mod loop_control;
 mod loop_stops;
 mod loop_streams;
 mod messages_json;
+mod messages_odd;
 mod messages_repair;
 mod messages_validate;
 mod modes_and_limits;
@@ -138,10 +139,12 @@ mod runtimes;
 #[cfg(all(feature = "sandbox", feature = "tools", target_os = "linux"))]
 mod sandbox;
 mod sdk_content;
+mod sdk_foreign;
 mod sdk_golden;
 mod sdk_stream_event;
 mod sdk_unknown;
 mod sdk_wire;
+mod seams;
 #[cfg(feature = "http")]
 mod secrets;
 #[cfg(feature = "http")]
