@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::util::lenient::or_default;
 use crate::util::secret;
 
 use super::content::Content;
@@ -132,14 +133,10 @@ pub struct ToolResultView {
     /// What went wrong; empty on success.
     #[serde(
         default,
-        deserialize_with = "or_empty",
+        deserialize_with = "or_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub error: String,
-}
-
-fn or_empty<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl From<ToolResultView> for ToolResult {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::assistant::AssistantErrorKind;
 use super::fields::words;
-use crate::util::count::{count, maybe_count};
+use crate::usage::{count, maybe_count};
 
 /// A turn begins, with what it can do. Subtype `init`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

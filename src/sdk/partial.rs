@@ -12,8 +12,7 @@ use serde_json::{Map, Value, json};
 use super::assistant::ApiMessage;
 use super::envelope::Envelope;
 use super::fields::{Fields, read};
-use crate::usage::Usage;
-use crate::util::count::maybe_count;
+use crate::usage::{Usage, maybe_count};
 
 /// A piece of an answer, while it is written. Type `stream_event`.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
 use super::fields::{Fields, read, words};
-use crate::usage::Usage;
-use crate::util::count::{count, maybe_count};
+use crate::usage::{Usage, count, maybe_count};
 
 words! {
     /// How a run ended, in the classes of the wire.

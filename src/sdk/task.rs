@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fields::words;
-use crate::util::count::count;
+use crate::usage::count;
 
 words! {
     /// How far a task is.

@@ -2,11 +2,11 @@
 
 pub(crate) mod blocking;
 mod cancel;
-pub(crate) mod count;
 mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
+pub(crate) mod lenient;
 pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod secret;

@@ -47,6 +47,9 @@ mod faults_model;
 mod faults_network;
 #[cfg(feature = "http")]
 mod faults_thinking;
+#[cfg(all(feature = "http", feature = "tls"))]
+mod from_env;
+mod hook_edges;
 mod hook_faults;
 mod hook_streams;
 mod hook_texts;
@@ -89,6 +92,7 @@ mod modes_and_limits;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+mod panics;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;
 #[cfg(unix)]

@@ -204,3 +204,17 @@ fn deep_and_odd_arguments_survive_both_forms() {
         assert_eq!(serde_json::from_value::<Messages>(value).unwrap(), history);
     }
 }
+
+#[test]
+fn a_state_whose_list_is_null_has_no_messages() {
+    for json in [
+        r#"{"thread_id":"th_1"}"#,
+        r#"{"thread_id":"th_1","messages":null}"#,
+        r#"{"thread_id":"th_1","messages":[]}"#,
+    ] {
+        let state: agentcore::AgentState = serde_json::from_str(json).unwrap();
+        assert!(state.messages.is_empty());
+        let written = serde_json::to_string(&state).unwrap();
+        assert_eq!(written, r#"{"thread_id":"th_1","messages":[]}"#);
+    }
+}

@@ -327,3 +327,19 @@ async fn the_other_names_of_the_first_and_last_phase() {
         "hook `load` failed in before_agent: no session"
     );
 }
+
+#[test]
+fn a_temperature_that_is_no_number_is_refused_at_once() {
+    for temperature in [f64::NAN, f64::INFINITY, -0.1] {
+        let built = agent(ScriptedModel::new()).temperature(temperature).build();
+        let error = built.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().starts_with("temperature is "), "{error}");
+    }
+    for temperature in [0.0, 0.7, 2.0] {
+        agent(ScriptedModel::new())
+            .temperature(temperature)
+            .build()
+            .unwrap();
+    }
+}
