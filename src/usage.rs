@@ -2,7 +2,9 @@
 
 use std::ops::{Add, AddAssign};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Number;
 
 /// Tokens of one or more model calls, in the wire names of the Messages API.
 ///
@@ -12,16 +14,24 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub struct Usage {
     /// Prompt tokens outside the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub input_tokens: u64,
     /// Generated tokens, thinking included.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub output_tokens: u64,
     /// Prompt tokens read from the provider's cache.
-    #[serde(default, rename = "cache_read_input_tokens")]
+    #[serde(
+        default,
+        rename = "cache_read_input_tokens",
+        deserialize_with = "count"
+    )]
     pub cache_read_tokens: u64,
     /// Prompt tokens written to the provider's cache.
-    #[serde(default, rename = "cache_creation_input_tokens")]
+    #[serde(
+        default,
+        rename = "cache_creation_input_tokens",
+        deserialize_with = "count"
+    )]
     pub cache_write_tokens: u64,
 }
 
@@ -81,5 +91,24 @@ impl Add for Usage {
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
+    }
+}
+
+/// Reads a count. A fraction is rounded; `null` counts nothing.
+pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    Ok(maybe_count(from)?.unwrap_or_default())
+}
+
+/// Reads a count. A fraction is rounded; `null` is none.
+pub(crate) fn maybe_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(from)? else {
+        return Ok(None);
+    };
+    match (number.as_u64(), number.as_f64()) {
+        (Some(whole), _) => Ok(Some(whole)),
+        (None, Some(fraction)) if fraction >= 0.0 => Ok(Some(fraction.round() as u64)),
+        _ => Err(D::Error::custom(format_args!(
+            "expected a count, got {number}"
+        ))),
     }
 }

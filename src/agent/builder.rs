@@ -365,9 +365,9 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when two tools have one name, a tool's name is not
-    /// `[A-Za-z0-9_-]{1,64}`, a limit is not a number, or there is a money budget and no price
-    /// for the model.
+    /// [`ErrorKind::Config`] when two tools have one name, a limit or the temperature is not a
+    /// number, or there is a money budget and no price for the model. [`ErrorKind::Tool`] when a
+    /// tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are not an object schema.
     pub fn build(self) -> Result<Agent> {
         self.check()?;
         let of_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
@@ -410,6 +410,13 @@ impl AgentBuilder {
                     tool.name()
                 )));
             }
+        }
+        if let Some(temperature) = self.request.temperature
+            && (!temperature.is_finite() || temperature < 0.0)
+        {
+            return Err(config(format!(
+                "temperature is {temperature}; it must be a number from 0"
+            )));
         }
         let Some(usd) = self.limits.budget.usd else {
             return Ok(());

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value, json};
 
 use crate::hook::{Core, Onion, Verdict, guard};
-use crate::message::{Part, ToolCall, ToolResult};
+use crate::message::{ToolCall, ToolResult};
 use crate::run::{RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
@@ -70,8 +70,14 @@ impl Calls<'_> {
                 return Some(Outcome::Interrupt(result));
             }
         };
-        let parts = said.context.into_iter().map(Part::Text);
-        result.content.parts_mut().extend(parts);
+        for context in said.context {
+            // Some providers are sent the texts of a result as one.
+            let gap = match result.content.text_len() {
+                0 => "",
+                _ => "\n\n",
+            };
+            result.content.push_text(&format!("{gap}{context}"));
+        }
         Some(Outcome::Done(result))
     }
 

@@ -1,10 +1,14 @@
 //! Which tools a turn has.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use crate::error::Result;
+use futures::FutureExt;
+
+use crate::error::{Error, ErrorKind, Result};
 use crate::run::RunContext;
-use crate::tool::{Tool, ToolMap, check_tool};
+use crate::tool::{Tool, ToolMap, ToolSource, check_tool};
+use crate::util::panic;
 
 use super::config::Config;
 
@@ -63,7 +67,7 @@ impl RunTools {
             if self.built && version.is_some() && version == known.version {
                 continue;
             }
-            match source.tools().await {
+            match ask(&**source).await {
                 Ok(tools) => {
                     known.version = version;
                     known.tools = tools;
@@ -77,4 +81,13 @@ impl RunTools {
         }
         changed
     }
+}
+
+/// Asks a source. One that panics has failed.
+async fn ask(source: &dyn ToolSource) -> Result<Vec<Arc<dyn Tool>>> {
+    let asking = AssertUnwindSafe(async { source.tools().await }).catch_unwind();
+    asking.await.unwrap_or_else(|payload| {
+        let text = format!("it panicked: {}", panic::message(&*payload));
+        Err(Error::new(ErrorKind::Other, text))
+    })
 }

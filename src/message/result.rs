@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::util::lenient::or_default;
 use crate::util::secret;
 
 use super::content::Content;
@@ -57,15 +58,14 @@ impl ToolResult {
 
     /// A failed result of `call`. The text is given `Error: ` in front, once.
     pub fn failed(call: &ToolCall, text: impl AsRef<str>) -> Self {
-        let text = text.as_ref();
-        let text = if text.starts_with("Error: ") {
-            text.to_owned()
-        } else {
-            format!("Error: {text}")
-        };
+        let mut text = text.as_ref();
+        // Tools that pass a failure on have often named it one already.
+        while let Some(rest) = text.strip_prefix("Error:") {
+            text = rest.trim_start_matches(' ');
+        }
         Self {
             is_error: true,
-            ..Self::ok(call, text)
+            ..Self::ok(call, format!("Error: {text}"))
         }
     }
 
@@ -108,7 +108,11 @@ impl ToolResult {
             tool_call_id: self.tool_call_id.clone(),
             name: self.name.clone(),
             output: self.output(),
-            error: self.error().unwrap_or_default(),
+            // An empty error would be read as a success.
+            error: match self.error() {
+                Some(error) if error.is_empty() => NO_OUTPUT.to_owned(),
+                error => error.unwrap_or_default(),
+            },
         }
     }
 }
@@ -127,7 +131,11 @@ pub struct ToolResultView {
     #[serde(default)]
     pub output: String,
     /// What went wrong; empty on success.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub error: String,
 }
 

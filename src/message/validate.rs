@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::chain::Messages;
 use super::check::ModelCheck;
 use super::message::Message;
-use super::part::ToolCall;
+use super::part::{Part, ToolCall};
 use super::role::Role;
 use crate::error::{Error, ErrorKind};
 
@@ -231,13 +231,23 @@ pub(super) fn complete(index: usize, message: &Message) -> Result<(), Validation
         Message::Tool(result) if result.tool_call_id.is_empty() => at(Problem::MissingToolCallId),
         Message::Tool(result) if result.name.is_empty() => at(Problem::MissingToolName),
         Message::Tool(_) => Ok(()),
-        _ if message.content().is_empty() => at(Problem::EmptyMessage(message.role())),
+        _ if lacks_content(message) => at(Problem::EmptyMessage(message.role())),
         Message::Assistant(assistant) => assistant
             .tool_calls()
             .enumerate()
             .try_for_each(|(number, call)| complete_call(index, number, call)),
         _ => Ok(()),
     }
+}
+
+/// Whether there is nothing but empty texts. A call is content of the assistant's alone.
+fn lacks_content(message: &Message) -> bool {
+    let counts_calls = message.role() == Role::Assistant;
+    message.content().parts().iter().all(|part| match part {
+        Part::Text(text) => text.is_empty(),
+        Part::ToolCall(_) => !counts_calls,
+        _ => false,
+    })
 }
 
 fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), ValidationError> {

@@ -203,7 +203,7 @@ impl Serialize for Content {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(rename = "Message")]
+#[serde(expecting = "a message")]
 struct MessageIn<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,

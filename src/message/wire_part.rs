@@ -86,12 +86,13 @@ fn reads_back_bare(part: &Part, block: &ProviderBlock) -> bool {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(rename = "ToolCall")]
+#[serde(expecting = "a tool call")]
 struct CallIn {
     id: Option<Arc<str>>,
     name: Option<Arc<str>>,
-    // Absent means none; `null` is what a call with unreadable arguments is written as.
-    #[serde(default = "no_args")]
+    // Absent means none; `null` is what a call with unreadable arguments is written as. The other
+    // name is what models and their servers call them.
+    #[serde(default = "no_args", alias = "arguments")]
     args: Value,
 }
 
@@ -122,14 +123,14 @@ impl<'de> Deserialize<'de> for Part {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(rename = "Part")]
+#[serde(expecting = "a part with a type")]
 struct Peek<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
 }
 
 #[derive(serde::Deserialize)]
-#[serde(rename = "Part")]
+#[serde(expecting = "a text")]
 struct TextIn {
     text: String,
 }

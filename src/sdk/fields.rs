@@ -113,7 +113,7 @@ pub(super) fn with_extra<T: Serialize>(
 }
 
 /// What `original` has and `known` has not, at any depth. In an array, `null` stands for an
-/// element that is wholly known.
+/// element that is wholly known. Content in blocks that is written as a string is kept whole.
 fn rest(original: Value, known: &Value) -> Option<Value> {
     match (original, known) {
         (Value::Object(original), Value::Object(known)) => {
@@ -135,13 +135,16 @@ fn rest(original: Value, known: &Value) -> Option<Value> {
             }
             Some(found.into_iter().map(Option::unwrap_or_default).collect())
         }
+        (Value::Array(original), Value::String(known)) if is_long_form(&original, known) => {
+            Some(Value::Array(original))
+        }
         _ => None,
     }
 }
 
 /// The reverse of [`rest`]. Where both have a plain value, `known` stands.
 fn merge(known: &mut Value, rest: &Value) {
-    match (known, rest) {
+    match (&mut *known, rest) {
         (Value::Object(known), Value::Object(rest)) => {
             for (key, value) in rest {
                 match known.get_mut(key) {
@@ -157,7 +160,19 @@ fn merge(known: &mut Value, rest: &Value) {
                 merge(known, rest);
             }
         }
+        (Value::String(text), Value::Array(blocks)) if is_long_form(blocks, text) => {
+            *known = rest.clone();
+        }
         _ => {}
+    }
+}
+
+/// Whether these blocks are what content says in one text, so that either may stand for both.
+fn is_long_form(blocks: &[Value], text: &str) -> bool {
+    match blocks {
+        [] => text.is_empty(),
+        [block] => block["type"] == "text" && block["text"] == text,
+        _ => false,
     }
 }
 

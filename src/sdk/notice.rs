@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::assistant::AssistantErrorKind;
 use super::fields::words;
+use crate::usage::{count, maybe_count};
 
 /// A turn begins, with what it can do. Subtype `init`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -138,13 +139,21 @@ pub struct CompactBoundary {
     /// Who asked for it.
     pub trigger: CompactTrigger,
     /// How many tokens the history had.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub pre_tokens: u64,
     /// How many it has now.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "maybe_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub post_tokens: Option<u64>,
     /// How long it took, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "maybe_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub duration_ms: Option<u64>,
     /// The messages that were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,6 +199,7 @@ pub struct ApiRetry {
     /// How many there may be.
     pub max_retries: u32,
     /// How long it waits, in milliseconds.
+    #[serde(deserialize_with = "count")]
     pub retry_delay_ms: u64,
     /// The HTTP status; `None` when there was no answer.
     pub error_status: Option<u16>,
@@ -291,7 +301,11 @@ pub struct Notification {
     /// How urgent it is.
     pub priority: Priority,
     /// How long to show it, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "maybe_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub timeout_ms: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::assistant::ApiMessage;
 use super::envelope::Envelope;
 use super::fields::{Fields, read};
-use crate::usage::Usage;
+use crate::usage::{Usage, maybe_count};
 
 /// A piece of an answer, while it is written. Type `stream_event`.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +118,7 @@ struct Wire {
     event: Box<RawValue>,
     #[serde(default)]
     attempt: u32,
+    #[serde(default, deserialize_with = "maybe_count")]
     ttft_ms: Option<u64>,
 }
 

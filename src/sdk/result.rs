@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
 use super::fields::{Fields, read, words};
-use crate::usage::Usage;
+use crate::usage::{Usage, count, maybe_count};
 
 words! {
     /// How a run ended, in the classes of the wire.
@@ -154,14 +154,21 @@ const UNKNOWN: &str = "unknown";
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ModelWire {
+    #[serde(deserialize_with = "count")]
     input_tokens: u64,
+    #[serde(deserialize_with = "count")]
     output_tokens: u64,
+    #[serde(deserialize_with = "count")]
     cache_read_input_tokens: u64,
+    #[serde(deserialize_with = "count")]
     cache_creation_input_tokens: u64,
+    #[serde(deserialize_with = "count")]
     web_search_requests: u64,
     #[serde(rename = "costUSD")]
     cost_usd: f64,
+    #[serde(deserialize_with = "count")]
     context_window: u64,
+    #[serde(deserialize_with = "count")]
     max_output_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_basis: Option<String>,
@@ -209,9 +216,9 @@ impl From<ModelUsage> for ModelWire {
 #[derive(Deserialize)]
 struct Wire {
     subtype: ResultSubtype,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     duration_ms: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     duration_api_ms: u64,
     #[serde(default)]
     is_error: bool,
@@ -227,6 +234,7 @@ struct Wire {
     permission_denials: Option<Vec<PermissionDenial>>,
     structured_output: Option<Value>,
     terminal_reason: Option<Arc<str>>,
+    #[serde(default, deserialize_with = "maybe_count")]
     ttft_ms: Option<u64>,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fields::words;
+use crate::usage::count;
 
 words! {
     /// How far a task is.
@@ -69,10 +70,13 @@ impl TaskStarted {
 #[non_exhaustive]
 pub struct TaskUsage {
     /// Tokens, all kinds together.
+    #[serde(deserialize_with = "count")]
     pub total_tokens: u64,
     /// Tool calls.
+    #[serde(deserialize_with = "count")]
     pub tool_uses: u64,
     /// Time, in milliseconds.
+    #[serde(deserialize_with = "count")]
     pub duration_ms: u64,
 }
 

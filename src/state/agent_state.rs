@@ -12,6 +12,7 @@ use crate::tool::{StateView, Tool};
 use crate::usage::Usage;
 use crate::util::Values;
 use crate::util::hash::fnv1a;
+use crate::util::lenient::or_default;
 
 use super::inputs::Inputs;
 
@@ -67,7 +68,7 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Arc<str>>,
     /// The whole history.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub messages: Messages,
     /// The task list.
     #[serde(default = "no_todos", skip_serializing_if = "is_empty_list")]

@@ -6,6 +6,7 @@ mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
+pub(crate) mod lenient;
 pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod secret;

@@ -47,6 +47,9 @@ mod faults_model;
 mod faults_network;
 #[cfg(feature = "http")]
 mod faults_thinking;
+#[cfg(all(feature = "http", feature = "tls"))]
+mod from_env;
+mod hook_edges;
 mod hook_faults;
 mod hook_streams;
 mod hook_texts;
@@ -81,6 +84,7 @@ mod loop_control;
 mod loop_stops;
 mod loop_streams;
 mod messages_json;
+mod messages_odd;
 mod messages_repair;
 mod messages_validate;
 mod modes_and_limits;
@@ -88,6 +92,7 @@ mod modes_and_limits;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+mod panics;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;
 #[cfg(unix)]
@@ -138,10 +143,12 @@ mod runtimes;
 #[cfg(all(feature = "sandbox", feature = "tools", target_os = "linux"))]
 mod sandbox;
 mod sdk_content;
+mod sdk_foreign;
 mod sdk_golden;
 mod sdk_stream_event;
 mod sdk_unknown;
 mod sdk_wire;
+mod seams;
 #[cfg(feature = "http")]
 mod secrets;
 #[cfg(feature = "http")]

@@ -1,0 +1,12 @@
+//! Fields as others write them.
+
+use serde::de::{Deserialize, Deserializer};
+
+/// Reads a value, for which `null` stands for an empty one.
+pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}

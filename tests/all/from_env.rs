@@ -1,0 +1,59 @@
+//! Agents from the environment, which a process of its own has.
+
+use std::process::Command;
+
+use agentcore::AgentBuilder;
+
+/// Set in the process that builds an agent and says what came of it.
+const CHILD: &str = "AGENTCORE_TEST_FROM_ENV";
+
+fn built(variables: &[(&str, &str)]) -> String {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
+        .args([
+            "--exact",
+            "from_env::the_model_is_the_one_the_environment_names",
+        ])
+        .args(["--nocapture", "--test-threads=1"])
+        .env(CHILD, "1");
+    for name in ["AGENTCORE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
+        child.env_remove(name);
+    }
+    let output = child.envs(variables.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = said.lines().find_map(|line| Some(line.split_once('@')?.1));
+    line.unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+#[test]
+fn the_model_is_the_one_the_environment_names() {
+    if std::env::var_os(CHILD).is_some() {
+        let built = AgentBuilder::from_env().and_then(AgentBuilder::build);
+        match built {
+            Ok(agent) => println!("@{} {}", agent.info().model, agent.info().max_turns),
+            Err(error) => println!("@{:?}: {error}", error.kind()),
+        }
+        return;
+    }
+    let (claude, gpt) = (("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k"));
+    let named = |model| ("AGENTCORE_MODEL", model);
+    for (variables, expected) in [
+        (vec![], "Config: no model is set"),
+        (
+            vec![named("  "), ("OPENAI_API_KEY", "")],
+            "Config: no model is set",
+        ),
+        (vec![claude], "anthropic:claude-sonnet-4-5 100"),
+        (vec![gpt], "openai:gpt-5-mini 100"),
+        (vec![gpt, claude], "anthropic:claude-sonnet-4-5 100"),
+        (
+            vec![claude, named("ollama:llama3.1:8b")],
+            "ollama:llama3.1:8b 100",
+        ),
+        (vec![claude, named("gpt-5")], "Auth: "),
+        (vec![named("nobody:x")], "Config: "),
+    ] {
+        let built = built(&variables);
+        assert!(built.starts_with(expected), "{variables:?}: {built}");
+    }
+}

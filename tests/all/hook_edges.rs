@@ -1,0 +1,398 @@
+//! Hooks that do odd things: what of it counts, and what the history keeps.
+
+use agentcore::hook::{self, FnHook, Verdict};
+use agentcore::sdk::{ApiStreamEvent, SystemKind};
+use agentcore::testing::{ScriptedModel, Step, StrictModel};
+use agentcore::{
+    Agent, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, ModelResponse, SdkMessage,
+    StopDecision, ToolCall, ToolDecision, ToolResult,
+};
+use serde_json::{Value, json};
+
+use crate::kit::{Log, agent, collect, echo, kinds, logged, results, roles, texts, watch};
+
+fn pre(name: &'static str, decision: ToolDecision) -> FnHook {
+    hook::pre_tool_use(name, move |_, _| {
+        let decision = decision.clone();
+        async move { Ok(decision) }
+    })
+}
+
+fn echoing() -> ScriptedModel {
+    ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done")
+}
+
+async fn answer_of(hooks: Vec<FnHook>) -> ToolResult {
+    let agent = agent(StrictModel::new(echoing()))
+        .tool(echo())
+        .hooks(hooks)
+        .build()
+        .unwrap();
+    results(&agent.run("Go").await.unwrap().messages).remove(0)
+}
+
+#[test]
+fn the_stronger_verdict_wins_and_among_equals_the_first() {
+    let verdicts = [
+        Verdict::Continue,
+        Verdict::Allow,
+        Verdict::Ask("1".into()),
+        Verdict::Deny("1".into()),
+        Verdict::Stop("1".into()),
+    ];
+    for (weak, one) in verdicts.iter().enumerate() {
+        for other in &verdicts[weak..] {
+            assert_eq!(one.clone().combine(other.clone()), *other);
+            assert_eq!(other.clone().combine(one.clone()), *other);
+        }
+    }
+    let first = Verdict::Deny("first".into());
+    assert_eq!(first.clone().combine(Verdict::Deny("second".into())), first);
+}
+
+#[tokio::test]
+async fn every_hook_is_asked_and_every_context_is_kept() {
+    let result = answer_of(vec![
+        pre("a", ToolDecision::allow().with_context("One.")),
+        pre("b", ToolDecision::deny("no").with_context("Two.")),
+        pre(
+            "c",
+            ToolDecision::deny("never").with_args(json!({"text": "y"})),
+        ),
+        pre("d", ToolDecision::proceed().with_context("Three.")),
+    ])
+    .await;
+    assert!(result.is_error);
+    assert_eq!(result.content.text(), "Error: no\n\nOne.\n\nTwo.\n\nThree.");
+}
+
+#[tokio::test]
+async fn a_denial_without_a_reason_is_one() {
+    for reason in ["", " \n"] {
+        let result = answer_of(vec![pre("a", ToolDecision::deny(reason))]).await;
+        assert_eq!(
+            (result.is_error, &*result.content.text()),
+            (true, "Error: denied")
+        );
+    }
+}
+
+#[tokio::test]
+async fn arguments_of_a_hook_are_checked_like_the_models() {
+    for (args, expected) in [
+        (json!([1]), "expected object, got array"),
+        (Value::Null, "expected object, got null"),
+        (json!("x"), "expected object, got string"),
+    ] {
+        let result = answer_of(vec![pre("a", ToolDecision::allow().with_args(args))]).await;
+        let text = result.content.text();
+        assert!(result.is_error && text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_result_a_hook_makes_the_call_and_the_name_stay() {
+    let other = ToolCall::new("other", "other", json!({}));
+    let (made, changed) = (other.clone(), other);
+    let wrap = hook::wrap_tool_call("wrap", move |_call, _next| {
+        let made = ToolResult::ok(&made, "made up");
+        async move { Ok(made) }
+    });
+    let post = hook::post_tool_use("post", move |_cx, _call, result| {
+        let mut next = ToolResult::ok(&changed, format!("{}!", result.content.text()));
+        next.details = Some(json!({"n": 1}));
+        next.silent = true;
+        async move { Ok(next) }
+    });
+    for hooks in [vec![wrap, post]] {
+        let result = answer_of(hooks).await;
+        assert_eq!((&*result.tool_call_id, &*result.name), ("call_1", "echo"));
+        assert_eq!(result.content.text(), "made up!");
+        assert!(result.silent && result.details == Some(json!({"n": 1})));
+    }
+}
+
+#[tokio::test]
+async fn post_hooks_run_in_order_and_see_failures() {
+    let post = |name: &'static str| {
+        hook::post_tool_use(name, move |_cx, _call, mut result| async move {
+            result
+                .content
+                .push_text(&format!(" {name}:{}", result.is_error));
+            Ok(result)
+        })
+    };
+    let deny = pre("deny", ToolDecision::deny("no"));
+    assert_eq!(
+        answer_of(vec![post("a"), post("b")]).await.content.text(),
+        "x a:false b:false"
+    );
+    // A call that did not run has no result to look at.
+    assert_eq!(
+        answer_of(vec![post("a"), deny]).await.content.text(),
+        "Error: no"
+    );
+}
+
+#[tokio::test]
+async fn a_stop_among_parallel_calls_leaves_a_whole_history() {
+    let log = Log::default();
+    let stop = hook::pre_tool_use("stop", |_, call: ToolCall| async move {
+        Ok(match &*call.name {
+            "second" => ToolDecision::stop("enough"),
+            _ => ToolDecision::proceed(),
+        })
+    });
+    let model = ScriptedModel::new().calls([
+        ("first", json!({})),
+        ("second", json!({})),
+        ("third", json!({})),
+    ]);
+    let agent = agent(model)
+        .tools([
+            logged("first", &log),
+            logged("second", &log),
+            logged("third", &log).exclusive(),
+        ])
+        .hook(stop)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::HookStopped);
+    assert_eq!(roles(&output.messages), "user assistant tool tool tool");
+    output.messages.validate_for_model().unwrap();
+    assert_eq!(texts(&output.messages)[1], "Error: enough");
+    assert!(
+        !log.take()
+            .iter()
+            .any(|ran| ran.starts_with("second") || ran.starts_with("third"))
+    );
+}
+
+#[tokio::test]
+async fn an_answer_a_hook_makes_up_is_an_answer() {
+    let made = hook::wrap_model_call("made", |request, _next| async move {
+        let asked = request.messages.tool_messages().count();
+        Ok(match asked {
+            0 => ModelResponse::new(
+                Message::ai_calling("", [ToolCall::new("", "echo", json!({"text": "a"}))])
+                    .content()
+                    .clone(),
+            ),
+            _ => ModelResponse::new("made up"),
+        })
+    });
+    let agent = agent(ScriptedModel::new())
+        .tool(echo())
+        .hook(made)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!((&*output.text, output.turns), ("made up", 2));
+    assert_eq!(texts(&output.messages), ["a"]);
+    output.messages.validate_for_model().unwrap();
+}
+
+#[tokio::test]
+async fn what_before_agent_leaves_broken_is_repaired() {
+    let broken = hook::before_agent("broken", |_cx, mut state| async move {
+        state.messages = Messages::new()
+            .tool("z", "f", "nobody asked")
+            .human("Earlier")
+            .ai_calling("", [ToolCall::new("a", "f", json!({}))]);
+        Ok(state)
+    });
+    let agent = agent(StrictModel::new(ScriptedModel::new().say("done")))
+        .hook(broken)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.text, "done");
+    output.state.messages.validate_for_model().unwrap();
+    assert_eq!(
+        roles(&output.state.messages),
+        "user assistant tool user assistant"
+    );
+}
+
+fn streaming(model: ScriptedModel, hooks: impl IntoIterator<Item = FnHook>) -> Agent {
+    agent(model)
+        .hooks(hooks)
+        .include_partial_messages(true)
+        .build()
+        .unwrap()
+}
+
+fn shown(messages: &[SdkMessage]) -> String {
+    messages.iter().filter_map(SdkMessage::text_delta).collect()
+}
+
+/// Twice if the first attempt fails; `change` makes each attempt's request.
+fn twice(
+    change: impl Fn(agentcore::ModelRequest) -> agentcore::ModelRequest + Send + Sync + 'static,
+) -> FnHook {
+    hook::wrap_model_call("twice", move |request, next| {
+        let request = change(request);
+        async move {
+            match next.run(request.clone()).await {
+                Ok(response) => Ok(response),
+                Err(_) => next.run(request).await,
+            }
+        }
+    })
+}
+
+fn fails_midway() -> ScriptedModel {
+    ScriptedModel::new()
+        .events(vec![
+            Ok(ModelEvent::Text("Hal".into())),
+            Err(Error::new(ErrorKind::Protocol, "garbage")),
+        ])
+        .say("Hello")
+}
+
+#[tokio::test]
+async fn a_tap_sees_a_start_and_only_a_whole_attempt_has_a_stop() {
+    let log = Log::default();
+    let seen = log.clone();
+    let hook = twice(move |request| {
+        let seen = seen.clone();
+        request.map_events(move |event| {
+            seen.add(match &event {
+                ModelEvent::Start(_) => "start".to_owned(),
+                ModelEvent::Text(text) => text.clone(),
+                ModelEvent::Stop { .. } => "stop".to_owned(),
+                _ => "other".to_owned(),
+            });
+            [event]
+        })
+    });
+    let messages = collect(streaming(fails_midway(), [hook]).run("Go")).await;
+    let seen = log.take();
+    assert_eq!(seen[..2], ["start", "Hal"]);
+    assert_eq!(seen.iter().filter(|what| *what == "start").count(), 2);
+    assert_eq!(seen.iter().filter(|what| *what == "stop").count(), 1);
+    assert_eq!(seen.last().unwrap(), "stop");
+    let attempts: Vec<u32> = messages
+        .iter()
+        .filter_map(|message| match message {
+            SdkMessage::StreamEvent(event) if message.text_delta().is_some() => Some(event.attempt),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(attempts, [0, 1]);
+}
+
+#[tokio::test]
+async fn a_muted_attempt_voids_nothing() {
+    // The first attempt is not shown, so the second has nothing to take back.
+    let hook = hook::wrap_model_call("mute first", |request, next| async move {
+        match next.run(request.clone().mute_events()).await {
+            Ok(response) => Ok(response),
+            Err(_) => next.run(request).await,
+        }
+    });
+    let messages = collect(streaming(fails_midway(), [hook]).run("Go")).await;
+    assert_eq!(shown(&messages), "Hello");
+    assert!(!kinds(&messages).contains(&"system/stream_restart".into()));
+}
+
+#[tokio::test]
+async fn what_is_held_back_when_the_model_starts_over_is_never_shown() {
+    let step = Step::text("Hal")
+        .and_event(ModelEvent::Restart)
+        .and_text("Hello");
+    let hold = twice(agentcore::ModelRequest::hold_events);
+    let messages = collect(streaming(ScriptedModel::new().step(step), [hold]).run("Go")).await;
+    assert_eq!(shown(&messages), "Hello");
+}
+
+#[tokio::test]
+async fn a_tap_that_drops_everything_leaves_the_answer() {
+    let none = hook::wrap_model_call("none", |request, next| async move {
+        next.run(request.map_events(|_event| None)).await
+    });
+    let messages = collect(streaming(ScriptedModel::new().say("kept"), [none]).run("Go")).await;
+    assert_eq!(shown(&messages), "");
+    let result = messages.last().unwrap().as_result().unwrap();
+    assert_eq!(result.result.as_deref(), Some("kept"));
+}
+
+#[tokio::test]
+async fn a_tap_that_adds_text_keeps_the_blocks_apart() {
+    let add = hook::wrap_model_call("add", |request, next| async move {
+        next.run(request.pipe_events(|event, out| {
+            if matches!(event, ModelEvent::Stop { .. }) {
+                out.push(ModelEvent::Text(" [end]".into()));
+            }
+            out.push(event);
+        }))
+        .await
+    });
+    let model = ScriptedModel::new()
+        .step(Step::text("a").and_call("echo", json!({"text": "x"})))
+        .say("b");
+    let agent = agent(model)
+        .tool(echo())
+        .hook(add)
+        .include_partial_messages(true)
+        .build()
+        .unwrap();
+    let messages = collect(agent.run("Go")).await;
+    assert_eq!(shown(&messages), "a [end]b [end]");
+    let mut open = None;
+    let mut next = 0;
+    for message in &messages {
+        let SdkMessage::StreamEvent(event) = message else {
+            continue;
+        };
+        match &event.event {
+            ApiStreamEvent::MessageStart { .. } => (open, next) = (None, 0),
+            ApiStreamEvent::ContentBlockStart { index, .. } => {
+                assert_eq!((open, *index), (None, next));
+                open = Some(*index);
+                next += 1;
+            }
+            ApiStreamEvent::ContentBlockDelta { index, .. } => assert_eq!(open, Some(*index)),
+            ApiStreamEvent::ContentBlockStop { index } => assert_eq!(open.take(), Some(*index)),
+            _ => assert_eq!(open, None),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_always_goes_on_meets_the_turn_limit() {
+    let on = hook::before_stop("on", |_, _| async { Ok(StopDecision::go_on("More")) });
+    let model = ScriptedModel::new().say("1").say("2").say("3");
+    let agent = agent(model).hook(on).max_turns(3).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::MaxTurns, 3));
+    assert_eq!(kinds(&messages).last().unwrap(), "result/error_max_turns");
+    output.messages.validate_for_model().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_hook_emits_before_the_run_comes_behind_init() {
+    let emit = hook::before_agent("emit", |cx, state| async move {
+        cx.emit(SystemKind::Unknown {
+            subtype: "early".into(),
+            fields: serde_json::Map::new(),
+        });
+        Ok(state)
+    });
+    let messages = collect(
+        agent(ScriptedModel::new().say("a"))
+            .hook(emit)
+            .build()
+            .unwrap()
+            .run("Go"),
+    )
+    .await;
+    assert_eq!(
+        kinds(&messages),
+        ["system/init", "system/early", "assistant", "result/success"]
+    );
+}
