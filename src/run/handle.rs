@@ -23,7 +23,7 @@ use super::stats::RunStats;
 /// use agentcore::{AgentBuilder, ExitReason};
 ///
 /// # async fn example() -> Result<(), agentcore::Error> {
-/// let agent = AgentBuilder::new(ScriptedModel::new().say("Done.")).build()?;
+/// let agent = AgentBuilder::new(ScriptedModel::new()).build()?;
 /// let run = agent.run("Take your time.");
 /// let handle = run.handle();
 /// handle.interrupt();
