@@ -181,7 +181,7 @@ impl Messages {
 }
 
 /// How many leading messages are the very same, by pointer.
-pub(super) fn shared_prefix(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
+pub(crate) fn shared_prefix(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
     a.iter()
         .zip(b)
         .take_while(|(a, b)| Arc::ptr_eq(a, b))

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Role, ToolCall};
+use crate::message::{Message, Role, ToolCall, shared_prefix};
 use crate::model::{ModelRequest, SystemPrompt, ToolDefinition};
 
 use super::fields::Fields;
@@ -233,7 +233,7 @@ impl<W: Wire> Cache<W> {
         if let Some(kept) = &self.system
             && kept.system.ptr_eq(system)
             && kept.lifted.len() == lifted.len()
-            && common(&kept.lifted, lifted) == lifted.len()
+            && shared_prefix(&kept.lifted, lifted) == lifted.len()
         {
             return Ok(());
         }
@@ -364,13 +364,13 @@ impl<W: Wire> Cache<W> {
     fn is_written(&self, group: &[Arc<Message>]) -> bool {
         let last = &self.last.group;
         group.len() == last.len()
-            && common(group, last) == group.len()
+            && shared_prefix(group, last) == group.len()
             && !self.wire.depends_on_place(group)
     }
 
     /// Drops the groups that `messages` does not begin with, and those that go on in it.
     fn keep_common(&mut self, messages: &[Arc<Message>]) {
-        let common = common(&self.messages, messages);
+        let common = shared_prefix(&self.messages, messages);
         let is_whole = |end: usize| {
             end <= common
                 && end < messages.len()
@@ -402,14 +402,6 @@ impl<W: Wire> Cache<W> {
             .count();
         start..(start + joined + 1).min(messages.len())
     }
-}
-
-/// How many leading messages are the very same.
-fn common(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
-    a.iter()
-        .zip(b)
-        .take_while(|(a, b)| Arc::ptr_eq(a, b))
-        .count()
 }
 
 #[cfg(test)]

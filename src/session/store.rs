@@ -303,7 +303,7 @@ impl<L: Log> Inner<L> {
                 Ok(Some(found)) => found,
                 Ok(None) => return Ok(None),
                 // The others are listed all the same.
-                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
                     let mut info = SessionInfo::new(id, 0);
                     info.problem = Some(error.to_string().into());
                     return Ok(Some(info));

@@ -186,6 +186,10 @@ fn options() -> OpenOptions {
 /// Locks a file against other processes, made if so wanted; `None` when there is none.
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     loop {
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            let text = "something that is no regular file has its name";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let file = match options().create(create).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => return Ok(None),
             opened => opened?,
@@ -193,7 +197,7 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
         file.lock()?;
         // Whoever had it may have removed it, or put it aside.
         let own = file.metadata()?;
-        match fs::metadata(path) {
+        match fs::symlink_metadata(path) {
             Ok(named) if (own.dev(), own.ino()) == (named.dev(), named.ino()) => {
                 return Ok(Some(file));
             }

@@ -307,7 +307,7 @@ mod tests {
         assert!(compatible["response_format"].is_object());
         let official = sent(OpenAi::new("m", "key"));
         assert!(official.get("response_format").is_none());
-        let told = official["messages"][1]["content"].as_str().unwrap();
+        let told = official["messages"][0]["content"].as_str().unwrap();
         assert!(told.contains(r#"["good","bad"]"#), "{told}");
     }
 }

@@ -40,7 +40,7 @@ impl LockFile {
 
     fn lock(path: &Path, id: &str, create: bool) -> Result<Option<Self>> {
         for _ in 0..ATTEMPTS {
-            check_kind(path)?;
+            check_own(path)?;
             let opened = OpenOptions::new()
                 .read(true)
                 .append(true)
@@ -81,21 +81,36 @@ impl Drop for LockFile {
 }
 
 /// A pipe or a device in the place of a file would be waited for forever.
+#[cfg(feature = "sqlite")]
 pub(in crate::session) fn check_kind(path: &Path) -> Result<()> {
     match fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(failed(
-            "open",
-            path,
-            io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"),
-        )),
+        Ok(found) if !found.is_file() => Err(failed("open", path, irregular())),
         _ => Ok(()),
     }
 }
 
-/// Whether the file is (still) the one with this name.
+/// A pipe or a device in the place of a file would be waited for forever, and a link would lead a
+/// session into a file of somebody else.
+pub(in crate::session) fn check_own(path: &Path) -> Result<()> {
+    is_own(path).map_err(|error| failed("open", path, error))
+}
+
+/// Fails where something that is no regular file has this name.
+pub(in crate::session) fn is_own(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(irregular()),
+        _ => Ok(()),
+    }
+}
+
+fn irregular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
+/// Whether the file is (still) the one with this name, by no link.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(named) => Ok((own.dev(), own.ino()) == (named.dev(), named.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -5,5 +5,9 @@ mod lock;
 mod name;
 
 pub(super) use folder::{make_folder, sync_folder};
-pub(super) use lock::{LockFile, check_kind, failed};
+#[cfg(feature = "sqlite")]
+pub(super) use lock::check_kind;
+pub(super) use lock::{LockFile, failed};
+#[cfg(feature = "jsonl")]
+pub(super) use lock::{check_own, is_own};
 pub(super) use name::file_name;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{LockFile, check_kind, failed};
+use crate::session::files::{LockFile, check_own, failed};
 use crate::state::taken_over;
 
 use super::disk::Disk;
@@ -144,7 +144,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// The last `len` bytes of the file and its size; `None` when there is none or it is empty.
 pub(super) fn tail(path: &Path, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
-    check_kind(path)?;
+    check_own(path)?;
     let read = || {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::session::files::is_own;
 use crate::session::scan::part_of;
 use crate::state::Damage;
 
@@ -50,6 +51,7 @@ pub(super) fn keep<'a>(
         serde_json::to_writer(&mut lines, &kept)?;
         lines.push(b'\n');
     }
+    is_own(path)?;
     let mut file = OpenOptions::new()
         .append(true)
         .create(true)

@@ -200,6 +200,22 @@ async fn what_was_put_aside_is_removed_with_its_session() {
 }
 
 #[tokio::test]
+async fn no_link_leads_what_is_kept_into_another_file() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let outside = place.held.path().join("outside");
+    fs::write(&outside, "").unwrap();
+    std::os::unix::fs::symlink(&outside, place.folder().join("s.files")).unwrap();
+    let ops = json!({"ops": [["write", "a", "1"]]});
+    let output = place.message(&files, vec![("change", ops)]).await;
+    let told = crate::kit::texts(&output.messages).pop().unwrap();
+    assert!(told.contains("no regular file"), "{told}");
+    assert_eq!(place.get("a").as_deref(), Some("0"));
+    assert_eq!(fs::read(&outside).unwrap(), b"");
+}
+
+#[tokio::test]
 async fn sessions_with_any_name() {
     let place = Place::new();
     let files = place.files();

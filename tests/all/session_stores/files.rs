@@ -225,10 +225,55 @@ async fn what_is_in_the_place_of_a_file_is_told() {
             "{error}"
         );
     }
+    // The others are listed and continued all the same.
+    let lease = files.store.lease("c").await.unwrap();
+    files.store.append(&lease, vec![said("one")]).await.unwrap();
+    drop(lease);
+    let list = files.store.list().await.unwrap();
+    let problems: Vec<_> = list
+        .iter()
+        .map(|info| (&*info.id, info.problem.is_some()))
+        .collect();
+    assert_eq!(problems, [("c", false), ("a", true)]);
+    assert_eq!(
+        files.store.prune(std::time::Duration::ZERO).await.unwrap(),
+        1
+    );
     let file = files.path("b");
     fs::write(&file, "").unwrap();
     let error = JsonlStore::open(&file).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
+}
+
+#[tokio::test]
+async fn no_link_leads_a_session_into_another_file() {
+    use std::os::unix::fs::symlink;
+
+    let files = Files::new();
+    let outside = files.path("outside");
+    fs::write(&outside, "of somebody else\n").unwrap();
+    symlink(&outside, files.path("a.jsonl")).unwrap();
+    symlink(files.path("missing"), files.path("b.jsonl")).unwrap();
+    for id in ["a", "b"] {
+        for error in [
+            files.store.lease(id).await.unwrap_err(),
+            files.store.load(id).await.unwrap_err(),
+            files.store.delete(id).await.unwrap_err(),
+        ] {
+            assert!(error.text().contains("no regular file"), "{error}");
+        }
+    }
+    // Nor what is put aside.
+    fs::write(files.path("c.jsonl"), "damaged\n").unwrap();
+    symlink(&outside, files.path("c.damaged")).unwrap();
+    let error = files.store.lease("c").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(
+        fs::read_to_string(files.path("c.jsonl")).unwrap(),
+        "damaged\n"
+    );
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "of somebody else\n");
+    assert!(!files.path("missing").exists());
 }
 
 #[tokio::test]
