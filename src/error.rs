@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Any error, boxed. What tools return, and what [`Error::other`] takes.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -15,7 +17,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What went wrong, in classes a program can act on.
 ///
 /// The kinds are stable; more may be added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The connection could not be made, or broke before the answer began.

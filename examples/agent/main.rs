@@ -22,8 +22,9 @@
 //!
 //! Addresses come from `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL` and `OLLAMA_HOST`.
 //!
-//! Exits with 0 when the run succeeded, 1 when it did not, 2 when it could not be started, 3 when
-//! calls wait for an approval, and 130 when it was given up with a second Ctrl-C.
+//! Exits with 0 when the run succeeded, 1 when it did not or the store's server did not answer, 2 when
+//! what was asked for cannot be started, 3 when calls wait for an approval, and 130 when it was given
+//! up with a second Ctrl-C.
 
 mod approvals;
 mod args;
@@ -44,7 +45,7 @@ use agentcore::agent::Decisions;
 use agentcore::hooks::{FileCheckpoints, TracingHook};
 use agentcore::state::SessionInfo;
 use agentcore::trace::MemoryRecorder;
-use agentcore::{AgentBuilder, Error, Messages, Role, Run, Session, Unanswered};
+use agentcore::{AgentBuilder, Error, ErrorKind, Messages, Role, Run, Session, Unanswered};
 use clap::Parser;
 use futures::StreamExt;
 
@@ -84,7 +85,11 @@ async fn main() -> ExitCode {
         Ok(None) => Ok(AWAITING),
         Err(error) => {
             output::note(&error.to_string());
-            return WRONG_USAGE.into();
+            return match error.kind() {
+                ErrorKind::Connect | ErrorKind::Dns | ErrorKind::Tls | ErrorKind::Timeout => FAILED,
+                _ => WRONG_USAGE,
+            }
+            .into();
         }
     };
     if args.trace {

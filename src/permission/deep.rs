@@ -4,7 +4,7 @@ use super::shell::{Analysis, SimpleCommand, Word, operands};
 
 /// Such programs, the options that make them one, and how many words they need besides a folder.
 /// What begins nowhere begins in the working directory.
-const DEEP: [(&str, &str, usize); 20] = [
+const DEEP: [(&str, &str, usize); 21] = [
     ("grep", "-r -R --recursive", 1),
     ("egrep", "-r -R --recursive", 1),
     ("fgrep", "-r -R --recursive", 1),
@@ -14,6 +14,7 @@ const DEEP: [(&str, &str, usize); 20] = [
     ("fd", "", 1),
     ("fdfind", "", 1),
     ("find", "", 0),
+    ("gfind", "", 0),
     ("tree", "", 0),
     ("ls", "-R --recursive", 0),
     ("tar", "", 0),
@@ -68,7 +69,7 @@ fn starts(command: &SimpleCommand) -> Vec<Word> {
             let values = VALUES.iter().find(|(name, _)| *name == program);
             searched(argv, values.map_or("", |(_, values)| *values)) <= *needed
         }
-        "find" => argv.get(1).is_none_or(Word::starts_with_dash),
+        "find" | "gfind" => argv.get(1).is_none_or(Word::starts_with_dash),
         "tree" | "ls" => argv[1..].iter().all(Word::starts_with_dash),
         "git" => {
             let is_search = |word: &Word| word.literal_prefix() == "grep";

@@ -35,7 +35,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         false,
     ),
     program("fd fdfind", "", "", true),
-    program("find", "", "", false),
+    program("find gfind", "", "", false),
     program(
         "sort gsort",
         "w-o w--output x--compress-program",

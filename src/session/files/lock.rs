@@ -104,7 +104,7 @@ pub(in crate::session) fn is_own(path: &Path) -> io::Result<()> {
 }
 
 fn irregular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 /// Whether the file is (still) the one with this name, by no link.

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -341,9 +343,7 @@ impl From<&Error> for WireError {
 
 impl From<&WireError> for Error {
     fn from(wire: &WireError) -> Self {
-        let kind = kinds()
-            .find(|kind| format!("{kind:?}") == wire.kind)
-            .unwrap_or(ErrorKind::Other);
+        let kind = kind(&wire.kind).unwrap_or(ErrorKind::Other);
         let mut error = Self::new(kind, wire.text.clone()).with_retryable(wire.retryable);
         if let Some(wait) = wire.retry_after_ms {
             error = error.with_retry_after(Duration::from_millis(wait));
@@ -358,35 +358,8 @@ impl From<&WireError> for Error {
     }
 }
 
-/// The kinds a model's error can have.
-fn kinds() -> impl Iterator<Item = ErrorKind> {
-    use ErrorKind::*;
-    [
-        Connect,
-        Dns,
-        Tls,
-        Proxy,
-        Timeout,
-        Auth,
-        PermissionDenied,
-        NotFound,
-        InvalidRequest,
-        ContextTooLong,
-        RequestTooLarge,
-        RateLimited,
-        QuotaExhausted,
-        Overloaded,
-        Server,
-        Protocol,
-        StreamTruncated,
-        Refused,
-        EmptyResponse,
-        StructuredOutput,
-        InvalidMessages,
-        Hook,
-        Config,
-        Cancelled,
-        Io,
-    ]
-    .into_iter()
+/// The kind of this name; none for the name of a newer version's.
+fn kind(name: &str) -> Option<ErrorKind> {
+    let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
+    ErrorKind::deserialize(name).ok()
 }

@@ -260,7 +260,7 @@ async fn no_link_leads_a_session_into_another_file() {
             files.store.load(id).await.unwrap_err(),
             files.store.delete(id).await.unwrap_err(),
         ] {
-            assert!(error.text().contains("no regular file"), "{error}");
+            assert!(error.text().contains("not a regular file"), "{error}");
         }
     }
     // Nor what is put aside.

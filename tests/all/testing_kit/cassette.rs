@@ -88,12 +88,15 @@ async fn errors_are_replayed_with_all_they_carry() {
             .with_status(429)
             .with_retryable(false)
     };
+    let busy = || Error::new(ErrorKind::SessionBusy, "taken");
     let script = ScriptedModel::new()
         .fail(error())
-        .events(vec![Ok(ModelEvent::Text("a".into())), Err(error())]);
+        .events(vec![Ok(ModelEvent::Text("a".into())), Err(error())])
+        .fail(busy());
     let recorded = Cassette::record(&file.0, script).unwrap();
-    assert!(recorded.call(ModelRequest::new("hi")).await.is_err());
-    assert!(recorded.call(ModelRequest::new("hi")).await.is_err());
+    for _ in 0..3 {
+        assert!(recorded.call(ModelRequest::new("hi")).await.is_err());
+    }
 
     let replayed = Cassette::replay(&file.0).unwrap();
     let refused = replayed
@@ -107,6 +110,8 @@ async fn errors_are_replayed_with_all_they_carry() {
         assert_eq!(format!("{replay:?}"), format!("{:?}", error()));
         assert!(!replay.is_retryable());
     }
+    let replay = replayed.call(ModelRequest::new("hi")).await.unwrap_err();
+    assert_eq!(replay.kind(), ErrorKind::SessionBusy);
 }
 
 #[tokio::test]
