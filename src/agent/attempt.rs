@@ -12,7 +12,7 @@ use crate::run::{Reservation, RunContext};
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 use crate::util::sync::lock;
 
-use super::booking::book_answer;
+use super::booking::book_part;
 use super::partials::Partials;
 
 /// What of an attempt is kept when it fails or is dropped half-way: an interrupt must not lose the
@@ -24,6 +24,10 @@ struct Kept<'a> {
     reservation: &'a Reservation,
     fold: ResponseFold,
     begun: bool,
+    /// Whether the model that is asked now has said anything.
+    heard: bool,
+    /// How many bytes of thinking and of calls came that are not in `fold` yet.
+    unfinished: usize,
     done: bool,
 }
 
@@ -41,8 +45,9 @@ impl Kept<'_> {
         if !self.begun {
             self.begin(&event, taps, screen);
         }
-        if matches!(event, ModelEvent::Restart) {
-            self.restart(taps, screen)?;
+        match &event {
+            ModelEvent::Restart => self.restart(taps, screen)?,
+            event => self.hear(event),
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if screen.partials.is_some() || !taps.is_empty() {
@@ -52,6 +57,16 @@ impl Kept<'_> {
             self.fold.push(event);
         }
         Ok(!is_last)
+    }
+
+    fn hear(&mut self, event: &ModelEvent) {
+        self.heard = true;
+        match event {
+            ModelEvent::Thinking(piece) => self.unfinished += piece.len(),
+            ModelEvent::ToolCallDelta { json, .. } => self.unfinished += json.len(),
+            ModelEvent::Part(_) | ModelEvent::ToolCall(_) => self.unfinished = 0,
+            _ => {}
+        }
     }
 
     fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, screen: &mut Screen<'_>) {
@@ -72,6 +87,7 @@ impl Kept<'_> {
     fn restart(&mut self, taps: &mut Taps, screen: &mut Screen<'_>) -> Result<()> {
         let is_used = self.book();
         self.fold = ResponseFold::new();
+        (self.heard, self.unfinished) = (false, 0);
         *taps = self.request.start_taps();
         screen.restart();
         if is_used && !self.reservation.fits() {
@@ -84,9 +100,15 @@ impl Kept<'_> {
 
     /// Books what was used for an answer that will never be whole; false when that is nothing.
     fn book(&self) -> bool {
-        let partial = self.fold.partial();
-        let is_paid = !partial.usage.is_zero() || !partial.content.is_empty();
-        is_paid && book_answer(self.cx, self.model, self.request, partial, self.reservation)
+        self.heard
+            && book_part(
+                self.cx,
+                self.model,
+                self.request,
+                self.fold.partial(),
+                self.unfinished,
+                self.reservation,
+            )
     }
 }
 
@@ -208,6 +230,8 @@ pub(super) async fn attempt(
         reservation,
         fold: ResponseFold::new(),
         begun: false,
+        heard: false,
+        unfinished: 0,
         done: false,
     };
     let result = stream(&mut kept, &mut screen).await;

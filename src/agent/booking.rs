@@ -26,27 +26,63 @@ pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     };
 }
 
-/// Books an answer, or what there is of one, as the model's that gave it: the one that was asked,
-/// unless another one answered. A provider that does not say what it has used, or breaks off before
-/// it does, must not make a limit void: where there is one, that is estimated. False when nothing
-/// was used.
+/// Books an answer as the model's that gave it: the one that was asked, unless another one answered.
+/// A provider that does not say what it has used must not make a limit void: where there is one,
+/// that is estimated.
 pub(super) fn book_answer(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
     answer: &ModelResponse,
     reservation: &Reservation,
-) -> bool {
+) {
     let usage = match reservation.input_tokens {
-        Some(input) if answer.usage.is_zero() => {
-            let message = Message::Assistant(answer.message());
-            Usage::new(input, cx.token_counter().count_message(&message))
-        }
+        Some(input) if answer.usage.is_zero() => Usage::new(input, said(cx, answer)),
         _ => answer.usage,
     };
+    book_as(cx, asked, request, answer, usage);
+}
+
+/// Books what there is of an answer that broke off, likewise. Most providers report what they have
+/// used at the end, which never came. `unfinished` is how many bytes of thinking and of calls came
+/// that are not in `answer`. False when nothing was used.
+pub(super) fn book_part(
+    cx: &RunContext,
+    asked: &dyn Model,
+    request: &ModelRequest,
+    answer: &ModelResponse,
+    unfinished: usize,
+    reservation: &Reservation,
+) -> bool {
+    let mut usage = answer.usage;
+    if let Some(input) = reservation.input_tokens {
+        if usage.is_zero() {
+            usage.input_tokens = input;
+        }
+        let said = said(cx, answer).saturating_add(unfinished as u64 / 4);
+        usage.output_tokens = usage.output_tokens.max(said);
+    }
+    let is_used = !usage.is_zero();
+    if is_used {
+        book_as(cx, asked, request, answer, usage);
+    }
+    is_used
+}
+
+fn said(cx: &RunContext, answer: &ModelResponse) -> u64 {
+    cx.token_counter()
+        .count_message(&Message::Assistant(answer.message()))
+}
+
+fn book_as(
+    cx: &RunContext,
+    asked: &dyn Model,
+    request: &ModelRequest,
+    answer: &ModelResponse,
+    usage: Usage,
+) {
     match &answer.answered_by {
         Some(card) => book(cx, card, usage),
         None => book(cx, &asked.card(request), usage),
     }
-    !usage.is_zero()
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 
@@ -90,23 +90,25 @@ fn reads_back_bare(part: &Part, block: &ProviderBlock) -> bool {
 struct CallIn {
     id: Option<Arc<str>>,
     name: Option<Arc<str>>,
-    // Absent means none; `null` is what a call with unreadable arguments is written as. The other
-    // name is what models and their servers call them.
-    #[serde(default = "no_args", alias = "arguments")]
-    args: Value,
+    // Absent means none; `null` is what a call with unreadable arguments is written as.
+    #[serde(default, deserialize_with = "present")]
+    args: Option<Value>,
+    /// What models and their servers call them: the value, or its text.
+    arguments: Option<Value>,
 }
 
-fn no_args() -> Value {
-    Value::Object(serde_json::Map::new())
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl From<CallIn> for ToolCall {
     fn from(call: CallIn) -> Self {
-        Self::new(
-            call.id.unwrap_or_default(),
-            call.name.unwrap_or_default(),
-            call.args,
-        )
+        let (id, name) = (call.id.unwrap_or_default(), call.name.unwrap_or_default());
+        match (call.args, call.arguments) {
+            (Some(args), _) => Self::new(id, name, args),
+            (None, Some(Value::String(text))) => Self::from_raw(id, name, text),
+            (None, args) => Self::new(id, name, args.unwrap_or_else(|| Map::new().into())),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::shell::{Analysis, Part, SimpleCommand, Word};
 
 /// Programs that only read the files their words name.
-const READERS: [&str; 56] = [
+const READERS: [&str; 58] = [
     "cat",
     "head",
     "tail",
@@ -45,7 +45,9 @@ const READERS: [&str; 56] = [
     "du",
     "df",
     "find",
+    "gfind",
     "fd",
+    "fdfind",
     "readlink",
     "realpath",
     "basename",
@@ -129,7 +131,7 @@ fn changes_files(program: &str, command: &SimpleCommand) -> bool {
         }),
         "awk" => words.any(|word| word.starts_with("-i") || word.starts_with("--inc")),
         "xxd" => words.any(|word| word.starts_with("-r")),
-        "find" | "fd" => argv.windows(2).any(|pair| {
+        "find" | "gfind" | "fd" | "fdfind" => argv.windows(2).any(|pair| {
             let runs = matches!(
                 pair[0].literal_prefix().as_str(),
                 "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"

@@ -356,7 +356,8 @@ impl<D: Decoder> Decoding<D> {
 }
 
 /// Decodes a frame. Servers that cut text between the halves of a surrogate pair write each half as
-/// an escape that no JSON reader takes: a frame that cannot be read is tried again without them.
+/// an escape that no JSON reader takes: a frame that cannot be read is tried again without them. A
+/// decoder must have read all such text before it acts on any of it.
 fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
     match decoder.event(name, data, out) {
         Err(error) if error.kind() == ErrorKind::Protocol => match acceptable(data) {

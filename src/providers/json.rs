@@ -76,6 +76,17 @@ pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
     }
 }
 
+/// The text of a JSON string, also of one that was cut between the halves of a surrogate pair.
+pub(crate) fn unquoted(json: &str) -> serde_json::Result<Cow<'_, str>> {
+    match serde_json::from_str::<Str<'_>>(json) {
+        Ok(text) => Ok(text.0),
+        Err(error) => match acceptable(json) {
+            Cow::Owned(mended) => serde_json::from_str(&mended).map(Cow::Owned),
+            Cow::Borrowed(_) => Err(error),
+        },
+    }
+}
+
 /// JSON with U+FFFD in place of what servers refuse in strings: NUL, and halves of surrogate pairs,
 /// which only escapes can write.
 pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {

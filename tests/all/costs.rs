@@ -284,6 +284,38 @@ async fn a_limit_holds_for_a_model_that_does_not_say_what_it_uses() {
     assert!(long.cost > Some(0.003), "{:?}", long.cost);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_came_before_an_answer_broke_off_counts_against_a_limit() {
+    let piece = "word ".repeat(2000);
+    let start = || ModelEvent::ToolCallStart {
+        index: 0,
+        id: "c".into(),
+        name: "write".into(),
+    };
+    let prompt = || ModelEvent::Usage(Usage::new(10, 1));
+    let broke = || Err(Error::new(ErrorKind::StreamTruncated, "broke"));
+    let thought = vec![Ok(ModelEvent::Thinking(piece.clone())), broke()];
+    let json = piece.clone();
+    let called = vec![
+        Ok(start()),
+        Ok(ModelEvent::ToolCallDelta { index: 0, json }),
+        broke(),
+    ];
+    let said = vec![Ok(prompt()), Ok(ModelEvent::Text(piece.clone())), broke()];
+    for events in [thought, called, said] {
+        let model = priced("a:broken", 1.0).events(events).say("Hello.");
+        let limited = agent(model).max_budget_usd(1.0).build().unwrap();
+        let output = limited.run("Hi").await.unwrap();
+        assert!(output.usage.output_tokens > 2000, "{:?}", output.usage);
+    }
+    // Where there is no limit, only what was reported is told.
+    let model = priced("a:broken", 1.0)
+        .events(vec![Ok(ModelEvent::Thinking(piece)), broke()])
+        .say("Hello.");
+    let output = agent(model).build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.usage, Usage::default());
+}
+
 #[tokio::test]
 async fn counts_that_cannot_be_are_only_large() {
     let most = u64::MAX;

@@ -42,10 +42,20 @@ fn an_error_says_what_is_wrong_in_the_words_of_the_format() {
 #[test]
 fn arguments_are_read_under_the_name_models_give_them() {
     let json = r#"{"role":"assistant","content":"","tool_calls":[
-        {"id":"a","name":"f","arguments":{"x":1}},{"id":"b","name":"f","args":{"y":[2]}}]}"#;
+        {"id":"a","name":"f","arguments":{"x":1}},{"id":"b","name":"f","args":{"y":[2]}},
+        {"id":"c","name":"f","arguments":"{\"z\": 3}"},
+        {"id":"d","name":"f","args":{"v":4},"arguments":{"w":5}},
+        {"id":"e","name":"f","arguments":null}]}"#;
     let message: Message = serde_json::from_str(json).unwrap();
     let args: Vec<_> = message.tool_calls().map(|call| &*call.args).collect();
-    assert_eq!(args, [&json!({"x": 1}), &json!({"y": [2]})]);
+    let expected = [
+        &json!({"x": 1}),
+        &json!({"y": [2]}),
+        &json!({"z": 3}),
+        &json!({"v": 4}),
+        &json!({}),
+    ];
+    assert_eq!(args, expected);
     let written = serde_json::to_value(&message).unwrap();
     assert_eq!(written["tool_calls"][0]["args"], json!({"x": 1}));
 }

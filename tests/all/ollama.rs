@@ -58,6 +58,20 @@ fn an_error_line_is_an_error_and_a_missing_end_is_truncation() {
 }
 
 #[test]
+fn half_a_surrogate_pair_in_a_call_does_not_double_what_is_beside_it() {
+    let response = answer(&[
+        r#"{"message":{"content":"hi","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":\"\ud83d\"}"}}]}}"#,
+        r#"{"done":true,"done_reason":"stop"}"#,
+    ])
+    .unwrap();
+    assert_eq!(response.text(), "hi");
+    assert_eq!(
+        *response.tool_calls().next().unwrap().args,
+        json!({"a": "\u{FFFD}"})
+    );
+}
+
+#[test]
 fn calls_have_made_up_ids_and_lenient_arguments() {
     let line = r#"{"message":{"tool_calls":[
         {"function":{"name":"a","arguments":{"x":1}}},

@@ -15,6 +15,7 @@ use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
+use super::super::json::unquoted;
 use super::super::lenient::says_nothing;
 use super::super::status;
 use super::PROVIDER;
@@ -99,9 +100,9 @@ impl ChatDecoder {
         let args: Cow<'_, str> = match function.arguments.map(RawValue::get) {
             None | Some("null") => "{}".into(),
             // The text of an object instead of the object.
-            Some(text) if text.starts_with('"') => serde_json::from_str::<String>(text)
-                .map_err(|error| self.unreadable(text, error))?
-                .into(),
+            Some(text) if text.starts_with('"') => {
+                unquoted(text).map_err(|error| self.unreadable(text, error))?
+            }
             Some(object) => object.into(),
         };
         let index = self.calls as u32;

@@ -14,7 +14,7 @@ use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::encode::History;
 use super::super::http::Secrets;
-use super::super::json::Str;
+use super::super::json::{Str, unquoted};
 use super::super::lenient::says_nothing;
 use super::super::repeated::Repeated;
 use super::super::status;
@@ -174,9 +174,7 @@ impl ChatDecoder {
         let args: Cow<'_, str> = match raw.map(RawValue::get) {
             None | Some("null") => "".into(),
             Some(text) if text.starts_with('"') => {
-                let text = serde_json::from_str::<Str<'_>>(text)
-                    .map_err(|error| self.unreadable(text, error))?;
-                text.0
+                unquoted(text).map_err(|error| self.unreadable(text, error))?
             }
             // Arguments as a value instead of its text.
             Some(value) => value.into(),

@@ -171,6 +171,21 @@ fn half_a_surrogate_pair_does_not_end_an_answer() {
         answer(&frames).unwrap().text(),
         "a\u{FFFD}\u{FFFD}b\u{1F600}"
     );
+    // What stands beside it is read once.
+    let calls = r#"{"content":"hi","tool_calls":[
+        {"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}},
+        {"index":1,"id":"y","function":{"name":"f","arguments":"{\"b\":\"\ud83d"}}]}"#;
+    let rest = r#"{"tool_calls":[{"index":1,"function":{"arguments":"\"}"}}]}"#;
+    let response = answer(&[
+        &chunk(&calls.replace("\n", "")),
+        &chunk(rest),
+        LENGTH,
+        "[DONE]",
+    ])
+    .unwrap();
+    assert_eq!(response.text(), "hi");
+    let args: Vec<_> = response.tool_calls().map(|call| &*call.args).collect();
+    assert_eq!(args, [&json!({"a": 1}), &json!({"b": "\u{FFFD}"})]);
     let garbage = chunk(r#"{"content":"\ud83d"#);
     assert_eq!(answer(&[&garbage]).unwrap_err().kind(), ErrorKind::Protocol);
 }
