@@ -23,14 +23,18 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
+/// It is a cheap handle. [`run`](Self::run) takes it by value, for the values and the input id it
+/// was given belong to that run alone; for the next one clone it before, or name the session again.
+///
 /// ```
 /// use agentcore::testing::ScriptedModel;
 /// use agentcore::AgentBuilder;
 ///
 /// # async fn example() -> Result<(), agentcore::Error> {
 /// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello!").say("Still here.")).build()?;
-/// agent.session("th_1").run("Hi").await?;
-/// let output = agent.session("th_1").run("Are you there?").await?;
+/// let session = agent.session("th_1");
+/// session.clone().run("Hi").await?;
+/// let output = session.run("Are you there?").await?;
 /// assert_eq!(output.messages.len(), 4);
 /// # Ok(())
 /// # }

@@ -27,6 +27,9 @@ use super::shared::{OutputFormat, Shared};
 /// Lazy: nothing happens until it is polled, and it advances only while it is. The stream begins
 /// with `system/init`, ends with exactly one `result`, and then yields `None`.
 ///
+/// It can be awaited, but is no `Future` itself: give [`finish`](Self::finish) to `tokio::spawn`,
+/// `futures::join!` and others that want one. `next()` is that of `futures::StreamExt`.
+///
 /// # Cancel safety
 ///
 /// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
@@ -99,7 +102,30 @@ impl Run {
         self
     }
 
-    /// Polls the run to its end and returns what it came to. The same as `.await`.
+    /// Polls the run to its end and returns its output: the same as `.await`, as a future that can
+    /// be spawned or joined with others.
+    ///
+    /// ```
+    /// use std::pin::pin;
+    /// use std::time::Duration;
+    ///
+    /// use futures::future::{Either, select};
+    ///
+    /// # async fn example(agent: agentcore::Agent) -> agentcore::Result<()> {
+    /// let run = agent.run("Fix the failing test");
+    /// let handle = run.handle();
+    /// let give_up = pin!(async {
+    ///     tokio::time::sleep(Duration::from_secs(60)).await;
+    ///     handle.interrupt();
+    /// });
+    /// let output = match select(pin!(run.finish()), give_up).await {
+    ///     Either::Left((output, _)) => output?,
+    ///     Either::Right(((), output)) => output.await?,
+    /// };
+    /// println!("{}", output.text);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

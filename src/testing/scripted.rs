@@ -31,6 +31,8 @@ use super::script::Step;
 /// Dropping the last handle panics when something is wrong (steps are left, there was an unexpected
 /// call, an expectation failed), unless [`verify`](Self::verify) or
 /// [`assert_finished`](Self::assert_finished) has reported it, or the thread is panicking already.
+/// So does a `?` that leaves the function early, and the panic hides its error: `unwrap` what may
+/// fail before the script is done.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -254,7 +256,12 @@ impl Drop for Shared {
             return;
         }
         if let Some(problem) = script.problem() {
-            panic!("{problem}");
+            let hint = if script.requests.is_empty() {
+                " (it was never asked; if an error was passed on with `?`, this panic hides it)"
+            } else {
+                ""
+            };
+            panic!("{problem}{hint}");
         }
     }
 }
