@@ -79,6 +79,11 @@ impl Printer {
                     ));
                     Ok(())
                 }
+                SystemKind::PermissionDenied(denied) => {
+                    self.end_line()?;
+                    note(&format!("{} is denied: {}", denied.tool_name, denied.message));
+                    Ok(())
+                }
                 SystemKind::Informational { content, level, .. } if *level == Level::Warning => {
                     note(content);
                     Ok(())

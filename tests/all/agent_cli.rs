@@ -262,6 +262,12 @@ fn without_a_terminal_what_needs_a_question_is_denied() {
         !tools.contains(&json!("AskUserQuestion")),
         "nobody could answer"
     );
+    // Whoever reads text alone is told, too.
+    let output = workshop.agent(&[]).output().unwrap();
+    assert_eq!(text(&output.stdout), "I could not.\n");
+    let told = text(&output.stderr);
+    assert!(told.contains("agent: Bash is denied: "), "{told}");
+    assert!(told.contains("no rule allows"), "{told}");
 }
 
 #[test]
