@@ -139,6 +139,8 @@ pub use message::{
 };
 pub use model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, StopReason};
 pub use run::{ExitReason, Responder, Run, RunContext, RunHandle, RunOutput};
+/// To derive the schemas of arguments. The derive needs the name `schemars` in scope
+/// (`use agentcore::schemars`), or `#[schemars(crate = "agentcore::schemars")]` on the type.
 #[cfg(feature = "schema")]
 pub use schemars;
 pub use sdk::{PermissionRequest, SdkMessage, StreamEvent};

@@ -126,8 +126,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds the tools of a registry: those it has disabled are refused when they are called, those
-    /// it has allowed need no question that only the mode asks.
+    /// Adds the tools of a registry: tools it marks as disabled are refused when they are called,
+    /// tools it marks as allowed run without the question that the permission mode alone would
+    /// raise.
     pub fn registry(mut self, registry: &ToolRegistry) -> Self {
         self.tools.extend(registry.tools());
         self.disabled_tools
@@ -157,7 +158,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Where files live and commands run.
+    /// Where files live and commands run. For hooks, and for tools that ask the context for it;
+    /// the presets carry their own.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.backend = Some(Arc::new(backend));
         self
@@ -169,7 +171,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Where sessions are kept. In memory, for an hour after the last use, unless set.
+    /// Where sessions are kept. Default: in memory, dropped an hour after the last use.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
@@ -217,7 +219,28 @@ impl AgentBuilder {
         self
     }
 
-    /// The most a run may cost, subagents included, in USD.
+    /// The most a run may cost, subagents included, in USD. A run that reaches it ends with
+    /// [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
+    ///
+    /// ```
+    /// use agentcore::model::{ModelProfile, Prices};
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::{AgentBuilder, ExitReason, FuncTool, Usage};
+    /// use serde_json::json;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_, _| async { "noon" });
+    /// let model = ScriptedModel::new()
+    ///     .call("clock", json!({}))
+    ///     .with_usage(Usage::new(1_000, 500))
+    ///     .with_profile(ModelProfile::default().with_prices(Prices::new(3.0, 15.0)));
+    /// let agent = AgentBuilder::new(model).tool(clock).max_budget_usd(0.01).build()?;
+    /// let output = agent.run("What time is it?").await?;
+    /// assert_eq!(output.end, ExitReason::MaxBudget);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
     pub fn max_budget_usd(mut self, usd: f64) -> Self {
         self.limits.budget.usd = Some(usd);
         self
@@ -235,8 +258,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Allows a money budget with a model whose price is not known: such a model costs nothing
-    /// in the budget's eyes.
+    /// Allows a money budget with a model whose price is not known: such a model counts as
+    /// free.
     pub fn allow_unpriced(mut self) -> Self {
         self.limits.budget.allow_unpriced = true;
         self
@@ -355,7 +378,8 @@ impl AgentBuilder {
         self
     }
 
-    /// How a long history is made short. As the hooks say unless set; not at all without one.
+    /// How a long history is shortened. If unset, a compactor provided by a hook is used; without
+    /// one, histories are not shortened.
     pub fn compactor(mut self, compactor: impl Compactor) -> Self {
         self.compactor = Some(Arc::new(compactor));
         self

@@ -64,17 +64,19 @@ pub struct ToolDecision {
 }
 
 impl ToolDecision {
-    /// No opinion.
+    /// No opinion: other hooks, the permission gate and the permission mode decide. What most hooks
+    /// return for most calls.
     pub fn proceed() -> Self {
         Self::default()
     }
 
-    /// The call needs no question.
+    /// The call needs no question: for a call the hook has checked itself. Never overrides a deny
+    /// or ask rule, nor another hook that asks or denies.
     pub fn allow() -> Self {
         Verdict::Allow.into()
     }
 
-    /// The call does not run; the model reads the message.
+    /// The call does not run; the model reads `Error: ` and the message as the call's result.
     pub fn deny(message: impl Into<String>) -> Self {
         Verdict::Deny(message.into()).into()
     }

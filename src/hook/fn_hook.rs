@@ -89,6 +89,35 @@ where
 }
 
 /// Before each tool call: `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, FuncTool, ToolDecision, hook};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let no_refunds = hook::pre_tool_use("no_refunds", |_cx, call| async move {
+///     if &*call.name == "refund" {
+///         return Ok(ToolDecision::deny("refunds are made by people"));
+///     }
+///     Ok(ToolDecision::proceed())
+/// });
+/// let refund = FuncTool::new("refund", "Pays back", json!({"type": "object"}), |_cx, _args| async {
+///     "paid"
+/// });
+/// let model = ScriptedModel::new()
+///     .call("refund", json!({}))
+///     .expect(|request| {
+///         let read = request.messages.last_content();
+///         assert_eq!(read, "Error: refunds are made by people");
+///     })
+///     .say("I cannot do that.");
+/// let agent = AgentBuilder::new(model).tool(refund).hook(no_refunds).build()?;
+/// assert_eq!(agent.run("My money back!").await?.text, "I cannot do that.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 pub fn pre_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,

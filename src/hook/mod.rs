@@ -12,6 +12,52 @@
 //! # let _ = log;
 //! ```
 //!
+//! A closure that shares state with the rest of the program takes it by a `_with` function, which
+//! gives every call a clone:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicUsize, Ordering};
+//!
+//! use agentcore::hook;
+//!
+//! let calls = Arc::new(AtomicUsize::new(0));
+//! let count = hook::wrap_tool_call_with("count", calls.clone(), |calls, call, next| async move {
+//!     calls.fetch_add(1, Ordering::Relaxed);
+//!     next.run(call).await
+//! });
+//! # let _ = count;
+//! ```
+//!
+//! # Phases
+//!
+//! | phase | runs | can |
+//! |---|---|---|
+//! | [`before_agent`] | once, before the loop | change the state, register tools |
+//! | [`modify_request`] | before each model call | change the messages of this one request |
+//! | [`wrap_model_call`] | around each model call | change the request or the response, call again |
+//! | [`pre_tool_use`] | before each tool call | deny it, ask, change its arguments |
+//! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
+//! | [`post_tool_use`] | after each tool call | see or change its result |
+//! | [`before_stop`] | when the model has no more calls | go on with a message |
+//! | [`after_agent`] | once, after the loop, however it ended | change the state |
+//!
+//! The token stream lies below them. A `wrap_model_call` hook reaches it by passing on a request
+//! with [`map_events`](crate::ModelRequest::map_events):
+//!
+//! ```
+//! use agentcore::{ModelEvent, hook};
+//!
+//! let shout = hook::wrap_model_call("shout", |request, next| async move {
+//!     let request = request.map_events(|event| match event {
+//!         ModelEvent::Text(text) => Some(ModelEvent::Text(text.to_uppercase())),
+//!         other => Some(other),
+//!     });
+//!     next.run(request).await
+//! });
+//! # let _ = shout;
+//! ```
+//!
 //! # Order
 //!
 //! The first hook added is the outermost. With `[A, B]` a wrapping phase runs
@@ -50,8 +96,7 @@ mod with_state;
 
 pub use decision::{StopDecision, ToolDecision, Verdict};
 pub use fn_hook::{
-    FnHook, after_agent, after_agent as post_generation, before_agent,
-    before_agent as pre_generation, before_stop, modify_request, post_tool_use, pre_tool_use,
+    FnHook, after_agent, before_agent, before_stop, modify_request, post_tool_use, pre_tool_use,
     wrap_model_call, wrap_tool_call,
 };
 pub(crate) use guard::guard;
@@ -63,3 +108,8 @@ pub use with_state::{
     after_agent_with, before_agent_with, before_stop_with, modify_request_with, post_tool_use_with,
     pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
 };
+
+/// Another name for [`after_agent`].
+pub use fn_hook::after_agent as post_generation;
+/// Another name for [`before_agent`].
+pub use fn_hook::before_agent as pre_generation;

@@ -23,9 +23,11 @@ pub enum ExitReason {
     HookStopped,
     /// The turns are used up.
     MaxTurns,
-    /// The money, the tokens or the time is used up.
+    /// A limit on money, tokens or time was reached: `max_budget_usd`, `max_total_tokens` or
+    /// `max_duration` of the [`AgentBuilder`](crate::AgentBuilder), or what a parent run had left.
     MaxBudget,
-    /// The answer never had the form that was asked for.
+    /// The answer did not match the schema that was asked for, not even after
+    /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
     /// Somebody interrupted the run.
     Interrupted,

@@ -15,8 +15,8 @@ use super::responder::Responder;
 use super::shared::{Shared, Stop};
 use super::stats::RunStats;
 
-/// Control over a run, from any thread. It keeps nothing alive but itself: neither the run nor
-/// a question waits for a handle.
+/// Control over a run, from any thread. Holding one keeps neither the run nor its questions
+/// alive.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;

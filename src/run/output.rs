@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The result of a run.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::usage::Usage;
 
 use super::exit::ExitReason;
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunOutput {
@@ -39,8 +39,8 @@ pub struct RunOutput {
 }
 
 impl Error {
-    /// What a run that ended with this error had come to: its history is valid, and the session
-    /// can go on. `None` for errors from elsewhere.
+    /// The result, so far, of the run that ended with this error: its history is valid, and the
+    /// session can go on. `None` for errors from elsewhere.
     pub fn partial(&self) -> Option<&RunOutput> {
         self.attachment()
     }

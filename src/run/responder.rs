@@ -47,7 +47,8 @@ impl Drop for Waiting {
 ///
 /// While one is alive, a call that needs permission sends a
 /// [`PermissionRequest`](crate::sdk::PermissionRequest) and waits; when the last is dropped, open
-/// questions count as unanswered. Clones are equal.
+/// questions count as unanswered. Clones are equal. If you hold one and do not answer, the run
+/// waits; drop it, or set [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout).
 ///
 /// ```
 /// use agentcore::{Agent, Answer, SdkMessage};
@@ -58,7 +59,7 @@ impl Drop for Waiting {
 /// let responder = run.responder();
 /// while let Some(message) = run.next().await {
 ///     if let SdkMessage::PermissionRequest(request) = message {
-///         responder.respond(&*request, Answer::Deny("not today".into()));
+///         responder.respond(&request.id, Answer::Deny("not today".into()));
 ///     }
 /// }
 /// # }

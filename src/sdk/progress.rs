@@ -1,4 +1,4 @@
-//! Tool calls under way, and calls that wait for somebody's word.
+//! Tool calls under way, and calls that wait for approval.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct ToolProgress {
     pub tool_name: Arc<str>,
     /// How long the call has run, in seconds.
     pub elapsed_time_seconds: f64,
-    /// What there is to tell. An extension: `{"state":"started","args":..}` at the start,
+    /// The payload. An extension: `{"state":"started","args":..}` at the start,
     /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own in between.
     pub data: Option<Value>,
     /// Whether it only says that the call still runs.
@@ -59,7 +59,7 @@ impl ToolProgress {
         }
     }
 
-    /// The same progress with what there is to tell.
+    /// The same progress with a payload.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
@@ -91,7 +91,7 @@ impl ToolProgress {
     }
 }
 
-/// A call that waits for somebody's word. Type `permission_request`, an extension.
+/// A call that waits for approval. Type `permission_request`, an extension.
 ///
 /// Plain data: the answer goes to the run's responder, which takes the request for its id.
 #[derive(Clone, Debug, PartialEq)]

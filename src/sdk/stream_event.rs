@@ -15,6 +15,8 @@ use super::system::SystemKind;
 
 /// One event: what is sent to somebody who watches an agent work.
 ///
+/// Not what `SdkMessage::StreamEvent` holds (that is [`sdk::PartialEvent`](super::PartialEvent)).
+///
 /// Absent fields are not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,7 +30,7 @@ pub struct StreamEvent {
     /// Which tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<Arc<str>>,
-    /// What there is to tell.
+    /// The payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// Which thread. On [`DONE`](Self::DONE).

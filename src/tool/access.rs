@@ -29,10 +29,10 @@ impl SideEffect {
 /// Whether a call may run beside others of the same turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Concurrency {
-    /// Side by side with its neighbours.
+    /// In parallel with its neighbours.
     #[default]
     Parallel,
-    /// Alone, in its place.
+    /// Never in parallel with other calls of the turn.
     Exclusive,
 }
 

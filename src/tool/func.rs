@@ -47,6 +47,28 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 /// .side_effect(SideEffect::ReadOnly)
 /// .idempotent();
 /// ```
+///
+/// A tool fails by an `Err`: any error by `?`, or a text. The model reads `Error: ` and the text,
+/// and the run goes on.
+///
+/// ```
+/// use agentcore::{FuncTool, Tool, ToolContext};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::BoxError> {
+/// let half = FuncTool::new("half", "Halves a number", json!({"type": "object"}), |_cx, args| async move {
+///     let number: i64 = args["number"].as_str().unwrap_or_default().parse()?;
+///     if number % 2 != 0 {
+///         return Err("the number is odd".into());
+///     }
+///     Ok((number / 2).to_string())
+/// });
+/// let odd = half.execute(ToolContext::detached(), json!({"number": "7"})).await;
+/// assert_eq!(odd.unwrap_err().to_string(), "the number is odd");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 pub struct FuncTool {
     name: String,
     description: String,
@@ -89,41 +111,42 @@ impl FuncTool {
         }
     }
 
-    /// The same tool with another kind of effect. [`SideEffect::Mutating`] by default.
+    /// Sets the side effect. [`SideEffect::Mutating`] by default.
     #[must_use]
     pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
         self.side_effect = side_effect;
         self
     }
 
-    /// The same tool, beside others or alone. [`Concurrency::Parallel`] by default.
+    /// Sets whether calls may run in parallel with other calls of the turn.
+    /// [`Concurrency::Parallel`] by default.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.concurrency = concurrency;
         self
     }
 
-    /// The same tool, whose calls run alone and in their place.
+    /// Its calls never run in parallel with other calls of the turn.
     #[must_use]
     pub fn exclusive(self) -> Self {
         self.concurrency(Concurrency::Exclusive)
     }
 
-    /// The same tool with its own limit on how long a call may go without progress.
+    /// Sets how long a call may go without progress.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The same tool, whose calls may be repeated without harm.
+    /// Its calls may be repeated without harm.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// The same tool, with what a call would do, for permission rules.
+    /// Sets what a call would do, for permission rules.
     ///
     /// ```
     /// use agentcore::FuncTool;
@@ -158,7 +181,11 @@ mod typed {
         ///
         /// A field's doc comment becomes its description. A type without fields, `()` among them,
         /// is a tool without arguments. Arguments that do not deserialise are an error that names
-        /// the place.
+        /// the place. For progress, state or cancellation use
+        /// [`typed_with_context`](Self::typed_with_context).
+        ///
+        /// The derive needs the name `schemars` in scope, as below, or
+        /// `#[schemars(crate = "agentcore::schemars")]` on the type.
         ///
         /// ```
         /// use agentcore::{FuncTool, Tool, ToolContext, schemars, schemars::JsonSchema};
@@ -194,7 +221,35 @@ mod typed {
             Self::typed_with_context(name, description, move |_cx, args| f(args))
         }
 
-        /// As [`typed`](Self::typed), for closures that need the [`ToolContext`].
+        /// As [`typed`](Self::typed), for closures that need the [`ToolContext`]: progress, state,
+        /// questions, cancellation.
+        ///
+        /// ```
+        /// use agentcore::schemars::JsonSchema;
+        /// use agentcore::{FuncTool, Tool, ToolContext};
+        /// use serde::Deserialize;
+        /// use serde_json::json;
+        ///
+        /// #[derive(Deserialize, JsonSchema)]
+        /// #[schemars(crate = "agentcore::schemars")]
+        /// struct Copy {
+        ///     files: Vec<String>,
+        /// }
+        ///
+        /// # async fn example() -> Result<(), agentcore::BoxError> {
+        /// let copy = FuncTool::typed_with_context("copy", "Copies files", |cx, args: Copy| async move {
+        ///     for (done, file) in args.files.iter().enumerate() {
+        ///         cx.progress(json!({"file": file, "done": done})).await;
+        ///     }
+        ///     format!("{} files copied", args.files.len())
+        /// });
+        /// let args = json!({"files": ["a", "b"]});
+        /// let output = copy.execute(ToolContext::detached(), args).await?;
+        /// assert_eq!(output.content.text(), "2 files copied");
+        /// # Ok(())
+        /// # }
+        /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+        /// ```
         pub fn typed_with_context<A, F, Fut>(
             name: impl Into<String>,
             description: impl Into<String>,

@@ -219,7 +219,7 @@ impl PermissionGate for AllowAll {
     }
 }
 
-/// What somebody says to a question.
+/// The answer to a permission question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {

@@ -103,7 +103,7 @@ impl HttpTool {
         })
     }
 
-    /// The same tool, which shows a bearer token.
+    /// Adds a bearer token.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl HttpTool {
         self.header("authorization", value)
     }
 
-    /// The same tool with a header, whose value is kept secret.
+    /// Adds a header, whose value is kept secret.
     ///
     /// # Errors
     ///
@@ -136,28 +136,28 @@ impl HttpTool {
         Ok(self)
     }
 
-    /// The same tool with another kind of effect. [`SideEffect::Network`] by default.
+    /// Sets the side effect. [`SideEffect::Network`] by default.
     #[must_use]
     pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
         self.side_effect = side_effect;
         self
     }
 
-    /// The same tool, whose calls run alone and in their place.
+    /// Its calls never run in parallel with other calls of the turn.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.concurrency = Concurrency::Exclusive;
         self
     }
 
-    /// The same tool, whose calls may be repeated without harm.
+    /// Its calls may be repeated without harm.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// The same tool with another limit on a whole call than 120 seconds.
+    /// Sets the limit on a whole call. 120 seconds by default.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;

@@ -27,11 +27,18 @@
 //!
 //! ```
 //! # #[cfg(feature = "tools")] {
+//! use agentcore::AgentBuilder;
 //! use agentcore::backend::MemoryBackend;
+//! use agentcore::testing::ScriptedModel;
 //! use agentcore::tools::preset;
 //!
+//! # let build = || {
 //! let tools = preset::coding(MemoryBackend::new());
 //! assert_eq!(tools.names(), ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]);
+//! let agent = AgentBuilder::new(ScriptedModel::new()).registry(&tools).build()?;
+//! # Ok::<_, agentcore::Error>(agent)
+//! # };
+//! # build().unwrap();
 //! # }
 //! ```
 //!
