@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 use super::scan::Scan;
 
@@ -29,6 +29,11 @@ pub(super) trait Log: Send + Sync + 'static {
     /// The ends of these logs, each by itself or why it cannot be read.
     fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<Tail>>>> {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
+    }
+
+    /// Whether this is why one log cannot be read, and says nothing of the others.
+    fn is_of_one(error: &Error) -> bool {
+        error.kind() == ErrorKind::Corrupt
     }
 
     /// Takes the right to write a log, which need not exist, and reads it.

@@ -303,7 +303,7 @@ impl<L: Log> Inner<L> {
                 Ok(Some(found)) => found,
                 Ok(None) => return Ok(None),
                 // The others are listed all the same.
-                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
+                Err(error) if L::is_of_one(&error) => {
                     let mut info = SessionInfo::new(id, 0);
                     info.problem = Some(error.to_string().into());
                     return Ok(Some(info));
@@ -404,3 +404,58 @@ macro_rules! session_store_of_log {
     };
 }
 pub(super) use session_store_of_log;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::scan::Scan;
+
+    /// Two logs whose ends cannot be read.
+    struct Unread(ErrorKind);
+
+    impl Log for Unread {
+        type Writer = ();
+
+        fn ids(&self) -> Result<Vec<Arc<str>>> {
+            Ok(vec!["a".into(), "b".into()])
+        }
+
+        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
+            Err(Error::new(self.0, "not now"))
+        }
+
+        fn tail(&self, id: &str, _: u64) -> Result<Option<Tail>> {
+            self.read(id).map(|_| None)
+        }
+
+        fn open(&self, id: &str) -> Result<((), Vec<u8>)> {
+            Err(busy(id))
+        }
+
+        fn heal(&self, (): &mut (), _: &[u8], _: &mut Scan) -> Result<()> {
+            Ok(())
+        }
+
+        fn append(&self, (): &mut (), _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn remove(&self, _: &str) -> Result<bool> {
+            Ok(true)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_cannot_be_read_is_no_list_of_problems() {
+        for kind in [ErrorKind::Io, ErrorKind::Connect, ErrorKind::Timeout] {
+            let store = LogStore::new(Unread(kind));
+            assert_eq!(store.list().await.unwrap_err().kind(), kind);
+            let pruned = store.prune(Duration::ZERO).await;
+            assert_eq!(pruned.unwrap_err().kind(), kind);
+        }
+        let store = LogStore::new(Unread(ErrorKind::Corrupt));
+        let list = store.list().await.unwrap();
+        assert!(list.len() == 2 && list.iter().all(|info| info.problem.is_some()));
+        assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
+    }
+}

@@ -187,7 +187,7 @@ fn options() -> OpenOptions {
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     loop {
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-            let text = "something that is no regular file has its name";
+            let text = "something that is not a regular file has its name";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let file = match options().create(create).open(path) {
@@ -234,7 +234,7 @@ fn id_of(name: &str) -> Option<String> {
     while let Some(first) = rest.chars().next() {
         let (byte, len) = match first {
             '%' => (u8::from_str_radix(rest.get(1..3)?, 16).ok()?, 3),
-            _ => (u8::try_from(first).ok()?, 1),
+            _ => (u8::try_from(first).ok()?, first.len_utf8()),
         };
         bytes.push(byte);
         rest = &rest[len..];

@@ -95,7 +95,7 @@ pub(in crate::session) fn check_own(path: &Path) -> Result<()> {
     is_own(path).map_err(|error| failed("open", path, error))
 }
 
-/// Fails where something that is no regular file has this name.
+/// Fails where something that is not a regular file has this name.
 pub(in crate::session) fn is_own(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => Err(irregular()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{failed, file_name, make_folder};
 use crate::session::log::Log;
 use crate::session::scan::Scan;
@@ -63,6 +63,11 @@ impl Log for Folder {
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
         file::tail(&self.file(id)?, len)
+    }
+
+    /// Each log is a file, with rights and a place on the disk of its own.
+    fn is_of_one(error: &Error) -> bool {
+        matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
     }
 
     fn open(&self, id: &str) -> Result<(SessionFile, Vec<u8>)> {

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::TryStreamExt;
+use futures::future::join_all;
 use tokio::net::lookup_host;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -50,7 +51,7 @@ impl Connection {
         let connecting = async {
             let mut config = hosts.clone();
             // A silent one takes none of the next one's time.
-            let share = timeout / most_addresses(hosts).await;
+            let share = timeout / most_addresses(lookups(hosts), timeout / 4).await;
             config.connect_timeout(
                 hosts
                     .get_connect_timeout()
@@ -139,20 +140,29 @@ impl Connection {
     }
 }
 
-/// How many addresses a host has, at most. What is wrong with a name is told when it is used.
-async fn most_addresses(config: &Config) -> u32 {
-    let mut most = 1;
-    if !config.get_hostaddrs().is_empty() {
-        return most;
-    }
-    for host in config.get_hosts() {
-        if let Host::Tcp(name) = host
-            && let Ok(found) = lookup_host((name.as_str(), 0)).await
-        {
-            most = most.max(u32::try_from(found.count()).unwrap_or(u32::MAX));
-        }
-    }
-    most
+/// What finds out how many addresses each host has.
+fn lookups(config: &Config) -> impl Iterator<Item = impl Future<Output = io::Result<usize>>> {
+    let hosts = match config.get_hostaddrs() {
+        [] => config.get_hosts(),
+        _ => &[],
+    };
+    hosts.iter().filter_map(|host| match host {
+        Host::Tcp(name) => Some(async { Ok(lookup_host((name.as_str(), 0)).await?.count()) }),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    })
+}
+
+/// How many addresses a host has, at most, as far as they are found within `limit`: a name that
+/// hangs keeps no other host waiting. What is wrong with a name is told when it is used.
+async fn most_addresses(
+    lookups: impl Iterator<Item = impl Future<Output = io::Result<usize>>>,
+    limit: Duration,
+) -> u32 {
+    let found = join_all(lookups.map(|lookup| timeout(limit, lookup))).await;
+    let counts = found.into_iter().flatten().flatten();
+    let most = counts.max().unwrap_or(1).max(1);
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 fn wait<T>(
@@ -235,4 +245,41 @@ fn describe(error: &tokio_postgres::Error) -> String {
         next = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use futures::future::{BoxFuture, pending, ready};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_hang_are_waited_for_side_by_side() {
+        const LIMIT: Duration = Duration::from_secs(2);
+        let began = Instant::now();
+        let lookups: [BoxFuture<'_, io::Result<usize>>; 5] = [
+            pending().boxed(),
+            ready(Ok(2)).boxed(),
+            ready(Err(io::ErrorKind::NotFound.into())).boxed(),
+            pending().boxed(),
+            ready(Ok(3)).boxed(),
+        ];
+        assert_eq!(most_addresses(lookups.into_iter(), LIMIT).await, 3);
+        assert_eq!(began.elapsed(), LIMIT);
+        for none in [pending().boxed(), ready(Ok(0)).boxed()] {
+            assert_eq!(most_addresses([none].into_iter(), LIMIT).await, 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn only_names_are_looked_up() {
+        let count = |url: &str| lookups(&url.parse().unwrap()).count();
+        assert_eq!(count("host=a,b user=u"), 2);
+        assert_eq!(count("host=/run/a,b user=u"), 1);
+        assert_eq!(count("host=a,b hostaddr=127.0.0.1,127.0.0.2 user=u"), 0);
+        let config = "host=127.0.0.1 user=u".parse().unwrap();
+        assert_eq!(most_addresses(lookups(&config), Duration::MAX).await, 1);
+    }
 }

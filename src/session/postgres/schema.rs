@@ -40,6 +40,8 @@ impl Statements {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
         let lock = fnv1a([prefix.as_bytes()]) as i64;
+        // The first row of an end may begin long before it.
+        let before = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
         // Locks may be waited for: what counts is when they were got.
         let until = |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
         Self {
@@ -80,7 +82,8 @@ impl Statements {
                  where s.id = $1 and s.size > 0 order by l.at"
             ),
             tails: format!(
-                "select s.size, l.at, l.bytes, s.id from {sessions} s left join {log} l
+                "select s.size, l.at + {before}, substring(l.bytes from 1 + {before}), s.id
+                 from {sessions} s left join {log} l
                  on l.session = s.id and l.at >= coalesce((
                      select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
                  where s.id = any($1) and s.size > 0 order by s.id, l.at"

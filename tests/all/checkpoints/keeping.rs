@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
 
 use agentcore::ErrorKind;
 use agentcore::SessionStore;
@@ -94,12 +96,17 @@ async fn old_checkpoints_are_removed() {
     assert!(!files.forget("s").await.unwrap());
 }
 
+/// How long somebody may take to come to a lock.
+#[cfg(target_os = "linux")]
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Waits until somebody waits for the lock of this file, or `is_over` says that nobody will.
 #[cfg(target_os = "linux")]
 fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
     use std::os::unix::fs::MetadataExt;
 
     let inode = format!(":{} ", fs::metadata(path).unwrap().ino());
+    let began = Instant::now();
     loop {
         let locks = fs::read_to_string("/proc/locks").unwrap();
         let mut waiting = locks.lines().filter(|line| line.contains("-> FLOCK"));
@@ -109,6 +116,11 @@ fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
         if is_over() {
             return false;
         }
+        assert!(
+            began.elapsed() < LONGEST,
+            "nobody waits for the lock of {} after {LONGEST:?}:\n{locks}",
+            path.display()
+        );
         std::thread::yield_now();
     }
 }
@@ -200,6 +212,27 @@ async fn what_was_put_aside_is_removed_with_its_session() {
 }
 
 #[tokio::test]
+async fn files_of_others_are_left_alone() {
+    let place = Place::new();
+    let files = place.files();
+    let names = [
+        "é.files",
+        "é.damaged",
+        "aé.files",
+        "%C3é.files",
+        "%é.files",
+        "a.é",
+        "é.",
+    ];
+    for name in names {
+        fs::write(place.folder().join(name), "not a session's").unwrap();
+    }
+    assert!(files.sessions().await.unwrap().is_empty());
+    assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(tree(&place.folder()).len(), names.len());
+}
+
+#[tokio::test]
 async fn no_link_leads_what_is_kept_into_another_file() {
     let place = Place::new();
     place.put("a", "0");
@@ -210,7 +243,7 @@ async fn no_link_leads_what_is_kept_into_another_file() {
     let ops = json!({"ops": [["write", "a", "1"]]});
     let output = place.message(&files, vec![("change", ops)]).await;
     let told = crate::kit::texts(&output.messages).pop().unwrap();
-    assert!(told.contains("no regular file"), "{told}");
+    assert!(told.contains("not a regular file"), "{told}");
     assert_eq!(place.get("a").as_deref(), Some("0"));
     assert_eq!(fs::read(&outside).unwrap(), b"");
 }

@@ -16,6 +16,7 @@ for_each_server!(
     damage_is_put_aside_once,
     nothing_is_lost_of_many_writes,
     a_list_asks_for_many_at_once,
+    a_list_reads_no_more_than_ends,
 );
 
 /// What happens to a request.
@@ -37,6 +38,8 @@ struct Proxy {
     next: Arc<Mutex<Option<Loss>>>,
     /// How many pieces of requests came.
     heard: Arc<AtomicUsize>,
+    /// How many bytes were answered.
+    told: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -50,6 +53,7 @@ impl Proxy {
             port: listener.local_addr().unwrap().port(),
             next: Arc::default(),
             heard: Arc::default(),
+            told: Arc::default(),
         };
         let at = if user.is_empty() { "" } else { "@" };
         let url = format!("{head}://{user}{at}127.0.0.1:{}/{tail}", proxy.port);
@@ -96,10 +100,12 @@ impl Proxy {
                 let _ = to.shutdown(Shutdown::Both);
             }
         });
+        let told = self.told.clone();
         std::thread::spawn(move || {
             let (mut from, mut to) = (server, client);
             let mut bytes = [0; 65_536];
             while let Ok(len @ 1..) = from.read(&mut bytes) {
+                told.fetch_add(len, Ordering::SeqCst);
                 if swallow.load(Ordering::SeqCst) || to.write_all(&bytes[..len]).is_err() {
                     break;
                 }
@@ -244,4 +250,27 @@ async fn a_list_asks_for_many_at_once<K: Kind>() {
         assert!(info.title.as_ref().unwrap().starts_with("words"));
     }
     assert!(heard < 60, "{heard} requests for 120 sessions");
+}
+
+async fn a_list_reads_no_more_than_ends<K: Kind>() {
+    let space = Space::<K>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let store = K::open(&url, space.options()).unwrap();
+    // As a fork writes it: all at once.
+    let long = "long ".repeat(2_000);
+    let mut records: Vec<_> = (0..300).map(|_| said(&long)).collect();
+    records.push(said("the end"));
+    for id in ["a", "b", "c"] {
+        let lease = store.lease(id).await.unwrap();
+        store.append(&lease, records.clone()).await.unwrap();
+    }
+    let before = proxy.told.load(Ordering::SeqCst);
+    let list = store.list().await.unwrap();
+    let told = proxy.told.load(Ordering::SeqCst) - before;
+    for info in &list {
+        assert_eq!((info.messages, &info.problem), (301, &None), "{info:?}");
+        assert!(info.size.unwrap() > 3_000_000, "{info:?}");
+    }
+    assert_eq!(list.len(), 3);
+    assert!(told < 200_000, "{told} bytes for three ends");
 }
