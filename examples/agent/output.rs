@@ -81,7 +81,10 @@ impl Printer {
                 }
                 SystemKind::PermissionDenied(denied) => {
                     self.end_line()?;
-                    note(&format!("{} is denied: {}", denied.tool_name, denied.message));
+                    note(&format!(
+                        "{} is denied: {}",
+                        denied.tool_name, denied.message
+                    ));
                     Ok(())
                 }
                 SystemKind::Informational { content, level, .. } if *level == Level::Warning => {

@@ -26,9 +26,9 @@ pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     };
 }
 
-/// Books an answer as the model's that gave it: the one that was asked, unless another one answered.
-/// A provider that does not say what it has used must not make a limit void: where there is one,
-/// that is estimated.
+/// Books an answer as the model's that gave it: the one that was asked, unless another one
+/// answered. A provider that does not say what it has used must not make a limit void: where there
+/// is one, that is estimated.
 pub(super) fn book_answer(
     cx: &RunContext,
     asked: &dyn Model,

@@ -52,8 +52,8 @@ where
     fn_hook::modify_request(name, move |cx, messages| f(state.clone(), cx, messages))
 }
 
-/// [`wrap_model_call`](super::wrap_model_call) with a clone of `state` as the first argument of every
-/// call.
+/// [`wrap_model_call`](super::wrap_model_call) with a clone of `state` as the first argument of
+/// every call.
 pub fn wrap_model_call_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,

@@ -27,9 +27,9 @@ type Summarizer =
 ///
 /// * Before a run, the history itself is replaced, in the store as well. To keep it, use a
 ///   [`SummarizationHook`](super::SummarizationHook), or make a copy in the function.
-/// * Within a run, later requests are built from what the function returned and what was said since;
-///   the history stays. The tokens counted are those the provider reported for the last call, its
-///   answer included, and an estimate of what came after.
+/// * Within a run, later requests are built from what the function returned and what was said
+///   since; the history stays. The tokens counted are those the provider reported for the last
+///   call, its answer included, and an estimate of what came after.
 /// * An error of the function ends the run. With [`RunContext::call_model`] the function can ask a
 ///   model on the run's account.
 ///
@@ -69,8 +69,8 @@ impl CompactionHook {
         }
     }
 
-    /// Whether a history of this size is given to the function: it has at least as many tokens as the
-    /// threshold, and at least two messages.
+    /// Whether a history of this size is given to the function: it has at least as many tokens as
+    /// the threshold, and at least two messages.
     pub fn should_compact(&self, tokens: u64, messages: usize) -> bool {
         tokens >= self.threshold && messages >= MIN_MESSAGES
     }

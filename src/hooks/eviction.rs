@@ -85,8 +85,8 @@ impl Eviction {
     }
 
     /// Puts the beginning and the end of `text` in place of the text of a result. Its parts for
-    /// programs and people are cut in the same way, and details that are still too long are left out:
-    /// they would keep the whole text in the conversation.
+    /// programs and people are cut in the same way, and details that are still too long are left
+    /// out: they would keep the whole text in the conversation.
     pub(super) fn cut(&self, result: &mut ToolResult, text: &str, path: &str) {
         let mut cut = Some(self.shortened(text, path).into_owned());
         result.content.parts_mut().retain_mut(|part| match part {

@@ -54,14 +54,14 @@ const BETWEEN_SWEEPS: Duration = DAY;
 /// # Long results
 ///
 /// A result of more than 80,000 characters, of any tool except those for files and search, is moved
-/// into a file; its first and last 2,000 characters stay, and between them
-/// `... (truncated X characters; full result: PATH) ...`. No character is cut in two. The agent
-/// reads the parts of the file it needs, or searches it with `grep`. Texts in the result's `details`
-/// and `display` are cut in the same way; details that are still too long are left out.
+/// into a file; its first and last 2,000 characters stay, and between them `... (truncated X
+/// characters; full result: PATH) ...`. No character is cut in two. The agent reads the parts of
+/// the file it needs, or searches it with `grep`. Texts in the result's `details` and `display` are
+/// cut in the same way; details that are still too long are left out.
 ///
-/// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that excludes
-/// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
-/// whenever a result is moved, a hook that has not looked for old files for a day does so.
+/// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that
+/// excludes the whole folder; searches find it only when they name it. Such files are removed after
+/// 30 days: whenever a result is moved, a hook that has not looked for old files for a day does so.
 /// [`keep_results_for`](Self::keep_results_for) sets another time, and
 /// [`remove_results`](Self::remove_results) removes those of a session that is over. A session can
 /// go on without them, but can no longer read them.
@@ -145,8 +145,8 @@ impl FilesystemHook {
         self.evicting(|eviction| eviction.folder = path.into())
     }
 
-    /// How long moved results are kept; 30 days by default. [`Duration::MAX`] keeps them forever, and
-    /// so does a backend that does not know when its files were written.
+    /// How long moved results are kept; 30 days by default. [`Duration::MAX`] keeps them forever,
+    /// and so does a backend that does not know when its files were written.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.kept = time;
@@ -173,7 +173,8 @@ impl FilesystemHook {
         self
     }
 
-    /// Removes the moved results of a session, as when it is deleted, and returns how many there were.
+    /// Removes the moved results of a session, as when it is deleted, and returns how many there
+    /// were.
     ///
     /// # Errors
     ///

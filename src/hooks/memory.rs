@@ -25,9 +25,9 @@ const EDIT_TOOL: &str = "edit_file";
 
 /// Puts `AGENTS.md` files into the system prompt, and tells the model how to keep them.
 ///
-/// The files are read at the beginning of each run, in the order given, and joined by a line
-/// `---`; what the agent writes into them shows in the next run. A file that is missing or empty
-/// is skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
+/// The files are read at the beginning of each run, in the order given, and joined by a line `---`;
+/// what the agent writes into them shows in the next run. A file that is missing or empty is
+/// skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
 /// one that is not UTF-8, of which the invalid bytes are replaced, and one larger than 256 KiB, of
 /// which only the beginning is used.
 ///

@@ -20,14 +20,15 @@
 //!
 //! # Order
 //!
-//! The first hook added is the outermost, and the texts in the system prompt follow the order of the
-//! hooks. Add them in this order: tracing, todo list, file system, skills, memory, summarization.
+//! The first hook added is the outermost, and the texts in the system prompt follow the order of
+//! the hooks. Add them in this order: tracing, todo list, file system, skills, memory,
+//! summarization.
 //!
 //! # Prompt caching
 //!
 //! What these hooks put into the system prompt is read once per run and is stable: as long as tools
-//! and files do not change, each request begins with the same bytes as the one before it, across runs
-//! as well.
+//! and files do not change, each request begins with the same bytes as the one before it, across
+//! runs as well.
 
 mod checkpoints;
 mod clear_tool_results;

@@ -11,8 +11,8 @@ const MAX_ID_CHARS: usize = 64;
 const HASH_CHARS: usize = 16;
 const SUFFIX: &str = ".txt";
 
-/// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so that
-/// no two sessions share a folder, even on file systems that ignore case.
+/// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so
+/// that no two sessions share a folder, even on file systems that ignore case.
 pub(super) fn of_session(folder: &str, session: &str) -> String {
     let name = safe(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());

@@ -15,9 +15,9 @@ use crate::util::sync::lock;
 /// Loads the session from `store` before a run and saves it afterwards, the run's own messages
 /// included.
 ///
-/// The usual way is [`AgentBuilder::store`](crate::AgentBuilder::store), which stores every message as
-/// it comes; with this hook, a run that is dropped half-way leaves the store as it was. The hook is for
-/// a second store beside the agent's own.
+/// The usual way is [`AgentBuilder::store`](crate::AgentBuilder::store), which stores every message
+/// as it comes; with this hook, a run that is dropped half-way leaves the store as it was. The hook
+/// is for a second store beside the agent's own.
 pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
     SessionHooks {
         store: Arc::new(store),

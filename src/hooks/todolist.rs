@@ -131,8 +131,8 @@ fn write_todos(name: &str) -> FuncTool {
     .idempotent()
 }
 
-/// The list of a call. The engine has checked it against the schema; a tool that is executed by hand
-/// gets it unchecked.
+/// The list of a call. The engine has checked it against the schema; a tool that is executed by
+/// hand gets it unchecked.
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"].as_array();
     let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;

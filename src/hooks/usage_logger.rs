@@ -11,8 +11,8 @@ use crate::state::AgentState;
 /// level `INFO` with the target `agentcore::usage`.
 ///
 /// Its fields are `session_id`, `run_id`, `agent`, `turns`, `input_tokens` (outside the cache),
-/// `output_tokens`, `cache_read_tokens`, `cache_write_tokens` and `cost_usd`, which is missing when a
-/// price is unknown. The cost includes subagents, the tokens do not.
+/// `output_tokens`, `cache_read_tokens`, `cache_write_tokens` and `cost_usd`, which is missing when
+/// a price is unknown. The cost includes subagents, the tokens do not.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

@@ -68,6 +68,7 @@ mod wire;
 mod wire_part;
 
 pub use chain::Messages;
+#[cfg(feature = "http")]
 pub(crate) use chain::shared_prefix;
 pub use check::ModelCheck;
 pub use content::Content;

@@ -59,11 +59,11 @@ impl fmt::Display for Behavior {
 /// | `Tool(parameter:value)` | a call whose argument has that value; `*` is a wildcard |
 ///
 /// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
-/// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words of
-/// commands. `Write(..)` and `Edit(..)` govern whatever writes, redirections included. A tool says
-/// what it does in [`Tool::accesses`](crate::Tool::accesses). Of a tool that says nothing, rules to
-/// deny and to ask look at arguments called `path`, `command`, `url` and the like; rules to allow
-/// never do.
+/// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words
+/// of commands. `Write(..)` and `Edit(..)` govern whatever writes, redirections included. A tool
+/// says what it does in [`Tool::accesses`](crate::Tool::accesses). Of a tool that says nothing,
+/// rules to deny and to ask look at arguments called `path`, `command`, `url` and the like; rules
+/// to allow never do.
 ///
 /// A rule that could never match is an error:
 ///

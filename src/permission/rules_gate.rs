@@ -132,16 +132,17 @@ impl Permissions {
     }
 
     /// Whether names that differ only in case are the same file, as on most disks of macOS and
-    /// Windows, where this is the default. Rules to deny and to ask then match in any case of letters,
-    /// rules to allow only in the case of the rule. Protected paths are always protected in any case.
+    /// Windows, where this is the default. Rules to deny and to ask then match in any case of
+    /// letters, rules to allow only in the case of the rule. Protected paths are always protected
+    /// in any case.
     pub fn case_insensitive(mut self, folds: bool) -> Self {
         self.places.folds_case = folds;
         self
     }
 
-    /// Whether paths named by tools and by words of commands are looked up on this machine, and judged
-    /// where symbolic links lead as well; true by default. The look-up blocks: turn it off for a
-    /// workspace on another machine, or on a file system that may be slow.
+    /// Whether paths named by tools and by words of commands are looked up on this machine, and
+    /// judged where symbolic links lead as well; true by default. The look-up blocks: turn it off
+    /// for a workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.places.follows_links = follows;
         self
@@ -153,8 +154,8 @@ impl Permissions {
         self
     }
 
-    /// Protects a file or directory of the program's own settings: writing it always needs an answer,
-    /// as it does for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
+    /// Protects a file or directory of the program's own settings: writing it always needs an
+    /// answer, as it does for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
         self.own.push(path.into());
         self

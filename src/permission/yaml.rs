@@ -42,8 +42,8 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`], with the line and column, when it is anything but the block, or when a
-    /// rule could never match.
+    /// [`ErrorKind::Config`], with the line and column, when it is anything but the block, or when
+    /// a rule could never match.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         let block: Option<Block> = from_str_with_options(yaml, plain())
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))?;

@@ -2,9 +2,9 @@
 //!
 //! The encoder keeps the body it wrote in the request's [`memo`](ModelRequest::memo). The next
 //! request of the run usually has the same tools, the same system prompt and the same messages with
-//! a few more at the end. Messages stand last in a body, so it is the former one written on: nothing
-//! of it is copied once its request is over. That also makes the prefix stable to the byte, which
-//! providers' prompt caches need.
+//! a few more at the end. Messages stand last in a body, so it is the former one written on:
+//! nothing of it is copied once its request is over. That also makes the prefix stable to the byte,
+//! which providers' prompt caches need.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

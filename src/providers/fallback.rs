@@ -18,8 +18,8 @@ use crate::model::{
 /// Asks the next model when one cannot answer.
 ///
 /// It moves on when a model is unreachable (`Connect`, `Dns`, `Tls`, `Proxy`, `Timeout`), will not
-/// serve us (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`, `QuotaExhausted`), is in trouble
-/// (`Overloaded`, `Server`, `StreamTruncated`), or refuses (`Refused`, or a stop for
+/// serve us (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`, `QuotaExhausted`), is in
+/// trouble (`Overloaded`, `Server`, `StreamTruncated`), or refuses (`Refused`, or a stop for
 /// [`Refusal`](StopReason::Refusal)). Any other failure would be the next model's too and is
 /// returned. If something had been said already, [`ModelEvent::Restart`] voids it first.
 ///

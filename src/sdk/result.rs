@@ -57,7 +57,8 @@ pub struct ResultMessage {
     /// Why the model stopped the last time.
     pub stop_reason: Option<Arc<str>>,
     /// What the run has cost in US dollars, subagents included; from other emitters, what the
-    /// session has cost so far. `None` when some price is not known: the wire then says 0 and has a model whose `costBasis` is `unknown`.
+    /// session has cost so far. `None` when some price is not known: the wire then says 0 and has a
+    /// model whose `costBasis` is `unknown`.
     pub total_cost_usd: Option<f64>,
     /// The tokens of this run, without subagents.
     pub usage: Usage,

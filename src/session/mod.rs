@@ -1,8 +1,8 @@
 //! Sessions that outlive the process.
 //!
-//! A durable store keeps a log for each session, which is only ever appended to; the stores differ in
-//! where they keep it. The cost of a write depends on what it changes, not on how long the session
-//! is.
+//! A durable store keeps a log for each session, which is only ever appended to; the stores differ
+//! in where they keep it. The cost of a write depends on what it changes, not on how long the
+//! session is.
 //!
 //! A record is a line of JSON that begins with a checksum:
 //!

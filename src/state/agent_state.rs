@@ -231,7 +231,7 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
 pub struct PendingCall {
     /// What a decision names. Used once.
     pub id: Arc<str>,
-    /// The session it waits in. A fork does not inherit pending calls, so that none runs twice.
+    /// The session it waits in. It is not asked about in a fork, so that it cannot run twice.
     pub session_id: Arc<str>,
     /// The call with its final arguments.
     pub call: ToolCall,

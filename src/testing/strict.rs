@@ -17,9 +17,9 @@ use super::rules;
 /// Wraps a model and answers only requests that every provider would accept.
 ///
 /// It checks the pairing of calls and results, unique ids, the order of roles (the user may speak
-/// several times in a row, since providers get that as one message), that contents and texts are not
-/// empty, tool names and schemas, arguments, `max_tokens`, and that thinking blocks come back byte for
-/// byte as this model gave them (blocks from elsewhere can be declared with
+/// several times in a row, since providers get that as one message), that contents and texts are
+/// not empty, tool names and schemas, arguments, `max_tokens`, and that thinking blocks come back
+/// byte for byte as this model gave them (blocks from elsewhere can be declared with
 /// [`knowing`](Self::knowing)). The checks share no code with [`Messages::validate_for_model`], and
 /// agree with it on everything that it checks.
 ///

@@ -190,8 +190,8 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query).await
 }
 
-/// `Grep`: the lines that match a regular expression, or the files that have such lines, or how many
-/// each has.
+/// `Grep`: the lines that match a regular expression, or the files that have such lines, or how
+/// many each has.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
         excludes, hidden and binary files are left out.";

@@ -1,8 +1,8 @@
 //! What an expression may contain.
 //!
-//! Fend understands far more than arithmetic: variables, user-defined functions, dice, shifts, units.
-//! Some of that can recurse or loop without checking for an interrupt. So an expression is read here
-//! first, and only what is listed here reaches fend.
+//! Fend understands far more than arithmetic: variables, user-defined functions, dice, shifts,
+//! units. Some of that can recurse or loop without checking for an interrupt. So an expression is
+//! read here first, and only what is listed here reaches fend.
 
 use crate::util::text::head;
 

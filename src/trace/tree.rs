@@ -14,7 +14,8 @@ use super::recorder::SpanId;
 const MAX_VALUE: usize = 60;
 
 /// One line a span: when it began, how long it took, its name indented below its parent's, its
-/// attributes but those whose text its parent has, too. A span whose parent is not among them stands at the edge.
+/// attributes but those whose text its parent has, too. A span whose parent is not among them
+/// stands at the edge.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
     let known: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
     let mut below: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();

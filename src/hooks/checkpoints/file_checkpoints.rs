@@ -26,8 +26,8 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
 /// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that knows which message a
-/// change comes after. Give it to the agent as both, and give the agent's tools this backend, not the
-/// one inside:
+/// change comes after. Give it to the agent as both, and give the agent's tools this backend, not
+/// the one inside:
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -76,8 +76,8 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///
 /// # What is not kept
 ///
-/// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that the
-///   agent wrote and a command changed later counts as changed by somebody else.
+/// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
+///   the agent wrote and a command changed later counts as changed by somebody else.
 /// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic links
 ///   that are removed. They are reported as not kept.
 /// * Folders: those that were created remain, empty.
@@ -90,11 +90,11 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # Privacy
 ///
 /// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
-/// owner alone, and the folder must not be inside the workspace. Nothing is removed automatically: see
-/// [`forget`](Self::forget) and [`prune`](Self::prune).
+/// owner alone, and the folder must not be inside the workspace. Nothing is removed automatically:
+/// see [`forget`](Self::forget) and [`prune`](Self::prune).
 ///
-/// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it, or, once
-/// those of a whole store were pruned, as what belongs to no session any more:
+/// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it,
+/// or, once those of a whole store were pruned, as what belongs to no session any more:
 ///
 /// ```
 /// use agentcore::SessionStore;
@@ -144,8 +144,8 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`Io`](ErrorKind::Io) when it cannot be created, [`Config`](ErrorKind::Config) when it is inside
-    /// the workspace, where the agent could change it.
+    /// [`Io`](ErrorKind::Io) when it cannot be created, [`Config`](ErrorKind::Config) when it is
+    /// inside the workspace, where the agent could change it.
     #[cfg(unix)]
     pub fn open(backend: impl Backend, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = Folder::open(folder.as_ref())?;
@@ -212,8 +212,8 @@ impl FileCheckpoints {
     }
 
     /// Copies the checkpoints of the session's first `messages` messages, as
-    /// [`Session::fork_at`](crate::Session::fork_at) copies the messages. The copy cannot rewind what was
-    /// changed after them.
+    /// [`Session::fork_at`](crate::Session::fork_at) copies the messages. The copy cannot rewind
+    /// what was changed after them.
     ///
     /// # Errors
     ///
@@ -283,8 +283,8 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of sessions that have changed nothing for this long, and returns for how
-    /// many. The age of those in memory is not known, so they stay.
+    /// Removes the checkpoints of sessions that have changed nothing for this long, and returns for
+    /// how many. The age of those in memory is not known, so they stay.
     ///
     /// # Errors
     ///

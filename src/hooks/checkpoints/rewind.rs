@@ -27,26 +27,27 @@ struct Now {
 type Then = Option<(Vec<u8>, Option<u32>)>;
 
 impl FileCheckpoints {
-    /// Restores the files that a session changed since the message at this position of its history to
-    /// what they were before that message. Doing so twice changes nothing more. In a session that has
-    /// changed no file there is nothing to do.
+    /// Restores the files that a session changed since the message at this position of its history
+    /// to what they were before that message. Doing so twice changes nothing more. In a session
+    /// that has changed no file there is nothing to do.
     ///
-    /// Each file is rewound on its own; one that cannot be rewound is reported, and does not keep the
-    /// others from it. Rewinding is a change like any other and is kept as well: it is possible to
-    /// rewind to a later message afterwards, and `usize::MAX` undoes what was rewound since the last
-    /// message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes
-    /// it back.
+    /// Each file is rewound on its own; one that cannot be rewound is reported, and does not keep
+    /// the others from it. Rewinding is a change like any other and is kept as well: it is possible
+    /// to rewind to a later message afterwards, and `usize::MAX` undoes what was rewound since the
+    /// last message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at)
+    /// takes it back.
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold the session's
-    /// lease to keep other processes from running it. [`Io`](ErrorKind::Io) when the folder of the
-    /// checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) when they are damaged.
+    /// [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold the
+    /// session's lease to keep other processes from running it. [`Io`](ErrorKind::Io) when the
+    /// folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) when they are
+    /// damaged.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped, the files rewound so far stay rewound, and are not reported. Rewind
-    /// to the same message again to finish.
+    /// When the future is dropped, the files rewound so far stay rewound, and are not reported.
+    /// Rewind to the same message again to finish.
     pub async fn rewind(&self, session: &str, message: usize, mode: RewindMode) -> Result<Rewind> {
         if mode != RewindMode::DryRun && self.inner.runs.is_busy(session) {
             let text = format!("session {session:?} has a run going on; rewind when it has ended");

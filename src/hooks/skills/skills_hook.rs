@@ -34,9 +34,9 @@ const DEFAULT_PATH: &str = "skills";
 /// /workspace/skills/csv-analyzer/SKILL.md for full instructions`. The agent therefore needs a tool
 /// that reads files.
 ///
-/// The folders are searched at the beginning of each run, in the order given and then by name, eight
-/// folders deep. A folder that is a symbolic link counts, but not what lies deeper in it. A missing
-/// folder is skipped. At most 64 KiB of each file are read.
+/// The folders are searched at the beginning of each run, in the order given and then by name,
+/// eight folders deep. A folder that is a symbolic link counts, but not what lies deeper in it. A
+/// missing folder is skipped. At most 64 KiB of each file are read.
 ///
 /// These problems are warnings of the run:
 ///

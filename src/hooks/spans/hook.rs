@@ -38,7 +38,8 @@ const PREVIEW: usize = 500;
 /// [asked for it](Self::with_content). Export one of the two, not both.
 ///
 /// A child run's spans are inside the tool call it runs in. Without a recorder and without a
-/// subscriber the hook does nothing. Add it first: as the outermost hook it sees what all others do.
+/// subscriber the hook does nothing. Add it first: as the outermost hook it sees what all others
+/// do.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;
@@ -85,8 +86,8 @@ impl TracingHook {
         self
     }
 
-    /// Whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms) around those
-    /// of its calls.
+    /// Whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms) around
+    /// those of its calls.
     pub fn with_run_span(mut self, run: bool) -> Self {
         self.run = run;
         self

@@ -17,8 +17,8 @@ const SHORTEST_ANSWER: u64 = 16;
 const SLACK: u64 = 64;
 
 /// The request with tool results cut so that it fits into a window of `window` tokens, as far as
-/// that makes it fit, and with an answer no longer than there is room for; and its estimated tokens.
-/// The history is not touched.
+/// that makes it fit, and with an answer no longer than there is room for; and its estimated
+/// tokens. The history is not touched.
 pub(super) fn fit(
     mut request: ModelRequest,
     window: u64,

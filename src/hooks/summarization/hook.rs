@@ -35,13 +35,14 @@ use super::transcript::transcript;
 /// * The summariser reads a part that is longer than its own window piece by piece. Of the contents
 ///   that calls write into files it gets the first 2,000 characters each.
 /// * Its tokens and its cost count for the run. If it fails, takes too long or says nothing, the
-///   history is sent as it is, and the reader gets a warning. In the same run it is asked again when
-///   the history has grown by a twentieth, when a model finds the prompt too long, and on request.
-/// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids of
-///   the messages that were kept.
+///   history is sent as it is, and the reader gets a warning. In the same run it is asked again
+///   when the history has grown by a twentieth, when a model finds the prompt too long, and on
+///   request.
+/// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
+///   of the messages that were kept.
 /// * A tool result that is still too long for the window (the newest one, say) is sent with its
-///   middle left out. The length of the request is judged by what the provider reported for the last
-///   one as well.
+///   middle left out. The length of the request is judged by what the provider reported for the
+///   last one as well.
 ///
 /// Add it last: as the hook nearest to the model it sees the request as the others leave it.
 ///
@@ -99,8 +100,8 @@ impl SummarizationHook {
         self
     }
 
-    /// The context window in tokens, prompt and answer together. By default that of the run's model,
-    /// or 128,000 for an unknown model.
+    /// The context window in tokens, prompt and answer together. By default that of the run's
+    /// model, or 128,000 for an unknown model.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self

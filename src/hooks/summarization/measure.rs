@@ -32,9 +32,9 @@ impl Measure {
         }
     }
 
-    /// The tokens of a request by its estimate: what was reported for the last one, and the estimate
-    /// of what is new, raised when estimates were too low before. A request shorter than the last one
-    /// counts in proportion.
+    /// The tokens of a request by its estimate: what was reported for the last one, and the
+    /// estimate of what is new, raised when estimates were too low before. A request shorter than
+    /// the last one counts in proportion.
     pub(super) fn tokens(self, estimated: u64) -> u64 {
         if self.estimated == 0 {
             return estimated;

@@ -29,8 +29,8 @@ const CONTENTS: [&str; 6] = [
     "text",
 ];
 
-/// The messages as text, a blank line after each. At most `max_result` characters of a tool result are
-/// included: the model itself has seen no more.
+/// The messages as text, a blank line after each. At most `max_result` characters of a tool result
+/// are included: the model itself has seen no more.
 pub(super) fn transcript<'a>(
     messages: impl Iterator<Item = &'a Message>,
     max_result: usize,

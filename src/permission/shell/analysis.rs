@@ -25,8 +25,8 @@ pub struct Analysis {
     pub directories: Vec<Word>,
     /// Names of functions it defines.
     pub functions: Vec<String>,
-    /// Characters looked at, those of nested scripts once for each level: a measure of the work, which is
-    /// limited for any command.
+    /// Characters looked at, those of nested scripts once for each level: a measure of the work,
+    /// which is limited for any command.
     pub steps: usize,
     /// What variables hold, where the script gives them nothing but known texts.
     pub(crate) values: BTreeMap<String, Vec<String>>,

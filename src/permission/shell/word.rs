@@ -21,8 +21,8 @@ pub(crate) enum Part {
 
 /// One word of a command, after quotes and escapes are removed.
 ///
-/// A word is *literal* when the shell can turn it into only one text; any other word is known only in
-/// part, and rules treat it accordingly.
+/// A word is *literal* when the shell can turn it into only one text; any other word is known only
+/// in part, and rules treat it accordingly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pub(crate) parts: Vec<Part>,

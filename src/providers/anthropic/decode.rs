@@ -22,8 +22,8 @@ use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 /// Decodes one answer.
 ///
 /// The rules of the stream are checked: a message begins once and before its blocks, a block begins
-/// once and before its deltas, and nothing comes for a block that has ended. Kinds of events, blocks
-/// and deltas that are not known are ignored, or kept when they are part of the answer.
+/// once and before its deltas, and nothing comes for a block that has ended. Kinds of events,
+/// blocks and deltas that are not known are ignored, or kept when they are part of the answer.
 pub(super) struct MessagesDecoder {
     secrets: Secrets,
     request_id: Option<Arc<str>>,

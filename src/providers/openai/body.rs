@@ -99,10 +99,11 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 fn response_format(format: &ResponseFormat) -> Value {
     match format {
         ResponseFormat::JsonObject => json!({"type": "json_object"}),
-        ResponseFormat::JsonSchema { name, schema } => json!({
-            "type": "json_schema",
-            "json_schema": {"name": &**name, "schema": &**schema, "strict": is_plain_object(schema) && is_strict(schema)},
-        }),
+        ResponseFormat::JsonSchema { name, schema } => {
+            let strict = is_plain_object(schema) && is_strict(schema);
+            let schema = json!({"name": &**name, "schema": &**schema, "strict": strict});
+            json!({"type": "json_schema", "json_schema": schema})
+        }
     }
 }
 

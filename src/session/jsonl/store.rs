@@ -18,17 +18,17 @@ use super::folder::Folder;
 /// session is next leased. Damaged parts are left out, put into `NAME.damaged` beside the file and
 /// reported, and everything after them is read. A file of a newer version is not touched.
 ///
-/// A lease is a lock on the file, so it also holds against other processes and other stores over the
-/// folder, and it ends with the process that holds it. Locks may not hold on network file systems:
-/// when somebody else has written the file, that is noticed, and the write is refused with
+/// A lease is a lock on the file, so it also holds against other processes and other stores over
+/// the folder, and it ends with the process that holds it. Locks may not hold on network file
+/// systems: when somebody else has written the file, that is noticed, and the write is refused with
 /// [`Conflict`](crate::ErrorKind::Conflict).
 ///
 /// File names are the ids, with every character except `a` to `z`, digits, `-` and `_` written as
 /// `%XX`; an id whose name would have more than 240 bytes is refused. Files are created with mode
 /// 0600, the folder with 0700. The id of a deleted session can be used again.
 ///
-/// Inside a tokio runtime, blocking work runs on the runtime's threads for it. A write that has begun
-/// is finished even if its future is dropped. Clones share one store.
+/// Inside a tokio runtime, blocking work runs on the runtime's threads for it. A write that has
+/// begun is finished even if its future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::JsonlStore;

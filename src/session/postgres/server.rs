@@ -52,8 +52,8 @@ impl Database {
         }
     }
 
-    /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros stands where rows are
-    /// missing, so that what is gone is reported as damage.
+    /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros stands where
+    /// rows are missing, so that what is gone is reported as damage.
     fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<Contents>> {
         let Some(first) = rows.first() else {
             return Ok(None);

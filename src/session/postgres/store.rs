@@ -30,38 +30,40 @@ use super::server::Database;
 ///
 /// # Tables
 ///
-/// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of the
-/// `search_path`. Missing tables are created, even by several processes at once; a user who may not
-/// create tables can use those that the store has created for another. Tables of a newer version are
-/// not touched. A write is one row and one statement. What is acknowledged is committed; if
-/// `synchronous_commit` is off, it is turned on for the store's own connections. Damaged parts are
-/// left out, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes, and no NUL.
+/// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of
+/// the `search_path`. Missing tables are created, even by several processes at once; a user who may
+/// not create tables can use those that the store has created for another. Tables of a newer
+/// version are not touched. A write is one row and one statement. What is acknowledged is
+/// committed; if `synchronous_commit` is off, it is turned on for the store's own connections.
+/// Damaged parts are left out, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes,
+/// and no NUL.
 ///
 /// # Leases
 ///
 /// A lease expires, by the clock of the server, when it is not renewed: 30 seconds after its holder
-/// died, any machine can continue the session ([`ServerOptions::lease_time`]). A thread of the store
-/// renews leases while they are held, and gives them back when they are dropped. Giving one back takes
-/// a moment; another machine waits that long before it reports
+/// died, any machine can continue the session ([`ServerOptions::lease_time`]). A thread of the
+/// store renews leases while they are held, and gives them back when they are dropped. Giving one
+/// back takes a moment; another machine waits that long before it reports
 /// [`SessionBusy`](crate::ErrorKind::SessionBusy). Dropping the last clone of the store waits, two
 /// seconds at most, until its leases have been given back; `std::process::exit` does not.
 ///
 /// A holder that was paused for longer can go on if nobody has taken the session in the meantime.
-/// Otherwise its writes are refused with [`Conflict`](crate::ErrorKind::Conflict): every write carries
-/// its lease, and is made only at the end of the log that its writer knows.
+/// Otherwise its writes are refused with [`Conflict`](crate::ErrorKind::Conflict): every write
+/// carries its lease, and is made only at the end of the log that its writer knows.
 ///
 /// # When the server is away
 ///
 /// Every call is retried for some seconds ([`ServerOptions::patience`]) and then fails. When the
-/// answer to a write was lost, the store checks whether it was made before it makes it again: nothing
-/// is written twice. Nothing waits forever for a server that hangs ([`ServerOptions::timeout`]).
+/// answer to a write was lost, the store checks whether it was made before it makes it again:
+/// nothing is written twice. Nothing waits forever for a server that hangs
+/// ([`ServerOptions::timeout`]).
 ///
 /// # TLS
 ///
 /// With the feature `tls`, a server is trusted if the system's certificate store trusts it for the
-/// host's name. `sslmode=require` is refused without the feature. With `prefer`, the default, TLS is
-/// used when the server offers it, except to this machine itself; a server that offers it and is not
-/// trusted is an error. `disable` never uses it.
+/// host's name. `sslmode=require` is refused without the feature. With `prefer`, the default, TLS
+/// is used when the server offers it, except to this machine itself; a server that offers it and is
+/// not trusted is an error. `disable` never uses it.
 ///
 /// Nothing is connected before the first use. Clones share one store and its connections. No
 /// password is ever part of an error, of `Debug` or of a log line.
@@ -73,7 +75,8 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when the URL is not valid, or needs a feature that is off.
+    /// [`Config`](crate::ErrorKind::Config) when the URL is not valid, or needs a feature that is
+    /// off.
     pub fn open(url: impl AsRef<str>) -> Result<Self> {
         Self::with_options(url, ServerOptions::default())
     }

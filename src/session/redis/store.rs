@@ -32,42 +32,45 @@ use super::server::Keys;
 ///
 /// A session is as durable as the server is, which should have `appendonly yes`. From Redis 7.2 on,
 /// each write waits until it is in the append-only file on the disk (`WAITAOF`). Older servers need
-/// `appendfsync always`: with `everysec`, a server or machine that is killed loses the last second or
-/// two of what was acknowledged, and without an append-only file everything since the last snapshot.
-/// The store warns once, in the log, when it cannot wait. A failover to a replica loses what the
-/// replica had not received. When the last writes of a holder were lost, its next write is refused, as
-/// if somebody had taken the session over.
+/// `appendfsync always`: with `everysec`, a server or machine that is killed loses the last second
+/// or two of what was acknowledged, and without an append-only file everything since the last
+/// snapshot. The store warns once, in the log, when it cannot wait. A failover to a replica loses
+/// what the replica had not received. When the last writes of a holder were lost, its next write is
+/// refused, as if somebody had taken the session over.
 ///
-/// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards whole
-/// sessions; their ids are kept separately, so that such a session is an error
-/// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of silently becoming a new one. With `volatile-*`,
-/// leases may end early. Everything is in memory, and a session may have 512 MB.
+/// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards
+/// whole sessions; their ids are kept separately, so that such a session is an error
+/// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of silently becoming a new one. With
+/// `volatile-*`, leases may end early. Everything is in memory, and a session may have 512 MB.
 ///
 /// # Keys
 ///
-/// `PREFIX:log:ID` is a session, `PREFIX:lease:ID` who may write it, `PREFIX:damaged:ID` the parts of
-/// it that could not be read; `PREFIX:sessions` has the ids, `PREFIX:version` the version of all this.
-/// Keys of a newer version are not touched. Writes are scripts (`EVAL`), each of which happens as a
-/// whole. A cluster cannot be used, because the keys of a script would be on several of its nodes.
+/// `PREFIX:log:ID` is a session, `PREFIX:lease:ID` who may write it, `PREFIX:damaged:ID` the parts
+/// of it that could not be read; `PREFIX:sessions` has the ids, `PREFIX:version` the version of all
+/// this. Keys of a newer version are not touched. Writes are scripts (`EVAL`), each of which
+/// happens as a whole. A cluster cannot be used, because the keys of a script would be on several
+/// of its nodes.
 ///
 /// # Leases
 ///
 /// As with [`PostgresStore`](crate::session::PostgresStore), leases expire on the server 30 seconds
 /// after their holder died ([`ServerOptions::lease_time`]). A thread renews those that are held and
 /// gives them back when they are dropped. Whoever takes a session in between shuts out the previous
-/// holder, whose writes are then refused with [`Conflict`](crate::ErrorKind::Conflict). Dropping the
-/// last clone of the store waits, two seconds at most, until its leases have been given back.
+/// holder, whose writes are then refused with [`Conflict`](crate::ErrorKind::Conflict). Dropping
+/// the last clone of the store waits, two seconds at most, until its leases have been given back.
 ///
 /// # When the server is away
 ///
 /// Every call is retried for some seconds ([`ServerOptions::patience`]) and then fails. When the
-/// answer to a write was lost, the store checks whether it was made before it makes it again: nothing
-/// is written twice. Nothing waits forever for a server that hangs ([`ServerOptions::timeout`]).
+/// answer to a write was lost, the store checks whether it was made before it makes it again:
+/// nothing is written twice. Nothing waits forever for a server that hangs
+/// ([`ServerOptions::timeout`]).
 ///
 /// # TLS
 ///
-/// `rediss://` needs the feature `tls`; a server is trusted if the system's certificate store trusts
-/// it for the host's name. `redis://` is without TLS, and `redis+unix:///PATH` is a local socket.
+/// `rediss://` needs the feature `tls`; a server is trusted if the system's certificate store
+/// trusts it for the host's name. `redis://` is without TLS, and `redis+unix:///PATH` is a local
+/// socket.
 ///
 /// Nothing is connected before the first use. Clones share one store and its connections. No
 /// password is ever part of an error, of `Debug` or of a log line.
@@ -79,7 +82,8 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when the URL is not valid, or needs a feature that is off.
+    /// [`Config`](crate::ErrorKind::Config) when the URL is not valid, or needs a feature that is
+    /// off.
     pub fn open(url: impl AsRef<str>) -> Result<Self> {
         Self::with_options(url, ServerOptions::default())
     }

@@ -44,8 +44,9 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// What the names of all tables or keys begin with; `agentcore` by default. Applications that share
-    /// a server use different prefixes: `a` to `z`, digits and `_`, 40 at most, with a letter first.
+    /// What the names of all tables or keys begin with; `agentcore` by default. Applications that
+    /// share a server use different prefixes: `a` to `z`, digits and `_`, 40 at most, with a letter
+    /// first.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
@@ -53,15 +54,16 @@ impl ServerOptions {
     }
 
     /// How long a session stays leased to a machine that is gone; 30 seconds by default, and 100
-    /// milliseconds at least. While leases are held, the store renews them after a third of that time.
+    /// milliseconds at least. While leases are held, the store renews them after a third of that
+    /// time.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;
         self
     }
 
-    /// How long the server may stay silent, and how long connecting may take, before a connection is
-    /// given up; 10 seconds by default.
+    /// How long the server may stay silent, and how long connecting may take, before a connection
+    /// is given up; 10 seconds by default.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
@@ -69,8 +71,8 @@ impl ServerOptions {
     }
 
     /// How long a call is retried, on new connections, when the server does not answer or cannot be
-    /// reached; 10 seconds by default. No retry begins after that, but each step of the last one may
-    /// still take a [`timeout`](Self::timeout). Before the first try, a call waits for a free
+    /// reached; 10 seconds by default. No retry begins after that, but each step of the last one
+    /// may still take a [`timeout`](Self::timeout). Before the first try, a call waits for a free
     /// connection, at most for both times together.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {

@@ -17,19 +17,20 @@ use super::database::{Database, PATIENCE};
 /// left out, put into the table `damaged` and reported, and everything after them is read. Another
 /// program's database, or one of a newer version, is not touched.
 ///
-/// A lease is a lock on a file of its own in the folder `PATH-locks`, so it also holds against other
-/// processes and other stores over the database, and it ends with the process that holds it. SQLite
-/// needs a local disk: on a network file system neither its own locks nor these can be relied on.
+/// A lease is a lock on a file of its own in the folder `PATH-locks`, so it also holds against
+/// other processes and other stores over the database, and it ends with the process that holds it.
+/// SQLite needs a local disk: on a network file system neither its own locks nor these can be
+/// relied on.
 ///
-/// The database is created with mode 0600, its folder and that of the locks with 0700. `PATH-wal` and
-/// `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while nobody
-/// uses it. The space of a deleted session is reused; the file does not shrink. An id is refused if
-/// it has more than 240 bytes once every character except `a` to `z`, digits, `-` and `_` is written
-/// as `%XX`.
+/// The database is created with mode 0600, its folder and that of the locks with 0700. `PATH-wal`
+/// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while
+/// nobody uses it. The space of a deleted session is reused; the file does not shrink. An id is
+/// refused if it has more than 240 bytes once every character except `a` to `z`, digits, `-` and
+/// `_` is written as `%XX`.
 ///
-/// While another process writes, a write waits for it, for 10 seconds at most. Inside a tokio runtime,
-/// blocking work runs on the runtime's threads for it. A write that has begun is finished even if its
-/// future is dropped. Clones share one store.
+/// While another process writes, a write waits for it, for 10 seconds at most. Inside a tokio
+/// runtime, blocking work runs on the runtime's threads for it. A write that has begun is finished
+/// even if its future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::SqliteStore;
@@ -58,15 +59,15 @@ use super::database::{Database, PATIENCE};
 pub struct SqliteStore(LogStore<Database>);
 
 impl SqliteStore {
-    /// The store in this database, which is created with its folder if it does not exist. Blocks while
-    /// it does so.
+    /// The store in this database, which is created with its folder if it does not exist. Blocks
+    /// while it does so.
     ///
     /// # Errors
     ///
     /// [`Config`](crate::ErrorKind::Config) when the file is something else, or the path is
     /// `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead);
-    /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) when a newer version of this crate created
-    /// it; [`Corrupt`](crate::ErrorKind::Corrupt) when it is damaged;
+    /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) when a newer version of this crate
+    /// created it; [`Corrupt`](crate::ErrorKind::Corrupt) when it is damaged;
     /// [`Io`](crate::ErrorKind::Io) when it cannot be created or may not be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::waiting(path.as_ref(), PATIENCE)

@@ -16,9 +16,9 @@ use super::replay::Player;
 ///
 /// The file holds one JSON object per line: first the model, then for each call the hashes of the
 /// request and every event of the answer. It contains no key and no text of a request. Replaying is
-/// strict: each request must match a recorded one that has not been played yet (one that was recorded
-/// twice is played twice, in that order); anything else is an error that says what differs. Sections
-/// of the system prompt that are marked volatile are not compared.
+/// strict: each request must match a recorded one that has not been played yet (one that was
+/// recorded twice is played twice, in that order); anything else is an error that says what
+/// differs. Sections of the system prompt that are marked volatile are not compared.
 ///
 /// ```
 /// use agentcore::testing::{Cassette, FunctionModel};
@@ -49,8 +49,8 @@ enum Side {
 }
 
 impl Cassette {
-    /// Passes calls on to `model` and records them in the file at `path`, which is replaced. A call is
-    /// written when its stream ends or is dropped.
+    /// Passes calls on to `model` and records them in the file at `path`, which is replaced. A call
+    /// is written when its stream ends or is dropped.
     ///
     /// # Errors
     ///
@@ -74,7 +74,8 @@ impl Cassette {
         })
     }
 
-    /// Checks that everything that was recorded has been played. It always succeeds while recording.
+    /// Checks that everything that was recorded has been played. It always succeeds while
+    /// recording.
     ///
     /// # Errors
     ///

@@ -157,8 +157,8 @@ impl Chosen {
 ///
 /// # Errors
 ///
-/// Every method fails when nobody can be asked, or when the person who was asked has left. The model
-/// reads the text of the error. No method may wait for somebody who is not there.
+/// Every method fails when nobody can be asked, or when the person who was asked has left. The
+/// model reads the text of the error. No method may wait for somebody who is not there.
 ///
 /// # Cancel safety
 ///

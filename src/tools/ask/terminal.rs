@@ -234,8 +234,8 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Waits until there is something to read, and checks now and then whether anybody still wants it: a
-/// thread blocked in a read would take the line meant for the next question, and keep the runtime
+/// Waits until there is something to read, and checks now and then whether anybody still wants it:
+/// a thread blocked in a read would take the line meant for the next question, and keep the runtime
 /// from shutting down.
 fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
     loop {

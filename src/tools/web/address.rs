@@ -18,8 +18,8 @@ use Kind::{Private, Public, Special};
 const METADATA: &str = "a cloud's metadata service";
 const PRIVATE: &str = "a private address";
 
-/// Networks of IPv4 that are not public. The first that holds an address decides, so single addresses
-/// come first.
+/// Networks of IPv4 that are not public. The first that holds an address decides, so single
+/// addresses come first.
 const V4: [([u8; 4], u32, Kind); 19] = [
     ([100, 100, 100, 200], 32, Special(METADATA)),
     ([168, 63, 129, 16], 32, Special(METADATA)),

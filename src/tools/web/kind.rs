@@ -69,8 +69,8 @@ pub(super) fn of(media: &str) -> Option<Kind> {
     }
 }
 
-/// The text of a body. The encoding is that of its byte order mark, else the one the server declares,
-/// else the one a page declares itself, else UTF-8; a page that is not UTF-8 is read as
+/// The text of a body. The encoding is that of its byte order mark, else the one the server
+/// declares, else the one a page declares itself, else UTF-8; a page that is not UTF-8 is read as
 /// Windows-1252, as browsers do.
 pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kind) -> String {
     let is_html = kind == Kind::Html;

@@ -88,9 +88,9 @@ impl AddressPolicy {
         self
     }
 
-    /// Allows private networks: RFC 1918, shared (CGNAT) and unique local addresses, names without a
-    /// dot and names such as `wiki.internal`. Loopback and link-local addresses, metadata services
-    /// and every other special network are still refused.
+    /// Allows private networks: RFC 1918, shared (CGNAT) and unique local addresses, names without
+    /// a dot and names such as `wiki.internal`. Loopback and link-local addresses, metadata
+    /// services and every other special network are still refused.
     pub fn allow_private(mut self) -> Self {
         self.private = true;
         self

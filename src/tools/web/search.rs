@@ -89,8 +89,8 @@ impl Source {
 /// `internet_search`: what a provider finds for a `query`, an answer and sources.
 ///
 /// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
-/// its snippet below; without an answer it begins with the sources. A call asks for 5 sources unless
-/// it says otherwise, and for 20 at most.
+/// its snippet below; without an answer it begins with the sources. A call asks for 5 sources
+/// unless it says otherwise, and for 20 at most.
 ///
 /// ```
 /// use agentcore::tools::web::{SearchProvider, SearchResults, Source, internet_search};

@@ -37,10 +37,10 @@ const MAX_QUOTE: usize = 1_000;
 /// proxy, because what a proxy connects to cannot be checked.
 ///
 /// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
-/// read. A page of more than 50,000 elements, or with elements nested more than 512 deep, is read up
-/// to that point, and the output says so. A call returns at most 50,000 characters from `offset`, and
-/// says where to go on. The output begins with the title, the final URL and the status, which is 2xx;
-/// any other status is an error with the start of what the server said.
+/// read. A page of more than 50,000 elements, or with elements nested more than 512 deep, is read
+/// up to that point, and the output says so. A call returns at most 50,000 characters from
+/// `offset`, and says where to go on. The output begins with the title, the final URL and the
+/// status, which is 2xx; any other status is an error with the start of what the server said.
 ///
 /// Redirects are followed on the same host and port, from http to https as well. A redirect to
 /// another host is returned to the model as text, so that permission rules such as
@@ -129,8 +129,8 @@ impl WebFetch {
         self
     }
 
-    /// How many redirects within a host are followed; 5 by default. With 0, each redirect is returned
-    /// to the model.
+    /// How many redirects within a host are followed; 5 by default. With 0, each redirect is
+    /// returned to the model.
     pub fn max_redirects(mut self, redirects: usize) -> Self {
         self.limits.redirects = redirects;
         self

@@ -42,7 +42,8 @@ pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
     infos(store).await
 }
 
-/// What the list says of the sessions `a`, with two messages and no title, and `b`, with a full state.
+/// What the list says of the sessions `a`, with two messages and no title, and `b`, with a full
+/// state.
 async fn infos(store: &impl SessionStore) -> Result<()> {
     say(store, "long", &[&"words ".repeat(1_000)]).await?;
     let list = store.list().await?;
