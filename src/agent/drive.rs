@@ -286,8 +286,10 @@ impl Driver {
             });
         }
         self.keeper()?.append_with(&self.cx, records).await?;
+        // First of all, for what is stored must not be missing here, also when a counter panics.
+        self.cx
+            .state(|state| state.messages.extend(messages.iter().cloned()));
         self.context.add(&**self.cx.token_counter(), &messages);
-        self.cx.state(|state| state.messages.extend(messages));
         Ok(())
     }
 }

@@ -22,7 +22,6 @@ use super::opening::STALE_COMPACTION;
 impl Driver {
     /// Ends the run: `after_agent`, save, the one result message.
     pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
-        self.cx.open();
         let (exit, error) = match end {
             Ok(exit) => (exit, None),
             Err(error) => (ExitReason::Error, Some(error)),
@@ -30,7 +29,14 @@ impl Driver {
         if let Some(error) = &error {
             self.notes.push(error.to_string());
         }
-        self.take_leftovers().await;
+        let closing = async {
+            self.cx.open();
+            self.take_leftovers().await;
+        };
+        if let Err(payload) = AssertUnwindSafe(closing).catch_unwind().await {
+            let text = panic::message(&*payload).to_owned();
+            self.cx.warn(format!("closing the run panicked: {text}"));
+        }
         if self.looped
             && let Err(payload) = AssertUnwindSafe(self.wind_up()).catch_unwind().await
         {
@@ -55,6 +61,14 @@ impl Driver {
         let shared = self.cx.shared();
         shared.end_steering();
         let mut left = std::mem::take(&mut lock(&shared.control).steering);
+        let open = self.cx.state(|state| !state.pending.is_empty());
+        let is_said = self.looped && !open;
+        for message in left.iter().filter(|_| !is_said) {
+            self.cx.warn(format!(
+                "this was said too late and is not kept; say it again in the next run: {}",
+                message.text()
+            ));
+        }
         if std::mem::take(&mut lock(&shared.control).compact) {
             self.cx.warn(
                 "a compaction was asked for after the last model call; ask again in the next run",
@@ -64,11 +78,7 @@ impl Driver {
             left.push(Message::human(task.announce(shared)));
         }
         self.cx.state(|state| state.inputs.settle(&state.messages));
-        let open = self.cx.state(|state| !state.pending.is_empty());
-        if self.looped
-            && !open
-            && let Err(error) = self.say(left).await
-        {
+        if is_said && let Err(error) = self.say(left).await {
             self.cx
                 .warn(format!("what was said last was not stored: {error}"));
         }

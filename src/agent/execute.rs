@@ -86,9 +86,9 @@ impl Execution<'_> {
         // The call itself is inside the future, so that a panic before its first await is caught.
         let execution = AssertUnwindSafe(async move { tool.execute(context, args).await });
         let mut execution = Contained::new(execution.catch_unwind());
-        let mut beat = Instant::now() + pace.heartbeat;
+        let mut beat = later(Instant::now(), pace.heartbeat);
         loop {
-            let deadline = clock.moved() + pace.timeout;
+            let deadline = later(clock.moved(), pace.timeout);
             tokio::select! {
                 biased;
                 end = execution.future() => {
@@ -100,17 +100,23 @@ impl Execution<'_> {
                 () = sleep_until(deadline.min(beat)) => {}
             }
             let now = Instant::now();
-            if now >= clock.moved() + pace.timeout {
+            if now >= later(clock.moved(), pace.timeout) {
                 return End::TimedOut;
             }
             if now >= beat {
-                beat = now + pace.heartbeat;
+                beat = later(now, pace.heartbeat);
                 let mut alive = progress(cx, call, clock);
                 alive.heartbeat = true;
                 cx.shared().push(alive.into());
             }
         }
     }
+}
+
+/// This much later; in thirty years where that is longer than can be told, which means never.
+fn later(at: Instant, wait: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    at.checked_add(wait).unwrap_or_else(|| at + NEVER)
 }
 
 /// A tool's future whose panics stay inside, also when it is dropped half-way.

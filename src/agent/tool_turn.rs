@@ -1,6 +1,7 @@
 //! The tool calls of one answer: side by side or alone, their results in the order of the calls.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -98,18 +99,31 @@ impl Driver {
             let first = waiting.by_ref().take(limit);
             let mut running: FuturesUnordered<_> = first.map(|slot| calls.run_slot(slot)).collect();
             let mut ended = Vec::new();
-            let mut next = running.next().await;
-            while let Some(slot) = next {
-                ended.push(slot);
-                running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
-                next = match poll!(running.next()) {
-                    Poll::Ready(next) => next,
-                    Poll::Pending => {
-                        self.keep_ended(self.ended(&ended)).await;
-                        ended.clear();
-                        running.next().await
+            loop {
+                match poll!(running.next()) {
+                    Poll::Ready(Some(slot)) => {
+                        ended.push(slot);
+                        running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
+                        continue;
                     }
-                };
+                    Poll::Ready(None) => break,
+                    Poll::Pending => {}
+                }
+                let mut writing = pin!(self.keep_ended(self.ended(&ended)));
+                ended.clear();
+                let mut is_written = false;
+                // Side by side: what the store waits for may be held by one of the calls.
+                while !is_written || ended.is_empty() {
+                    tokio::select! {
+                        biased;
+                        () = &mut writing, if !is_written => is_written = true,
+                        slot = running.next(), if !running.is_empty() => {
+                            ended.extend(slot);
+                            running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
+                        }
+                        else => break,
+                    }
+                }
             }
             if !rest.is_empty() {
                 self.keep_ended(self.ended(&ended)).await;

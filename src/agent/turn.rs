@@ -73,6 +73,8 @@ impl Driver {
             if let Next::End(exit) = next {
                 return Ok(exit);
             }
+            // An answer that the run goes on from is not its output.
+            self.structured = None;
         }
     }
 
@@ -202,6 +204,9 @@ impl Driver {
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
+            // Asking again costs no turn, and should that fail, what was said is not lost.
+            self.cx.set_turn(self.cx.turn().saturating_sub(1));
+            self.last = Some(response);
             self.drop_answer(tried);
             return Ok(Next::GoOn);
         }

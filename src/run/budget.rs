@@ -110,10 +110,13 @@ impl Budget {
         Self(Arc::new(Node {
             parent: parent.cloned(),
             limits,
-            deadline: limits.duration.map(|duration| Instant::now() + duration),
+            // One that cannot be told never comes.
+            deadline: limits
+                .duration
+                .and_then(|duration| Instant::now().checked_add(duration)),
             amounts: Mutex::default(),
             settled: Notify::new(),
-            permits: Semaphore::new(parallel_calls),
+            permits: Semaphore::new(parallel_calls.min(Semaphore::MAX_PERMITS)),
         }))
     }
 

@@ -424,7 +424,12 @@ impl RunContext {
             args,
             question,
         );
-        let answer = self.answer(request);
+        self.answer(request).await
+    }
+
+    /// The answer to a question of this run or of one below it, within this run's time for it.
+    pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
+        let answer = self.unbounded_answer(request);
         match self.0.parts.setting.ask_timeout {
             None => answer.await,
             Some(limit) => tokio::time::timeout(limit, answer)
@@ -433,8 +438,7 @@ impl RunContext {
         }
     }
 
-    /// The answer to a question of this run or of one below it.
-    pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
+    async fn unbounded_answer(&self, request: PermissionRequest) -> Answer {
         if let Some(confirmer) = &self.0.parts.setting.confirmer {
             match confirm(&**confirmer, &request).await {
                 Answer::Unanswered => {}

@@ -26,11 +26,12 @@ impl Clock {
     fn now(&self, after: u64) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-        let next = |last: u64| now.max(last.saturating_add(1)).max(after);
+        let next = |last: u64| now.max(last.saturating_add(1));
         let last = self
             .at
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
-        last.map_or(now, next)
+        // One session from the future must not take the others there.
+        last.map_or(now, next).max(after)
     }
 
     fn token(&self, after: u64) -> u64 {

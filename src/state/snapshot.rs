@@ -10,6 +10,7 @@ use crate::model::Compaction;
 use crate::util::text::truncate;
 
 use super::agent_state::AgentState;
+use super::inputs::Inputs;
 use super::store::StoredSession;
 
 /// How many characters of what was said first make a title.
@@ -102,12 +103,13 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
             ),
         ));
     }
+    session.input_ids.clear();
+    state.inputs = Inputs::default();
     let results = all[len..]
         .iter()
         .take_while(|message| len > 0 && message.as_tool_result().is_some());
     let len = len + results.count();
     if len == all.len() {
-        session.input_ids.clear();
         return Ok(session);
     }
     let kept = &all[..len];
@@ -121,7 +123,6 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
     session
         .ended
         .retain(|ended| ended.as_tool_result().is_some_and(has_call));
-    session.input_ids.clear();
     let messages: Messages = kept.iter().cloned().collect();
     state.messages = messages;
     if let Some(made) = &state.compaction

@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::Messages;
+use crate::util::Values;
 use crate::util::sync::lock;
 
 use super::agent_state::AgentState;
@@ -62,6 +64,8 @@ struct Entry {
     /// The newest lease; `held` says whether a run still has it.
     token: u64,
     held: bool,
+    /// Whether it was deleted while it was held: what its run writes from then on is refused.
+    deleted: bool,
     /// A leased session that has nothing in it yet does not exist for readers.
     exists: bool,
 }
@@ -120,6 +124,7 @@ impl ThreadStore {
             Some(entry) if entry.held => {
                 // The lease outlives the data, so that its fencing token keeps counting.
                 entry.session = StoredSession::new(AgentState::new(id));
+                entry.deleted = true;
                 std::mem::take(&mut entry.exists)
             }
             Some(_) => threads.entries.remove(id).is_some_and(|entry| entry.exists),
@@ -167,8 +172,11 @@ impl ThreadStore {
     fn write(&self, lease: &Lease, f: impl FnOnce(&mut StoredSession)) -> Result<()> {
         let id = lease.session_id();
         self.with(id, |threads| {
-            let held = threads.entries.get(id).map(|entry| entry.token);
-            if held != Some(lease.token()) {
+            let is_owned = threads
+                .entries
+                .get(id)
+                .is_some_and(|entry| entry.token == lease.token() && !entry.deleted);
+            if !is_owned {
                 return Err(taken_over(id));
             }
             let entry = threads.written(id);
@@ -184,6 +192,7 @@ impl ThreadStore {
         };
         if entry.token == token {
             entry.held = false;
+            entry.deleted = false;
             entry.last_access = Instant::now();
         }
         if !entry.exists && !entry.held {
@@ -246,6 +255,7 @@ impl Entry {
             updated_at: SystemTime::now(),
             token: 0,
             held: false,
+            deleted: false,
             exists: false,
         }
     }
@@ -279,9 +289,15 @@ impl SessionStore for ThreadStore {
     }
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        self.write(lease, |session| {
-            *session = StoredSession::new(state.clone());
-        })
+        // What belongs to the run alone goes with it, as it does in stores that write.
+        let state = AgentState {
+            values: Values::default(),
+            response: None,
+            output_messages: Messages::new(),
+            usage: None,
+            ..state.clone()
+        };
+        self.write(lease, |session| *session = StoredSession::new(state))
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {

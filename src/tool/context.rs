@@ -122,6 +122,8 @@ impl ToolContext {
             self.host.touch(&self.call);
             self.host.progress(&self.call, data.into());
             self.host.drained().await;
+            // Time that a slow reader took is not the tool's.
+            self.host.touch(&self.call);
         }
     }
 
@@ -132,6 +134,7 @@ impl ToolContext {
             self.host.touch(&self.call);
             self.host.forward(&self.call, message);
             self.host.drained().await;
+            self.host.touch(&self.call);
         }
     }
 

@@ -136,6 +136,7 @@ mod real_servers;
 mod recordings;
 mod redaction;
 mod reruns;
+mod run_edges;
 mod run_oddities;
 mod run_properties;
 #[cfg(feature = "http")]

@@ -173,6 +173,10 @@ fn replace(
     content: &[u8],
 ) -> io::Result<()> {
     let (mut file, temporary) = Temporary::create(folder)?;
+    if let Some(old) = old {
+        // Before there is anything to read that the file did not show to everybody.
+        fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))?;
+    }
     file.write_all(content)?;
     if let Some(old) = old {
         // Only a privileged process may give a file away; the others keep it as their own.

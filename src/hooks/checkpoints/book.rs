@@ -65,6 +65,10 @@ impl Book {
             if (record.message, record.rewound) != (last.message, last.rewound) {
                 self.kept.clear();
             }
+        }
+        // A note that nothing was changed yet may stand behind the message that changes come after.
+        let changed = |entry: &&Entry| !entry.record.path.is_empty();
+        if let Some(Entry { record: last, .. }) = self.entries.iter().rev().find(changed) {
             self.era += u32::from(record.message < last.message);
         }
         if record.before.is_some() {

@@ -95,15 +95,15 @@ impl Log for Folder {
 
     fn remove(&self, id: &str) -> Result<bool> {
         let path = self.file(id)?;
-        let removed = file::remove(&path, id)?;
+        let had_log = file::remove(&path, id)?;
+        // What was put aside may be left of a removal that broke off.
+        let place = sidecar::path_of(&path);
+        let removed = match fs::remove_file(&place) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => had_log,
+            Err(error) => return Err(failed("remove", &place, error)),
+        };
         if removed {
-            let place = sidecar::path_of(&path);
-            match fs::remove_file(&place) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("remove", &place, error));
-                }
-                _ => {}
-            }
             let synced = self.disk.sync_folder(&self.path);
             synced.map_err(|error| failed("remove", &path, error))?;
         }
