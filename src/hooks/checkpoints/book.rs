@@ -61,10 +61,10 @@ impl Book {
             content,
             end,
         } = found;
-        if let Some(Entry { record: last, .. }) = self.entries.last() {
-            if (record.message, record.rewound) != (last.message, last.rewound) {
-                self.kept.clear();
-            }
+        if let Some(Entry { record: last, .. }) = self.entries.last()
+            && (record.message, record.rewound) != (last.message, last.rewound)
+        {
+            self.kept.clear();
         }
         // A note that nothing was changed yet may stand behind the message that changes come after.
         let changed = |entry: &&Entry| !entry.record.path.is_empty();
