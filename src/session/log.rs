@@ -51,10 +51,11 @@ pub(super) trait Log: Send + Sync + 'static {
     /// fails, none of them is there, or the writer refuses every further append.
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<()>;
 
-    /// Removes the log and what was put aside of it; false when there was none.
+    /// Removes the log and what was put aside of it; false when there was none. With a `size`, only
+    /// while it has that many bytes, which nobody changes meanwhile.
     ///
     /// # Errors
     ///
     /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while somebody else may write it.
-    fn remove(&self, id: &str) -> Result<bool>;
+    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool>;
 }

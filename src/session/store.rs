@@ -176,7 +176,7 @@ impl<L: Log> LogStore<L> {
 
     pub(super) async fn delete(&self, id: &str) -> Result<bool> {
         let user = self.hold(id)?;
-        blocking(move || user.remove()).await
+        blocking(move || user.remove(None)).await
     }
 
     pub(super) async fn list(&self) -> Result<Vec<SessionInfo>> {
@@ -212,8 +212,11 @@ impl<L: Log> LogStore<L> {
                     true => user.inner.log.read(&user.id)?,
                     false => None,
                 };
-                match bytes.map(|bytes| scan(&user.id, &bytes)) {
-                    Some(Ok(_)) => user.remove(),
+                // Somebody may have written it meanwhile: then it is neither old nor removed.
+                match bytes {
+                    Some(bytes) if scan(&user.id, &bytes).is_ok() => {
+                        user.remove(Some(bytes.len() as u64))
+                    }
                     _ => Ok(false),
                 }
             });
@@ -288,9 +291,9 @@ impl<L: Log> LogStore<L> {
 }
 
 impl<L: Log> User<L> {
-    fn remove(&self) -> Result<bool> {
+    fn remove(&self, size: Option<u64>) -> Result<bool> {
         *lock(&self.open) = None;
-        self.inner.log.remove(&self.id)
+        self.inner.log.remove(&self.id, size)
     }
 }
 
@@ -440,7 +443,7 @@ mod tests {
             Ok(())
         }
 
-        fn remove(&self, _: &str) -> Result<bool> {
+        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
             Ok(true)
         }
     }

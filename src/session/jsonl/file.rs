@@ -124,14 +124,18 @@ impl SessionFile {
     }
 }
 
-/// Removes the file; false when there was none.
-pub(super) fn remove(path: &Path, id: &str) -> Result<bool> {
+/// Removes the file; false when there was none, or not of this `size`.
+pub(super) fn remove(path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
     let Some(held) = LockFile::find(path, id)? else {
         return Ok(false);
     };
-    let had_content = held.file.metadata().is_ok_and(|found| found.len() > 0);
+    let found = held.file.metadata();
+    let len = found.map_err(|error| failed("remove", path, error))?.len();
+    if size.is_some_and(|size| size != len) {
+        return Ok(false);
+    }
     match fs::remove_file(path) {
-        Ok(()) => Ok(had_content),
+        Ok(()) => Ok(len > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failed("remove", path, error)),
     }

@@ -93,9 +93,12 @@ impl Log for Folder {
         writer.append(bytes)
     }
 
-    fn remove(&self, id: &str) -> Result<bool> {
+    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
         let path = self.file(id)?;
-        let had_log = file::remove(&path, id)?;
+        let had_log = file::remove(&path, id, size)?;
+        if size.is_some() && !had_log {
+            return Ok(false);
+        }
         // What was put aside may be left of a removal that broke off.
         let place = sidecar::path_of(&path);
         let removed = match fs::remove_file(&place) {

@@ -12,6 +12,7 @@ use crate::state::{Record, SessionStore};
 use crate::util::sync::lock;
 
 use super::disk::{Disk, System};
+use super::file;
 use super::store::JsonlStore;
 
 /// How a call fails.
@@ -325,4 +326,19 @@ async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
     }
     drop(store.lease("s").await.unwrap());
     assert_eq!(std::fs::read(&path).unwrap(), content[..content.len() - 4]);
+}
+
+#[tokio::test]
+async fn a_file_that_was_written_since_it_was_looked_at_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = JsonlStore::open(folder.path()).unwrap();
+    let lease = store.lease("a").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    drop(lease);
+    let path = folder.path().join("a.jsonl");
+    let size = std::fs::metadata(&path).unwrap().len();
+    assert!(!file::remove(&path, "a", Some(size - 1)).unwrap());
+    assert_eq!(texts(&store, "a").await, ["1a", "1b"]);
+    assert!(file::remove(&path, "a", Some(size)).unwrap());
+    assert!(!path.exists());
 }

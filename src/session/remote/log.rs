@@ -196,10 +196,13 @@ impl<S: Server> Log for Remote<S> {
         }
     }
 
-    fn remove(&self, id: &str) -> Result<bool> {
+    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
         let claim = self.claim(id)?;
         let held = claim.held();
         let found = self.tail(id, 1)?;
+        if size.is_some() && found.as_ref().map(|(_, size)| *size) != size {
+            return Ok(false);
+        }
         let is_done = self
             .pool
             .run(|server, connection| server.remove(connection, held))?;

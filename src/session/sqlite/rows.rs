@@ -159,8 +159,11 @@ impl Log for Database {
         Ok(())
     }
 
-    fn remove(&self, id: &str) -> Result<bool> {
+    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
         let _lock = self.lock(id)?;
+        if size.is_some() && self.tail(id, 1)?.map(|(_, size)| size) != size {
+            return Ok(false);
+        }
         let removed = self.write("remove a session of", |connection| {
             let rows = connection.execute("DELETE FROM log WHERE session = ?1", [id])?;
             connection.execute("DELETE FROM damaged WHERE session = ?1", [id])?;
