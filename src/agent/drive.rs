@@ -14,7 +14,7 @@ use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, RunContext, RunOutput,
     Shared, Stop,
 };
-use crate::state::{AgentState, Files, Lease, Record, SessionStore, changed_files};
+use crate::state::{AgentState, Files, Lease, MessageInfo, Record, SessionStore, changed_files};
 use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
@@ -269,6 +269,29 @@ impl Driver {
     /// Stores the whole state.
     pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
         self.keeper()?.save(state).await
+    }
+
+    /// Stores an answer and how it came about, then adds it to the history.
+    pub(super) async fn append_answer(
+        &mut self,
+        message: Arc<Message>,
+        info: MessageInfo,
+    ) -> Result<()> {
+        let info = Arc::new(info);
+        let records = vec![
+            Record::Message {
+                message: message.clone(),
+                input_id: None,
+            },
+            Record::MessageInfo { info: info.clone() },
+        ];
+        self.keeper()?.append_with(&self.cx, records).await?;
+        self.cx.state(|state| {
+            state.messages.push(message.clone());
+            state.inform(info);
+        });
+        self.context.add(&**self.cx.token_counter(), &[message]);
+        Ok(())
     }
 
     /// Stores messages, then adds them to the history.

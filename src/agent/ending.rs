@@ -10,6 +10,7 @@ use futures::FutureExt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role};
+use crate::model::StopReason;
 use crate::run::{ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
@@ -77,7 +78,7 @@ impl Driver {
         for task in self.cx.tasks().close() {
             left.push(Message::human(task.announce(shared)));
         }
-        self.cx.state(|state| state.inputs.settle(&state.messages));
+        self.cx.state(AgentState::settle_inputs);
         if is_said && let Err(error) = self.say(left).await {
             self.cx
                 .warn(format!("what was said last was not stored: {error}"));
@@ -96,7 +97,7 @@ impl Driver {
                 "the history was repaired at the run's end: {repairs}"
             ));
         }
-        state.inputs.keep(state.messages.shared_prefix(&before));
+        state.keep_places(&before);
         drop(before);
         self.cx.state(|slot| *slot = state.clone());
         if let Err(error) = self.save(&state).await {
@@ -223,6 +224,7 @@ impl Driver {
                 .count();
             let kept = &messages[..messages.len() - said];
             state.inputs.take_back(kept.len());
+            state.infos.keep(kept.len());
             state.messages = kept.iter().cloned().collect::<Messages>();
         });
     }
@@ -239,6 +241,16 @@ fn model_usage(stats: &RunStats) -> BTreeMap<Arc<str>, ModelUsage> {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The exit of a run whose last answer asks for nothing and stopped for this reason.
+pub(super) fn exit_after(reason: Option<&StopReason>) -> ExitReason {
+    match reason {
+        Some(StopReason::StopSequence) => ExitReason::StopSequence,
+        Some(StopReason::MaxTokens | StopReason::ContextWindow) => ExitReason::MaxTokens,
+        Some(StopReason::Refusal) => ExitReason::Refused,
+        _ => ExitReason::EndTurn,
+    }
 }
 
 /// An error that ends a run, or the exit it stands for.

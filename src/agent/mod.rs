@@ -31,6 +31,7 @@ mod ending;
 mod execute;
 mod ids;
 mod introspect;
+mod keep;
 mod opening;
 mod partials;
 mod prepare;

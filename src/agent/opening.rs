@@ -7,10 +7,11 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::{ExitReason, Shared};
-use crate::state::{AgentState, Known, PendingCall, Record, StoredSession, answers};
+use crate::state::{AgentState, Known, MessageInfo, PendingCall, Record, StoredSession, answers};
 
 use super::answer;
 use super::drive::{Driver, Keeper, Start};
+use super::ending::exit_after;
 use super::ids::CallIds;
 use super::tools::RunTools;
 
@@ -97,7 +98,7 @@ impl Driver {
             self.save(&state).await?;
         }
         if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
-            return self.known_input(id);
+            return self.known_input(id).await;
         }
         if !rest.is_empty() {
             self.append_input(rest, input_id).await?;
@@ -135,7 +136,7 @@ impl Driver {
     /// Stores the input and adds it to the history, which is made to fit it.
     async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
         let from = self.first_new;
-        self.cx.state(|state| state.inputs.settle(&state.messages));
+        self.cx.state(AgentState::settle_inputs);
         self.append(input, id.clone()).await?;
         if let Some(id) = id {
             self.cx.state(|state| state.inputs.begin(id, from));
@@ -146,21 +147,25 @@ impl Driver {
     }
 
     /// What is left to do about an input that was sent before.
-    fn known_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
-        let (messages, inputs, waits) = self.cx.state(|state| {
+    async fn known_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
+        let (messages, inputs, infos, waits) = self.cx.state(|state| {
             let waits = !state.pending.is_empty();
-            (state.messages.clone(), state.inputs.clone(), waits)
+            let (inputs, infos) = (state.inputs.clone(), state.infos.clone());
+            (state.messages.clone(), inputs, infos, waits)
         });
         match inputs.find(id, &messages) {
-            Some(Known::Answered(said)) => {
-                let response = ModelResponse::new(said.content.clone());
-                let text = response.text().into_owned();
+            Some(Known::Answered(at, said)) => {
+                let mut response = ModelResponse::new(said.content.clone());
+                let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
+                response.stop_reason = reason.or(response.stop_reason);
+                let exit = self.known_output(&response);
                 self.last = Some(Arc::new(response));
-                Ok(Some(self.known_output(&text)))
+                Ok(Some(exit))
             }
             Some(Known::Open(_)) if waits => Ok(Some(ExitReason::AwaitingApproval)),
             Some(Known::Open(from)) => {
                 self.first_new = from;
+                self.forget_interrupted().await?;
                 Ok(None)
             }
             Some(Known::Lost) | None => Err(Error::new(
@@ -174,21 +179,47 @@ impl Driver {
     }
 
     /// The earlier answer in the form that is asked for now.
-    fn known_output(&mut self, text: &str) -> ExitReason {
-        match self
-            .output
-            .as_ref()
-            .map(|format| answer::read(format, text))
-        {
+    fn known_output(&mut self, response: &ModelResponse) -> ExitReason {
+        let exit = exit_after(response.stop_reason.as_ref());
+        let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
+        let format = self.output.as_ref().filter(|_| is_whole);
+        match format.map(|format| answer::read(format, &response.text())) {
+            None => exit,
+            Some(Ok(value)) => {
+                self.structured = Some(Box::new(value));
+                exit
+            }
             Some(Err(complaint)) => {
                 self.notes.push(complaint);
                 ExitReason::StructuredOutput
             }
-            value => {
-                self.structured = value.and_then(Result::ok).map(Box::new);
-                ExitReason::EndTurn
-            }
         }
+    }
+
+    /// Takes an answer that breaks off out of the history: its input gets a whole one. Few models
+    /// can go on in the middle of a text.
+    async fn forget_interrupted(&mut self) -> Result<()> {
+        let mut state = self.cx.state(|state| state.clone());
+        let [whole @ .., last] = state.messages.as_slice() else {
+            return Ok(());
+        };
+        let is_cut = |info: &MessageInfo| info.aborted;
+        if last.role() != Role::Assistant || !state.message_info(whole.len()).is_some_and(is_cut) {
+            return Ok(());
+        }
+        let before = state.messages.clone();
+        state.messages = whole.iter().cloned().collect();
+        state.keep_places(&before);
+        if state.drop_stale_compaction(&before) {
+            self.cx.warn(STALE_COMPACTION);
+        }
+        self.cx.state(|slot| *slot = state.clone());
+        self.context.restart(
+            &**self.cx.token_counter(),
+            &state.messages,
+            state.compaction.as_ref(),
+        );
+        self.save(&state).await
     }
 
     /// The stored state with its history made whole. Calls that wait for approval go on waiting
@@ -203,7 +234,7 @@ impl Driver {
             state.inputs.begin(id, last_said(&state.messages));
             changed = true;
         }
-        state.inputs.settle(&state.messages);
+        state.settle_inputs();
         // A fork's copy of a question is not its own: answered in both, the call would run twice.
         let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
         let (kept, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut state.pending)
@@ -238,7 +269,7 @@ impl Driver {
             self.cx
                 .warn(format!("the stored history was repaired: {repairs}"));
         }
-        state.inputs.keep(state.messages.shared_prefix(&loaded));
+        state.keep_places(&loaded);
         Restored {
             state,
             changed,
@@ -295,7 +326,7 @@ impl Driver {
                 "what before_agent left of the history was repaired: {repairs}"
             ));
         }
-        state.inputs.keep(state.messages.shared_prefix(&loaded));
+        state.keep_places(&loaded);
         if state.drop_stale_compaction(&loaded) {
             self.cx.warn(STALE_COMPACTION);
         }

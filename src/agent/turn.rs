@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
-use crate::message::{AssistantMessage, Message, Part};
+use crate::message::Message;
 use crate::model::{CompactionTrigger, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
-use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, SystemKind, UserEvent};
+use crate::sdk::{SdkMessage, SystemKind, UserEvent};
 use crate::util::sync::lock;
 
 use super::answer;
 use super::attempt::{empty_response, is_empty};
 use super::drive::Driver;
-use super::ending::exit_of;
+use super::ending::{exit_after, exit_of};
 use super::tidy;
 
 /// How often hooks may keep a run without a turn limit from stopping.
@@ -229,7 +228,8 @@ impl Driver {
         }
         tried.empty = false;
         self.last = Some(response.clone());
-        self.keep(&response).await?;
+        let response = self.keep(response, false).await?;
+        self.last = Some(response.clone());
         if !calls.is_empty() {
             return Ok(self
                 .run_calls(calls)
@@ -270,7 +270,7 @@ impl Driver {
             .push(format!("the model refused: {}", response.text()));
         if self.agent.config().request.keep_refused {
             if !response.content.says_nothing() {
-                self.keep(&response).await?;
+                self.keep(response.clone(), false).await?;
             }
         } else {
             self.forget_refused();
@@ -279,99 +279,11 @@ impl Driver {
         Ok(Next::End(ExitReason::Refused))
     }
 
-    /// Stores an answer, then shows it. An answer that goes on with a paused one joins it.
-    async fn keep(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
-        let paused = self.cx.state(|state| match state.messages.last() {
-            Some(Message::Assistant(last)) => last.tool_calls().next().is_none(),
-            _ => false,
-        });
-        let message = Arc::new(Message::Assistant(response.message()));
-        if paused {
-            self.join(response).boxed().await?;
-        } else {
-            self.append(vec![message.clone()], None).await?;
-        }
-        self.show(response, message, false);
-        Ok(())
-    }
-
-    async fn join(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
-        let state = self.cx.state(|state| {
-            let last = state.messages.len() - 1;
-            if let Some(message) = state.messages.get_mut(last) {
-                let parts = response.content.parts().iter().cloned();
-                message.content_mut().parts_mut().extend(parts);
-            }
-            state.clone()
-        });
-        self.save(&state).await
-    }
-
-    /// The last `count` messages of the history are shown as one message with this id.
-    pub(super) fn note_shown(&mut self, count: usize, id: Uuid) {
-        let len = self.cx.state(|state| state.messages.len());
-        self.shown.note(len, count, id);
-    }
-
-    fn show(&mut self, response: &ModelResponse, message: Arc<Message>, aborted: bool) {
-        let model = if response.model.is_empty() {
-            Arc::from(self.cx.model().id())
-        } else {
-            response.model.clone()
-        };
-        let envelope = self.cx.shared().envelope();
-        self.note_shown(1, envelope.uuid);
-        let id = if response.id.is_empty() {
-            format!("msg_{}", envelope.uuid.simple()).into()
-        } else {
-            response.id.clone()
-        };
-        let mut api = ApiMessage::new(id, model, message).with_usage(response.usage);
-        api.stop_reason = response
-            .stop_reason
-            .as_ref()
-            .map(|reason| reason.as_str().into());
-        api.stop_sequence = response.stop_sequence.clone();
-        let mut event = AssistantEvent::new(envelope, api);
-        event.request_id = response.request_id.as_deref().map(str::to_owned);
-        event.aborted = aborted;
-        self.cx
-            .shared()
-            .push(SdkMessage::Assistant(Box::new(event)));
-    }
-
     pub(super) fn note_stop(&mut self) {
         self.notes.push(match self.cx.shared().stop() {
             Stop::Deadline => "the time limit of the run is reached".into(),
             _ => format!("the run was stopped: {}", self.stopped()),
         });
-    }
-
-    /// Keeps the text of an answer that was cut off, unless told otherwise.
-    async fn interrupted_answer(&mut self) -> ExitReason {
-        let exit = self.stopped();
-        self.note_stop();
-        let Some(mut partial) = self.cx.take_partial() else {
-            return exit;
-        };
-        partial
-            .content
-            .parts_mut()
-            .retain(|part| matches!(part, Part::Text(_)));
-        if self.agent.config().request.discard_interrupted || is_empty(&partial) {
-            return exit;
-        }
-        let message = Arc::new(Message::Assistant(AssistantMessage::new(
-            partial.content.clone(),
-        )));
-        match self.append(vec![message.clone()], None).await {
-            Ok(()) => self.show(&partial, message, true),
-            Err(error) => self
-                .cx
-                .warn(format!("the interrupted answer was not stored: {error}")),
-        }
-        self.last = Some(Arc::new(partial));
-        exit
     }
 
     /// The model has nothing more to do; steering, the asked-for form and hooks may have.
@@ -414,17 +326,13 @@ impl Driver {
             self.notes.push(reason);
             return Ok(Next::End(ExitReason::HookStopped));
         }
-        Ok(Next::End(match &response.stop_reason {
-            Some(StopReason::StopSequence) => ExitReason::StopSequence,
-            Some(StopReason::Other(label)) => {
-                self.cx.warn(format!(
-                    "the model stopped for a reason this version does not know ({label}); it is \
-                     taken for the end of its answer"
-                ));
-                ExitReason::EndTurn
-            }
-            _ => ExitReason::EndTurn,
-        }))
+        if let Some(StopReason::Other(label)) = &response.stop_reason {
+            self.cx.warn(format!(
+                "the model stopped for a reason this version does not know ({label}); it is taken \
+                 for the end of its answer"
+            ));
+        }
+        Ok(Next::End(exit_after(response.stop_reason.as_ref())))
     }
 
     async fn hooks_go_on(

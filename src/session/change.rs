@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::message::{Message, Todo};
 use crate::model::Compaction;
-use crate::state::{AgentState, InputsChanged, PendingCall, Record};
+use crate::state::{AgentState, InputsChanged, MessageInfo, PendingCall, Record};
 
 use super::fold::Folded;
 
@@ -16,6 +16,8 @@ use super::fold::Folded;
 pub(super) enum Change {
     /// A message was added, perhaps as an input the caller had named.
     Message(MessageAdded),
+    /// How the last message came about.
+    Info(Arc<MessageInfo>),
     /// The history was cut to its first messages.
     Keep(usize),
     /// A call began.
@@ -83,6 +85,7 @@ impl Change {
             Record::Message { message, input_id } => {
                 Self::Message(MessageAdded { message, input_id })
             }
+            Record::MessageInfo { info } => Self::Info(info),
             Record::ToolStarted { call_id } => Self::Started(call_id),
             Record::ToolEnded { result } => Self::Ended(result),
             Record::Began { user_id, cwd } => {
@@ -101,6 +104,7 @@ impl Change {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Message(_) => "message",
+            Self::Info(_) => "info",
             Self::Keep(_) => "keep",
             Self::Started(_) => "started",
             Self::Ended(_) => "ended",
@@ -121,6 +125,7 @@ impl Change {
         let data = data.get();
         Ok(Some(match kind {
             "message" => Self::Message(serde_json::from_str(data)?),
+            "info" => Self::Info(serde_json::from_str(data)?),
             "keep" => Self::Keep(serde_json::from_str(data)?),
             "started" => Self::Started(serde_json::from_str(data)?),
             "ended" => Self::Ended(serde_json::from_str(data)?),
@@ -143,6 +148,7 @@ impl Serialize for Change {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Message(added) => added.serialize(serializer),
+            Self::Info(info) => info.serialize(serializer),
             Self::Keep(len) => len.serialize(serializer),
             Self::Started(id) | Self::Input(id) => id.serialize(serializer),
             Self::Ended(result) => result.serialize(serializer),

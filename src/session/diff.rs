@@ -64,13 +64,16 @@ fn messages(old: &Folded, new: &AgentState, changes: &mut Vec<Change>) {
         .zip(&after.as_slice()[same..])
         .take_while(|(a, b)| a == b)
         .count();
+    let informed = old.state().infos.first_difference(&new.infos);
+    same = same.min(informed.unwrap_or(same));
     if same < before.len() {
         changes.push(Change::Keep(same));
     }
-    for message in &after.as_slice()[same..] {
+    for (message, at) in after.as_slice()[same..].iter().zip(same..) {
         changes.push(Change::Message(MessageAdded {
             message: message.clone(),
             input_id: None,
         }));
+        changes.extend(new.infos.get(at).cloned().map(Change::Info));
     }
 }

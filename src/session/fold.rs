@@ -108,8 +108,10 @@ impl Folded {
                 self.inputs.extend(added.input_id.map(|id| (place, id)));
                 state.messages.push(added.message);
             }
+            Change::Info(info) => state.inform(info),
             Change::Keep(len) => {
                 state.messages.as_mut_vec().truncate(len);
+                state.infos.keep(len);
                 self.inputs
                     .retain(|(place, _)| place.is_none_or(|place| place < len));
             }

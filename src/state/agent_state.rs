@@ -14,6 +14,7 @@ use crate::util::Values;
 use crate::util::hash::fnv1a;
 use crate::util::lenient::or_default;
 
+use super::infos::{Infos, MessageInfo};
 use super::inputs::Inputs;
 
 pub(crate) type Files = BTreeMap<Arc<str>, Arc<str>>;
@@ -39,7 +40,7 @@ pub(crate) fn changed_files<'a>(
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
 /// JSON: `thread_id, user_id?, title?, cwd?, messages, todos?, files?, compaction?, pending?,
-/// inputs?`; the rest belongs to one run and is never written. A clone costs a few pointers.
+/// inputs?, infos?`; the rest belongs to one run and is never written. A clone costs a few pointers.
 ///
 /// ```
 /// use agentcore::AgentState;
@@ -85,6 +86,9 @@ pub struct AgentState {
     /// Which inputs had ids, and where they stand.
     #[serde(default, skip_serializing_if = "Inputs::is_empty")]
     pub(crate) inputs: Inputs,
+    /// How the answers came about.
+    #[serde(default, skip_serializing_if = "Infos::is_empty")]
+    pub(crate) infos: Infos,
 
     /// The system prompt of this run.
     #[serde(skip)]
@@ -118,6 +122,7 @@ impl Default for AgentState {
             compaction: None,
             pending: Vec::new(),
             inputs: Inputs::default(),
+            infos: Infos::default(),
             system_prompt: SystemPrompt::default(),
             values: Values::default(),
             response: None,
@@ -141,6 +146,42 @@ impl AgentState {
     /// tool of the same name, and is gone when the run ends or the hook fails.
     pub fn register_tool(&mut self, tool: impl Tool) {
         self.tools.push(Arc::new(tool));
+    }
+
+    /// How the assistant message at this place of the history came about, where that is known:
+    /// of answers that a run stored, and not of those that a hook has moved or changed.
+    pub fn message_info(&self, message: usize) -> Option<&MessageInfo> {
+        self.infos.get(message).map(|info| &**info)
+    }
+
+    /// What is known of all assistant messages, with their places in the history, in order.
+    pub fn message_infos(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageInfo)> {
+        let infos = self.infos.iter();
+        infos.map(|(message, info)| (message, &**info))
+    }
+
+    /// The last message came about like this.
+    pub(crate) fn inform(&mut self, info: Arc<MessageInfo>) {
+        if let Some(last) = self.messages.len().checked_sub(1) {
+            self.infos.put(last, info);
+        }
+    }
+
+    /// What was stored about places in the history `before` holds where these still are the same.
+    pub(crate) fn keep_places(&mut self, before: &Messages) {
+        let kept = self.messages.shared_prefix(before);
+        self.inputs.keep(kept);
+        self.infos.keep(kept);
+    }
+
+    /// What stands last in the history answers all inputs that have no answer yet, if it is a
+    /// whole answer.
+    pub(crate) fn settle_inputs(&mut self) {
+        let last = self.messages.len().checked_sub(1);
+        let info = last.and_then(|last| self.infos.get(last));
+        if !info.is_some_and(|info| info.breaks_off()) {
+            self.inputs.settle(&self.messages);
+        }
     }
 
     /// Takes from `live` what was changed there through a context while a hook had `given` in

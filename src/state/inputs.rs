@@ -61,8 +61,8 @@ impl Inputs {
 
 /// What became of an input.
 pub(crate) enum Known<'a> {
-    /// This was answered to it.
-    Answered(&'a AssistantMessage),
+    /// This message, at its place, was answered to it.
+    Answered(usize, &'a AssistantMessage),
     /// It is the last one, from this message on, and has no answer yet.
     Open(usize),
     /// Its place in the history is not known any more.
@@ -127,9 +127,9 @@ impl Inputs {
     /// What became of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<Known<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
-        let said = input.answer.and_then(|at| messages.get(at));
-        Some(match (said.and_then(answer), input.from) {
-            (Some(said), _) => Known::Answered(said),
+        let said = |at: usize| Some((at, messages.get(at).and_then(answer)?));
+        Some(match (input.answer.and_then(said), input.from) {
+            (Some((at, said)), _) => Known::Answered(at, said),
             (None, Some(from)) if input.answer.is_none() => Known::Open(from),
             (None, _) => Known::Lost,
         })
@@ -161,7 +161,7 @@ mod tests {
             None => "unknown".to_owned(),
             Some(Known::Lost) => "lost".to_owned(),
             Some(Known::Open(from)) => format!("open from {from}"),
-            Some(Known::Answered(said)) => said.content.text().into_owned(),
+            Some(Known::Answered(_, said)) => said.content.text().into_owned(),
         };
         assert_eq!(found(&inputs, "a"), "a");
         assert_eq!(found(&inputs, "b"), "open from 4");

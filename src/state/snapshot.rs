@@ -125,6 +125,7 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
         .retain(|ended| ended.as_tool_result().is_some_and(has_call));
     let messages: Messages = kept.iter().cloned().collect();
     state.messages = messages;
+    state.infos.keep(len);
     if let Some(made) = &state.compaction
         && made.through_message > len
     {

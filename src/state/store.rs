@@ -11,6 +11,7 @@ use crate::message::{Message, Todo};
 
 use super::agent_state::AgentState;
 use super::damage::Damage;
+use super::infos::MessageInfo;
 use super::snapshot::{cut, read_snapshot, write_snapshot};
 
 /// Something that happened in a session, in the order it did.
@@ -23,6 +24,11 @@ pub enum Record {
         message: Arc<Message>,
         /// The caller's id of an input: the same id is stored once.
         input_id: Option<Arc<str>>,
+    },
+    /// How the assistant message that was added last came about.
+    MessageInfo {
+        /// What is known of it.
+        info: Arc<MessageInfo>,
     },
     /// A tool call is about to run that may change the world.
     ToolStarted {
@@ -92,6 +98,7 @@ impl StoredSession {
                 self.state.messages.push(message);
                 self.input_ids.extend(input_id);
             }
+            Record::MessageInfo { info } => self.state.inform(info),
             Record::ToolStarted { call_id } => self.started.push(call_id),
             Record::ToolEnded { result } => {
                 if let Some(ended) = result.as_tool_result() {

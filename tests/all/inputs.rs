@@ -1,6 +1,8 @@
 //! Inputs that are sent more than once.
 
-use agentcore::testing::{ScriptedModel, StrictModel};
+use std::time::Duration;
+
+use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
     Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, Run,
     StopReason, ThreadStore, Unanswered, hook,
@@ -8,6 +10,8 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{Log, agent, asking, logged, roles, stored};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 fn send(agent: &Agent, id: &'static str, text: &'static str) -> Run {
     agent.session("s").input_id(id).run(text)
@@ -226,4 +230,82 @@ async fn an_answer_a_hook_has_moved_is_not_guessed() {
     let error = send(&second, "i1", "First").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("i1"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_answer_is_not_the_answer() {
+    let paused = Step::text("One, ").stop(StopReason::PauseTurn);
+    let model = ScriptedModel::new().step(paused).hang().say("two.");
+    let agent = agent(StrictModel::new(model.clone())).build().unwrap();
+    let dropped = tokio::time::timeout(SECOND, send(&agent, "i1", "Count")).await;
+    dropped.expect_err("the second part never comes");
+    for turns in [1, 0] {
+        let again = send(&agent, "i1", "Count").await.unwrap();
+        assert_eq!((&*again.text, again.turns), ("One, two.", turns));
+        assert_eq!(roles(&again.messages), "user assistant");
+    }
+    model.assert_finished();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_answer_is_asked_for_anew() {
+    let model = ScriptedModel::new()
+        .step(Step::text("Once upon a").then_hang())
+        .say("Once upon a time.");
+    let agent = agent(StrictModel::new(model.clone())).build().unwrap();
+    let run = send(&agent, "i1", "Tell");
+    let handle = run.handle();
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND).await;
+        handle.interrupt();
+    });
+    let first = run.await.unwrap();
+    assert_eq!(
+        (first.end, &*first.text),
+        (ExitReason::Interrupted, "Once upon a")
+    );
+    for turns in [1, 0] {
+        let again = send(&agent, "i1", "Tell").await.unwrap();
+        assert_eq!((again.end, again.turns), (ExitReason::EndTurn, turns));
+        assert_eq!(again.text, "Once upon a time.");
+        assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
+    }
+    model.assert_finished();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_answer_stays_when_the_conversation_went_on() {
+    let model = ScriptedModel::new()
+        .step(Step::text("Once upon a").then_hang())
+        .say("Good night.");
+    let agent = agent(StrictModel::new(model.clone())).build().unwrap();
+    let run = send(&agent, "i1", "Tell");
+    let handle = run.handle();
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND).await;
+        handle.interrupt();
+    });
+    run.await.unwrap();
+    send(&agent, "i2", "Enough").await.unwrap();
+    let again = send(&agent, "i1", "Tell").await.unwrap();
+    assert_eq!((&*again.text, again.turns), ("Good night.", 0));
+    assert_eq!(roles(&again.messages), "user assistant user assistant");
+}
+
+#[tokio::test]
+async fn an_answer_is_had_again_with_the_end_it_had() {
+    for (reason, end) in [
+        (StopReason::EndTurn, ExitReason::EndTurn),
+        (StopReason::MaxTokens, ExitReason::MaxTokens),
+        (StopReason::StopSequence, ExitReason::StopSequence),
+        (StopReason::Refusal, ExitReason::Refused),
+        (StopReason::Other("tired".into()), ExitReason::EndTurn),
+    ] {
+        let model = ScriptedModel::new().step(Step::text("Well").stop(reason));
+        let agent = agent(model).keep_refused(true).build().unwrap();
+        let first = send(&agent, "i1", "Go").await.unwrap();
+        let again = send(&agent, "i1", "Go").await.unwrap();
+        assert_eq!((first.end, again.end), (end, end));
+        assert_eq!((&*again.text, again.turns), ("Well", 0));
+    }
 }

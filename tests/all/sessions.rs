@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use agentcore::model::Compaction;
 use agentcore::state::{Lease, Record, SessionInfo, SessionStore, StoredSession};
-use agentcore::testing::{FunctionModel, ScriptedModel, StrictModel};
+use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Agent, AgentState, Error, ErrorKind, Message, ModelEvent, Result, ThreadStore, Todo, ToolCall,
-    async_trait,
+    Agent, AgentState, Error, ErrorKind, ExitReason, Message, ModelEvent, Result, SdkMessage,
+    StopReason, ThreadStore, Todo, ToolCall, Usage, async_trait,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -379,4 +379,34 @@ async fn a_dropped_run_lets_go_of_everything() {
     handle.interrupt();
     let output = agent.session("s").run("And?").await.unwrap();
     assert!(texts(&output.messages)[0].contains("may have run"));
+}
+
+#[tokio::test]
+async fn how_an_answer_came_about_is_stored_beside_it() {
+    let usage = Usage::new(12, 3);
+    let step = |text: &str, reason| Step::text(text).stop(reason).usage(usage);
+    let model = ScriptedModel::new()
+        .step(step("One, ", StopReason::PauseTurn))
+        .step(step("two, ", StopReason::MaxTokens))
+        .step(step("three.", StopReason::EndTurn));
+    let agent = agent(model).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Count")).await;
+    let shown = messages.iter().rev().find_map(|message| match message {
+        SdkMessage::Assistant(event) => Some(event.envelope.uuid),
+        _ => None,
+    });
+    assert_eq!(output.unwrap().end, ExitReason::MaxTokens);
+    agent.session("s").run("Go on").await.unwrap();
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    let infos: Vec<_> = state.message_infos().collect();
+    assert_eq!(infos.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 3]);
+    let first = state.message_info(1).unwrap();
+    assert_eq!(Some(first.uuid), shown);
+    assert_eq!((&*first.model, first.usage.output_tokens), ("scripted", 6));
+    assert_eq!(first.stop_reason, Some(StopReason::MaxTokens));
+    assert!(state.message_info(0).is_none() && state.message_info(9).is_none());
+    let json = serde_json::to_string(&state).unwrap();
+    assert!(!json.contains("aborted"), "{json}");
+    let read: AgentState = serde_json::from_str(&json).unwrap();
+    assert_eq!(read.message_infos().collect::<Vec<_>>(), infos);
 }

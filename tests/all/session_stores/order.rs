@@ -48,7 +48,11 @@ fn name(record: &Record) -> String {
         Record::ToolStarted { call_id } => format!("started {call_id}"),
         Record::ToolEnded { result } => format!("ended, {}", shown(result)),
         Record::Began { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
-        _ => "?".into(),
+        Record::MessageInfo { info } => match info.usage.output_tokens {
+            0 => "info".into(),
+            tokens => format!("info of {tokens} tokens"),
+        },
+        record => format!("{record:?}"),
     }
 }
 
@@ -143,7 +147,7 @@ async fn everything_is_stored_before_it_is_acted_on() {
             "loaded",
             "stored began in /work, user \"Go\"",
             "model asked with 1",
-            "stored assistant \"\"",
+            "stored assistant \"\", info",
             "stored started 1",
             "act 1 acts",
             "act 1 is done",
@@ -155,7 +159,7 @@ async fn everything_is_stored_before_it_is_acted_on() {
             "act 3 is done",
             "stored result 1, result 2, result 3",
             "model asked with 5",
-            "stored assistant \"Done.\"",
+            "stored assistant \"Done.\", info",
             "saved up to assistant \"Done.\", 0 pending",
             "released",
         ]
@@ -214,7 +218,7 @@ async fn an_approval_is_used_up_before_its_call_runs() {
             "act call_1 acts",
             "act call_1 is done",
             "saved up to result call_1, 0 pending",
-            "stored assistant \"Done.\"",
+            "stored assistant \"Done.\", info",
             "saved up to assistant \"Done.\", 0 pending",
             "released",
         ]

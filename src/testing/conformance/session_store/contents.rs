@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::error::{ErrorKind, Result};
-use crate::message::{Message, Messages, Todo, TodoStatus, ToolCall, ToolResult};
-use crate::model::Compaction;
-use crate::state::{AgentState, Record, SessionStore};
+use crate::message::{Message, Messages, Role, Todo, TodoStatus, ToolCall, ToolResult};
+use crate::model::{Compaction, ModelResponse, StopReason};
+use crate::state::{AgentState, MessageInfo, Record, SessionStore};
+use crate::usage::Usage;
 
 use super::check::{fails, ids, load, message, same, same_state, say, texts};
 
@@ -39,7 +41,22 @@ pub(super) fn full(id: &str) -> AgentState {
     state.todos = Arc::new(vec![todo, Todo::new("2", "Tell")]);
     state.files = Arc::new([("a.txt".into(), "one\n".into()), ("b".into(), "".into())].into());
     state.compaction = Some(Compaction::new("They met.", 1));
+    for (at, message) in state.messages.iter().enumerate() {
+        if message.role() == Role::Assistant {
+            state.infos.put(at, info());
+        }
+    }
     state
+}
+
+/// How an answer came about.
+fn info() -> Arc<MessageInfo> {
+    let mut response = ModelResponse::new("");
+    response.id = "msg_1".into();
+    response.model = "some-model".into();
+    response.usage = Usage::new(12, 3);
+    response.stop_reason = Some(StopReason::PauseTurn);
+    Arc::new(MessageInfo::of(&response, Uuid::from_u128(7)))
 }
 
 fn records(messages: &Messages) -> Vec<Record> {
@@ -94,8 +111,10 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     store.save(&lease, &state).await?;
     same_state("a full state", &load(store, "a").await?.state, &state)?;
 
-    store.append(&lease, vec![message("More")]).await?;
+    let told = Record::MessageInfo { info: info() };
+    store.append(&lease, vec![message("More"), told]).await?;
     state.messages.push(Message::human("More"));
+    state.inform(info());
     same_state("appended", &load(store, "a").await?.state, &state)?;
 
     state.messages.insert(1, Message::ai("Put in between"));
@@ -108,6 +127,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     same_state("a changed state", &load(store, "a").await?.state, &state)?;
 
     state.messages = state.messages.as_slice()[..1].iter().cloned().collect();
+    state.infos.keep(1);
     store.save(&lease, &state).await?;
     store.save(&lease, &state).await?;
     same_state("a shorter state", &load(store, "a").await?.state, &state)?;

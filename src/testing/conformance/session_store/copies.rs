@@ -61,6 +61,7 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
         let mut expected = state.clone();
         expected.thread_id = id.as_str().into();
         expected.messages = first(kept).collect::<Messages>();
+        expected.infos.keep(kept);
         if !has_summary {
             expected.compaction = None;
         }

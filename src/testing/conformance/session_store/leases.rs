@@ -163,6 +163,7 @@ pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
         let mut next = full("a");
         next.title = Some(format!("save {polls}").into());
         next.messages = next.messages.as_slice()[..1].iter().cloned().collect();
+        next.infos.keep(1);
         next.messages.push(Message::ai(format!("answer {polls}")));
         next.files = Arc::default();
         let lease = lease_soon(store, "a").await?;

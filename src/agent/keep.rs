@@ -1,0 +1,128 @@
+//! Answers as they are kept: stored first, then shown.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::message::{AssistantMessage, Message, Part};
+use crate::model::ModelResponse;
+use crate::run::ExitReason;
+use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage};
+use crate::state::MessageInfo;
+
+use super::attempt::is_empty;
+use super::drive::Driver;
+
+impl Driver {
+    /// Stores an answer, then shows it. One that goes on with a paused answer joins it; returned
+    /// is the whole.
+    pub(super) async fn keep(
+        &mut self,
+        response: Arc<ModelResponse>,
+        aborted: bool,
+    ) -> Result<Arc<ModelResponse>> {
+        let envelope = self.cx.shared().envelope();
+        let message = Arc::new(Message::Assistant(response.message()));
+        let mut info = MessageInfo::of(&response, envelope.uuid);
+        info.aborted = aborted;
+        if info.model.is_empty() {
+            info.model = self.cx.model().id().into();
+        }
+        if info.id.is_empty() {
+            info.id = format!("msg_{}", envelope.uuid.simple()).into();
+        }
+        let whole = match self.before() {
+            None => {
+                self.append_answer(message.clone(), info.clone()).await?;
+                response.clone()
+            }
+            Some(before) => self.join(before, &response, info.clone()).boxed().await?,
+        };
+        self.note_shown(1, envelope.uuid);
+        let mut api = ApiMessage::new(info.id, info.model, message).with_usage(response.usage);
+        let reason = response.stop_reason.as_ref();
+        api.stop_reason = reason.map(|reason| reason.as_str().into());
+        api.stop_sequence = response.stop_sequence.clone();
+        let mut event = AssistantEvent::new(envelope, api);
+        event.request_id = response.request_id.as_deref().map(str::to_owned);
+        event.aborted = aborted;
+        self.cx
+            .shared()
+            .push(SdkMessage::Assistant(Box::new(event)));
+        Ok(whole)
+    }
+
+    /// The answer that stands last in the history and asks for nothing, with what is known of it.
+    fn before(&self) -> Option<(AssistantMessage, Option<Arc<MessageInfo>>)> {
+        self.cx.state(|state| {
+            let last = state.messages.len().checked_sub(1)?;
+            match state.messages.get(last) {
+                Some(Message::Assistant(said)) if said.tool_calls().next().is_none() => {
+                    Some((said.clone(), state.infos.get(last).cloned()))
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// Two answers in a row become one message. What was paused is part of the answer, too.
+    async fn join(
+        &mut self,
+        (before, known): (AssistantMessage, Option<Arc<MessageInfo>>),
+        response: &Arc<ModelResponse>,
+        mut info: MessageInfo,
+    ) -> Result<Arc<ModelResponse>> {
+        let mut whole = ModelResponse::clone(response);
+        whole.content = before.content;
+        let parts = response.content.parts().iter().cloned();
+        whole.content.parts_mut().extend(parts);
+        let was_paused = known.as_ref().is_some_and(|known| known.breaks_off());
+        if let Some(known) = known {
+            info.usage += known.usage;
+        }
+        let state = self.cx.state(|state| {
+            let last = state.messages.len() - 1;
+            if let Some(last) = state.messages.get_mut(last) {
+                *last = Message::Assistant(whole.message());
+            }
+            state.inform(Arc::new(info));
+            state.clone()
+        });
+        self.save(&state).await?;
+        Ok(match was_paused {
+            true => Arc::new(whole),
+            false => response.clone(),
+        })
+    }
+
+    /// The last `count` messages of the history are shown as one message with this id.
+    pub(super) fn note_shown(&mut self, count: usize, id: Uuid) {
+        let len = self.cx.state(|state| state.messages.len());
+        self.shown.note(len, count, id);
+    }
+
+    /// Keeps the text of an answer that was cut off, unless told otherwise.
+    pub(super) async fn interrupted_answer(&mut self) -> ExitReason {
+        let exit = self.stopped();
+        self.note_stop();
+        let Some(mut partial) = self.cx.take_partial() else {
+            return exit;
+        };
+        partial
+            .content
+            .parts_mut()
+            .retain(|part| matches!(part, Part::Text(_)));
+        if self.agent.config().request.discard_interrupted || is_empty(&partial) {
+            return exit;
+        }
+        let partial = Arc::new(partial);
+        if let Err(error) = self.keep(partial.clone(), true).await {
+            let text = format!("the interrupted answer was not stored: {error}");
+            self.cx.warn(text);
+        }
+        self.last = Some(partial);
+        exit
+    }
+}

@@ -1,0 +1,119 @@
+//! What is known of answers beside what they say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+use crate::model::{ModelResponse, StopReason};
+use crate::usage::Usage;
+use crate::util::lenient::or_default;
+
+/// How an assistant message came about. It is stored beside the message and never sent to a model.
+///
+/// JSON: `uuid, id?, model?, usage, stop_reason?, aborted?`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MessageInfo {
+    /// The `uuid` under which the run showed it.
+    #[serde(default)]
+    pub uuid: Uuid,
+    /// The provider's id of the response; may be empty.
+    #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
+    pub id: Arc<str>,
+    /// The model that answered; may be empty.
+    #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
+    pub model: Arc<str>,
+    /// The tokens of the call that gave the answer; for one that was paused, of all its calls.
+    #[serde(default, deserialize_with = "or_default")]
+    pub usage: Usage,
+    /// Why the model stopped, where it said so.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_reason",
+        deserialize_with = "read_reason"
+    )]
+    pub stop_reason: Option<StopReason>,
+    /// Whether the answer breaks off because its run was stopped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aborted: bool,
+}
+
+fn empty() -> Arc<str> {
+    Arc::from("")
+}
+
+fn write_reason<S: Serializer>(reason: &Option<StopReason>, to: S) -> Result<S::Ok, S::Error> {
+    reason.as_ref().map(StopReason::as_str).serialize(to)
+}
+
+fn read_reason<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StopReason>, D::Error> {
+    let label = Option::<String>::deserialize(from)?;
+    Ok(label.map(|label| StopReason::from(&*label)))
+}
+
+impl MessageInfo {
+    /// What is known of the message of this response, shown under this `uuid`.
+    pub fn of(response: &ModelResponse, uuid: Uuid) -> Self {
+        Self {
+            uuid,
+            id: response.id.clone(),
+            model: response.model.clone(),
+            usage: response.usage,
+            stop_reason: response.stop_reason.clone(),
+            aborted: false,
+        }
+    }
+
+    /// Whether the message is less than the model's whole answer.
+    pub(crate) fn breaks_off(&self) -> bool {
+        self.aborted || self.stop_reason == Some(StopReason::PauseTurn)
+    }
+}
+
+/// What is known of the assistant messages of a history, by their places in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Infos(Option<Arc<BTreeMap<usize, Arc<MessageInfo>>>>);
+
+impl Infos {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|known| known.is_empty())
+    }
+
+    pub(crate) fn get(&self, message: usize) -> Option<&Arc<MessageInfo>> {
+        self.0.as_ref()?.get(&message)
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &Arc<MessageInfo>)> {
+        let known = self.0.iter().flat_map(|known| known.iter());
+        known.map(|(message, info)| (*message, info))
+    }
+
+    pub(crate) fn put(&mut self, message: usize, info: Arc<MessageInfo>) {
+        Arc::make_mut(self.0.get_or_insert_default()).insert(message, info);
+    }
+
+    /// Only the first `kept` messages are still what they were.
+    pub(crate) fn keep(&mut self, kept: usize) {
+        let last = self.iter().next_back();
+        if last.is_some_and(|(message, _)| message >= kept)
+            && let Some(known) = &mut self.0
+        {
+            Arc::make_mut(known).split_off(&kept);
+        }
+    }
+
+    /// The first message about which something else is known than in `other`.
+    #[cfg(feature = "__log")]
+    pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
+        let differs = |at: &usize| match (self.get(*at), other.get(*at)) {
+            (Some(a), Some(b)) => !Arc::ptr_eq(a, b) && a != b,
+            _ => true,
+        };
+        let places = self.iter().chain(other.iter()).map(|(message, _)| message);
+        places.filter(differs).min()
+    }
+}
