@@ -11,7 +11,7 @@ use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::model::Model;
 use crate::run::{ModelCaller, Run, RunHandle, Shared};
-use crate::state::SessionStore;
+use crate::state::{SessionInfo, SessionStore};
 use crate::tool::Tool;
 use crate::util::sync::lock;
 
@@ -70,6 +70,15 @@ impl Agent {
             id = Uuid::now_v7().to_string().into();
         }
         Session::new(self.clone(), id)
+    }
+
+    /// All sessions of the agent's store, the one written last first.
+    ///
+    /// # Errors
+    ///
+    /// What the store failed with.
+    pub async fn sessions(&self) -> Result<Vec<SessionInfo>> {
+        self.store().list().await
     }
 
     /// The session that was written last of those that began in the agent's working directory;

@@ -79,10 +79,8 @@ pub(super) async fn permit(
     if let Err(text) = parse_arguments(&call, tool.parameters()) {
         return Permit::Refuse(ToolResult::failed(&call, text));
     }
-    let mode = cx.permission_mode();
-    if mode == PermissionMode::Plan && !tool.side_effect().is_read_only() {
-        let why = "only read-only tools are allowed in plan mode";
-        return Permit::Refuse(deny(cx, &call, "mode", why));
+    if let Some(refused) = refuse_by_mode(cx, tool, &call) {
+        return Permit::Refuse(refused);
     }
     let verdict = if config.allowed_tools.contains(&call.name) {
         verdict.combine(Verdict::Allow)
@@ -157,23 +155,60 @@ async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecisi
     Err(deny(cx, &request.call, "other", &text))
 }
 
-/// Why a call that somebody approved earlier may not run after all: its arguments no longer fit
-/// the tool, or the gate denies it. A question of the gate is what was answered.
-pub(super) async fn refuse_approved(
+/// What becomes of a call that somebody approved earlier.
+pub(super) enum Approved {
+    Run,
+    Refuse(ToolResult),
+    /// It does not run, and the run ends.
+    Interrupt(ToolResult),
+}
+
+/// Checks a call that somebody approved earlier as one that is made now. A question of the gate is
+/// what was answered.
+pub(super) async fn check_approved(
     cx: &RunContext,
     tool: &Arc<dyn Tool>,
     call: &ToolCall,
-) -> Option<ToolResult> {
+) -> Approved {
     if let Err(text) = parse_arguments(call, tool.parameters()) {
-        return Some(ToolResult::failed(call, text));
+        return Approved::Refuse(ToolResult::failed(call, text));
     }
     let request = gate_request(cx, tool, call);
+    if let Some(refused) = refuse_by_mode(cx, tool, call) {
+        return Approved::Refuse(refused);
+    }
     match check_gate(cx, &request).await {
-        Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => None,
-        Ok(GateDecision::Deny { message } | GateDecision::Interrupt { message }) => {
-            Some(deny_by_gate(cx, &request, &message))
+        Ok(GateDecision::Allow { args: Some(args) }) if args != *call.args => {
+            let why = "the rules would run this call with other arguments than were approved";
+            Approved::Refuse(deny_by_gate(cx, &request, why))
         }
-        Err(refused) => Some(refused),
+        Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => Approved::Run,
+        Ok(GateDecision::Deny { message }) => {
+            Approved::Refuse(deny_by_gate(cx, &request, &message))
+        }
+        Ok(GateDecision::Interrupt { message }) => {
+            Approved::Interrupt(deny_by_gate(cx, &request, &message))
+        }
+        Err(refused) => Approved::Refuse(refused),
+    }
+}
+
+/// Plan mode holds whatever gates and hooks say.
+fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
+    let is_refused =
+        cx.permission_mode() == PermissionMode::Plan && !tool.side_effect().is_read_only();
+    let why = "only read-only tools are allowed in plan mode";
+    is_refused.then(|| deny(cx, call, "mode", why))
+}
+
+/// Calls like this one need no question for the rest of the session.
+pub(super) async fn grant(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) {
+    grant_as(cx, &gate_request(cx, tool, call)).await;
+}
+
+async fn grant_as(cx: &RunContext, request: &GateRequest) {
+    if let Err(error) = cx.gates().grant(request).await {
+        cx.warn(format!("the grant for this session was not kept: {error}"));
     }
 }
 
@@ -191,9 +226,7 @@ async fn ask(
     match cx.ask(&call, question.clone()).await {
         Answer::Allow => Permit::Run(call),
         Answer::AllowForSession => {
-            if let Err(error) = cx.gates().grant(request).await {
-                cx.warn(format!("the grant for this session was not kept: {error}"));
-            }
+            grant_as(cx, request).await;
             Permit::Run(call)
         }
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),

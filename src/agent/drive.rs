@@ -38,6 +38,10 @@ pub(super) struct Start {
     pub(super) user_id: Option<Arc<str>>,
     pub(super) values: Values,
     pub(super) decisions: Option<Decisions>,
+    /// How many messages of the history the run goes on from.
+    pub(super) at: Option<usize>,
+    /// Whether it is an error when nothing is stored.
+    pub(super) must_exist: bool,
     pub(super) parent_call: Option<ParentCall>,
     pub(super) parent: Option<Parent>,
 }

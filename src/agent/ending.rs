@@ -47,10 +47,10 @@ impl Driver {
         let state = self.cx.state(|state| state.clone());
         let output = self.output_of(exit, state);
         self.send_result(&output, error.as_ref());
-        self.cx.shared().finish(exit, output.state.clone());
-        // The lease goes before the reader can see the stream's end.
+        // The lease goes before anybody can see that the run is over.
         self.keeper = None;
         self.registered = None;
+        self.cx.shared().finish(exit, output.state.clone());
         match error {
             None => Ok(output),
             Some(error) => Err(error.attach(Arc::new(output))),
@@ -211,11 +211,12 @@ impl Driver {
     /// Takes what this run said to the model back out of the history, unless it has answered to
     /// some of it: a refused request would be refused again. Results stay, for calls that were
     /// approved have run.
-    pub(super) fn forget_refused(&self) {
+    pub(super) fn forget_refused(&mut self) {
         if self.has_answered() {
             return;
         }
-        self.cx.state(|state| {
+        let before = self.cx.state(|state| state.messages.clone());
+        let state = self.cx.state(|state| {
             let messages = state.messages.as_slice();
             let said = messages[self.first_new.min(messages.len())..]
                 .iter()
@@ -226,7 +227,16 @@ impl Driver {
             state.inputs.take_back(kept.len());
             state.infos.keep(kept.len());
             state.messages = kept.iter().cloned().collect::<Messages>();
+            if state.drop_stale_compaction(&before) {
+                self.cx.warn(STALE_COMPACTION);
+            }
+            state.clone()
         });
+        self.context.restart(
+            &**self.cx.token_counter(),
+            &state.messages,
+            state.compaction.as_ref(),
+        );
     }
 }
 

@@ -84,6 +84,7 @@ impl Driver {
         }
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
+            state.inputs.joined(last);
             if let Some(last) = state.messages.get_mut(last) {
                 *last = Message::Assistant(whole.message());
             }

@@ -4,58 +4,26 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
+use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::run::{ExitReason, Shared};
-use crate::state::{AgentState, Known, MessageInfo, PendingCall, Record, StoredSession, answers};
+use crate::run::ExitReason;
+use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
 use super::answer;
 use super::drive::{Driver, Keeper, Start};
 use super::ending::exit_after;
 use super::ids::CallIds;
+use super::restore::Restored;
 use super::tools::RunTools;
 
-/// The result of a call that had not begun when its run ended.
-const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
-/// The result of a call that had begun.
-pub(super) const MAY_HAVE_RUN: &str =
-    "interrupted: the run ended before this call's result was stored; it may have run";
 /// A summary stands for messages that are no longer there.
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary stood for; the summary is dropped";
-/// The result of a call nobody approved before the conversation went on.
-const NOT_APPROVED: &str =
-    "not approved: the conversation went on without an answer; the call did not run";
-
-/// What a run begins with.
-struct Restored {
-    state: AgentState,
-    /// Whether anything had to be done to what was stored.
-    changed: bool,
-    /// Calls that had no result when their run was dropped.
-    open: Vec<OpenCall>,
-}
-
-/// A call without a result.
-pub(super) struct OpenCall {
-    pub(super) call: ToolCall,
-    /// Whether its start was stored.
-    pub(super) started: bool,
-}
-
-impl OpenCall {
-    /// What it is answered with for now.
-    pub(super) fn answer(&self) -> ToolResult {
-        let text = if self.started { MAY_HAVE_RUN } else { NOT_RUN };
-        ToolResult::failed(&self.call, text)
-    }
-}
-
 impl Driver {
     /// Leases and loads the session, runs `before_agent`, appends the input. `Some` when that
     /// input was sent before and there is nothing left to do about it.
     pub(super) async fn open(&mut self, start: Box<Start>) -> Result<Option<ExitReason>> {
-        let stored = self.lease_and_load(&start.shared).await?;
+        let (stored, is_cut) = self.lease_and_load(&start).await?;
         let id = start.shared.session_id().clone();
         let resuming = start.decisions.is_some();
         // What a resumption says are decisions, not an input.
@@ -67,6 +35,7 @@ impl Driver {
             mut state,
             changed,
             open,
+            mut late,
         } = self.restore(stored, &id, resuming || sent_again);
         state.thread_id = id;
         self.complete_origin(&mut state, start.user_id);
@@ -79,7 +48,7 @@ impl Driver {
         self.cx.set_system(prompt.clone());
         state.system_prompt = prompt;
         self.before_agent(state).await?;
-        self.rerun(open).await?;
+        late.extend(self.rerun(open).await?);
 
         let (system, rest) = split_system(&start.input);
         self.set_input_system(&system);
@@ -91,12 +60,13 @@ impl Driver {
             ));
         }
         self.first_new = self.cx.state(|state| state.messages.len());
-        if changed {
+        if changed || is_cut {
             // What was decided about open calls is decided for good: a later load must not find
             // a question open that this run has told the model was closed.
             let state = self.cx.state(|state| state.clone());
             self.save(&state).await?;
         }
+        self.show_restored(late);
         if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
             return self.known_input(id).await;
         }
@@ -107,18 +77,46 @@ impl Driver {
     }
 
     /// Holds the session for this run, makes its handle found, and reads what is stored.
-    async fn lease_and_load(&mut self, shared: &Arc<Shared>) -> Result<StoredSession> {
+    ///
+    /// Also returned is whether the history was cut to where the run is to go on.
+    async fn lease_and_load(&mut self, start: &Start) -> Result<(StoredSession, bool)> {
         let store = self.agent.store().clone();
-        let id = shared.session_id();
+        let id = start.shared.session_id();
         let lease = store.lease(id).await?;
-        self.registered = Some(self.agent.register(shared));
-        let stored = store.load(id).await?.unwrap_or_default();
+        self.registered = Some(self.agent.register(&start.shared));
+        let mut stored = match store.load(id).await? {
+            None if start.must_exist || start.decisions.is_some() => return Err(not_found(id)),
+            stored => stored.unwrap_or_default(),
+        };
         self.keeper = Some(Keeper::new(store, lease, &stored.state));
         for damage in &stored.damage {
             self.cx
                 .warn(format!("the stored session is damaged: {damage}"));
         }
-        Ok(stored)
+        let Some(len) = start.at else {
+            return Ok((stored, false));
+        };
+        let (inputs, before) = (stored.state.inputs.clone(), stored.state.messages.len());
+        stored = cut(id, stored, len)?;
+        stored.state.inputs = inputs;
+        let len = stored.state.messages.len();
+        stored.state.inputs.keep(len, len);
+        Ok((stored, len < before))
+    }
+
+    /// Shows the results that calls of an earlier run got at last, as far as hooks left them.
+    fn show_restored(&mut self, mut results: Vec<ToolResult>) {
+        if results.is_empty() {
+            return;
+        }
+        let messages = self.cx.state(|state| state.messages.clone());
+        let place = |result: &ToolResult| {
+            let is_it = |message: &Arc<Message>| message.as_tool_result() == Some(result);
+            messages.as_slice().iter().rposition(is_it)
+        };
+        results.retain(|result| place(result).is_some());
+        results.sort_by_key(place);
+        self.show_late(results);
     }
 
     /// Completes whose session it is and where it began. What is news is stored with the input.
@@ -139,7 +137,8 @@ impl Driver {
         self.cx.state(AgentState::settle_inputs);
         self.append(input, id.clone()).await?;
         if let Some(id) = id {
-            self.cx.state(|state| state.inputs.begin(id, from));
+            self.cx
+                .state(|state| state.inputs.begin(id, from..state.messages.len()));
         }
         self.repair_input();
         self.ids = self.cx.state(|state| CallIds::of(&state.messages));
@@ -220,61 +219,6 @@ impl Driver {
             state.compaction.as_ref(),
         );
         self.save(&state).await
-    }
-
-    /// The stored state with its history made whole. Calls that wait for approval go on waiting
-    /// if `keeps_waiting`.
-    fn restore(&mut self, stored: StoredSession, id: &str, keeps_waiting: bool) -> Restored {
-        let mut state = stored.state;
-        let loaded = state.messages.clone();
-        let mut changed = false;
-        let mut open = Vec::new();
-        for id in stored.input_ids {
-            // Appended by a run that was dropped, so it is the last one said.
-            state.inputs.begin(id, last_said(&state.messages));
-            changed = true;
-        }
-        state.settle_inputs();
-        // A fork's copy of a question is not its own: answered in both, the call would run twice.
-        let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
-        let (kept, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut state.pending)
-            .into_iter()
-            .partition(is_kept);
-        state.pending = kept;
-        for pending in closed {
-            let result = ToolResult::failed(&pending.call, NOT_APPROVED);
-            insert_result(&mut state.messages, result);
-            changed = true;
-        }
-        let waiting = state.waiting();
-        for call in unanswered(&state.messages) {
-            if waiting.contains(&call.id) {
-                continue;
-            }
-            let ended = stored.ended.iter().find(|ended| answers(ended, &call.id));
-            if let Some(result) = ended.and_then(|ended| ended.as_tool_result()) {
-                insert_result(&mut state.messages, result.clone());
-                changed = true;
-                continue;
-            }
-            let started = stored.started.contains(&call.id);
-            let call = OpenCall { call, started };
-            insert_result(&mut state.messages, call.answer());
-            open.push(call);
-            changed = true;
-        }
-        let repairs = state.repair();
-        if !repairs.is_empty() {
-            changed = true;
-            self.cx
-                .warn(format!("the stored history was repaired: {repairs}"));
-        }
-        state.keep_places(&loaded);
-        Restored {
-            state,
-            changed,
-            open,
-        }
     }
 
     async fn prompt(&self) -> Result<SystemPrompt> {
@@ -387,67 +331,4 @@ fn split_system(input: &Messages) -> (Vec<String>, Vec<Arc<Message>>) {
         .map(|message| message.text().into_owned())
         .collect();
     (system, rest.to_vec())
-}
-
-/// The calls of the last assistant message that have no result: earlier ones are repaired.
-fn unanswered(messages: &Messages) -> Vec<ToolCall> {
-    let all = messages.as_slice();
-    let Some(last) = all
-        .iter()
-        .rposition(|message| message.role() == Role::Assistant)
-    else {
-        return Vec::new();
-    };
-    let answered = |id: &str| {
-        all[last + 1..]
-            .iter()
-            .filter_map(|message| message.as_tool_result())
-            .any(|result| &*result.tool_call_id == id)
-    };
-    all[last]
-        .tool_calls()
-        .filter(|call| !answered(&call.id))
-        .cloned()
-        .collect()
-}
-
-/// Where the last thing said to the model begins.
-fn last_said(messages: &Messages) -> usize {
-    let said = |message: &&Arc<Message>| message.role().is_user_input();
-    let all = messages.as_slice();
-    let end = all
-        .iter()
-        .rposition(|message| said(&message))
-        .map_or(0, |at| at + 1);
-    end - all[..end].iter().rev().take_while(said).count()
-}
-
-/// Puts a result where its call's results stand: after the call, in the order of the calls.
-pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) {
-    let all = messages.as_slice();
-    let calling = all.iter().rposition(|message| {
-        message.role() == Role::Assistant
-            && message
-                .tool_calls()
-                .any(|call| call.id == result.tool_call_id)
-    });
-    let Some(calling) = calling else {
-        return;
-    };
-    let order: Vec<_> = all[calling]
-        .tool_calls()
-        .map(|call| call.id.clone())
-        .collect();
-    let rank = |id: &Arc<str>| order.iter().position(|other| other == id);
-    let own = rank(&result.tool_call_id);
-    let later = all[calling + 1..]
-        .iter()
-        .take_while(|message| message.role() == Role::Tool)
-        .take_while(|message| {
-            message
-                .as_tool_result()
-                .is_some_and(|other| rank(&other.tool_call_id) < own)
-        })
-        .count();
-    messages.insert(calling + 1 + later, Message::Tool(result));
 }

@@ -8,7 +8,7 @@ use crate::message::{Message, ToolCall, ToolResult};
 use crate::run::Stop;
 
 use super::drive::Driver;
-use super::opening::{MAY_HAVE_RUN, OpenCall};
+use super::restore::{MAY_HAVE_RUN, OpenCall};
 use super::tidy;
 use super::tool_call::Outcome;
 
@@ -20,33 +20,30 @@ impl Driver {
     /// The start of a call that changes nothing is not stored, so it may have begun in any case.
     ///
     /// Nothing is saved before all is done: a run that is dropped in here leaves the calls as
-    /// they were, without a result.
-    pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> Result<()> {
-        let mut results = Vec::new();
+    /// they were, without a result. Returned are the results of all.
+    pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> Result<Vec<ToolResult>> {
+        let mut results = Vec::with_capacity(open.len());
         for open in open {
-            let Some(tool) = self.cx.tool(&open.call.name) else {
-                continue;
-            };
-            if !open.started && !tool.side_effect().is_read_only() {
-                continue;
-            }
-            let again = match tool.is_idempotent() {
-                true => self.run_again(&open.call).await?,
-                false => None,
-            };
-            match again {
-                Some(result) => {
-                    if self.replace_result(&open, &result) {
-                        results.push(result);
-                    }
-                }
-                None => {
-                    self.replace_result(&open, &ToolResult::failed(&open.call, MAY_HAVE_RUN));
-                }
-            }
+            let result = self.result_of(&open).await?;
+            self.replace_result(&open, &result);
+            results.push(result);
         }
-        self.show_late(results);
-        Ok(())
+        self.count_late(&results);
+        Ok(results)
+    }
+
+    async fn result_of(&self, open: &OpenCall) -> Result<ToolResult> {
+        let Some(tool) = self.cx.tool(&open.call.name) else {
+            return Ok(open.answer());
+        };
+        if !open.started && !tool.side_effect().is_read_only() {
+            return Ok(open.answer());
+        }
+        let again = match tool.is_idempotent() {
+            true => self.run_again(&open.call).await?,
+            false => None,
+        };
+        Ok(again.unwrap_or_else(|| ToolResult::failed(&open.call, MAY_HAVE_RUN)))
     }
 
     async fn run_again(&self, call: &ToolCall) -> Result<Option<ToolResult>> {
@@ -68,17 +65,17 @@ impl Driver {
         }
     }
 
-    /// Puts the result in the place of the one the call has for now; false when a hook has taken
-    /// that out.
-    fn replace_result(&self, open: &OpenCall, result: &ToolResult) -> bool {
+    /// Puts the result in the place of the one the call has for now, unless a hook has taken that
+    /// out.
+    fn replace_result(&self, open: &OpenCall, result: &ToolResult) {
         let answer = open.answer();
         self.cx.state(|state| {
             let is_answer = |message: &Arc<Message>| message.as_tool_result() == Some(&answer);
             let at = state.messages.as_slice().iter().rposition(is_answer);
             let message = at.and_then(|at| state.messages.get_mut(at));
-            message
-                .map(|message| *message = Message::Tool(result.clone()))
-                .is_some()
-        })
+            if let Some(message) = message {
+                *message = Message::Tool(result.clone());
+            }
+        });
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::ToolCall;
 use crate::state::PendingCall;
 
 /// What somebody decided about a [`PendingCall`].
@@ -18,6 +20,24 @@ pub enum Decision {
         id: Arc<str>,
         /// The hash of the arguments that were looked at.
         args_hash: Arc<str>,
+    },
+    /// The call may run, and calls like it need no question for the rest of the session, as after
+    /// [`Answer::AllowForSession`](crate::Answer::AllowForSession).
+    AllowForSession {
+        /// Which pending call.
+        id: Arc<str>,
+        /// The hash of the arguments that were looked at.
+        args_hash: Arc<str>,
+    },
+    /// The call may run, once, with other arguments. They are checked as those of any call; the
+    /// history keeps what the model asked for.
+    Edit {
+        /// Which pending call.
+        id: Arc<str>,
+        /// The hash of the arguments that were looked at.
+        args_hash: Arc<str>,
+        /// The arguments to run it with.
+        args: Value,
     },
     /// The call does not run, and the model reads why.
     Deny {
@@ -37,6 +57,23 @@ impl Decision {
         }
     }
 
+    /// Allows the call as it is shown in `pending`, and those like it for the rest of the session.
+    pub fn allow_for_session(pending: &PendingCall) -> Self {
+        Self::AllowForSession {
+            id: pending.id.clone(),
+            args_hash: pending.args_hash.clone(),
+        }
+    }
+
+    /// Allows the call with these arguments in the place of those shown in `pending`.
+    pub fn edit(pending: &PendingCall, args: Value) -> Self {
+        Self::Edit {
+            id: pending.id.clone(),
+            args_hash: pending.args_hash.clone(),
+            args,
+        }
+    }
+
     /// Denies the call.
     pub fn deny(pending: &PendingCall, message: impl Into<String>) -> Self {
         Self::Deny {
@@ -48,7 +85,29 @@ impl Decision {
     /// Which pending call it is about.
     pub fn id(&self) -> &Arc<str> {
         match self {
-            Self::Allow { id, .. } | Self::Deny { id, .. } => id,
+            Self::Allow { id, .. }
+            | Self::AllowForSession { id, .. }
+            | Self::Edit { id, .. }
+            | Self::Deny { id, .. } => id,
+        }
+    }
+
+    /// The hash of the arguments that were looked at, where they matter.
+    fn args_hash(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Allow { args_hash, .. }
+            | Self::AllowForSession { args_hash, .. }
+            | Self::Edit { args_hash, .. } => Some(args_hash),
+            Self::Deny { .. } => None,
+        }
+    }
+
+    /// The call as it may run.
+    pub(super) fn call(&self, pending: &PendingCall) -> ToolCall {
+        let call = pending.call.clone();
+        match self {
+            Self::Edit { args, .. } => call.with_args(args.clone()),
+            _ => call,
         }
     }
 }
@@ -80,12 +139,16 @@ impl Decisions {
                     "the stored call is not the one that was asked about",
                 ));
             }
+            let Some(args_hash) = decision.args_hash() else {
+                continue;
+            };
             if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
-                return Err(refuse(id, "the question has expired"));
+                return Err(refuse(
+                    id,
+                    "the question has expired; deny the call, or go on with another input",
+                ));
             }
-            if let Decision::Allow { args_hash, .. } = decision
-                && *args_hash != call.args_hash
-            {
+            if *args_hash != call.args_hash {
                 return Err(refuse(id, "it was made about other arguments"));
             }
         }

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{ParentCall, Run, RunOutput, Shared};
-use crate::state::AgentState;
+use crate::state::{AgentState, PendingCall, Record, not_found};
 use crate::tool::{TaskScope, ToolContext};
 use crate::util::Values;
 
@@ -48,6 +48,8 @@ pub struct Session {
     values: Values,
     input_id: Option<Arc<str>>,
     user_id: Option<Arc<str>>,
+    at: Option<usize>,
+    must_exist: bool,
     parent: Option<Parent>,
 }
 
@@ -59,6 +61,8 @@ impl Session {
             values: Values::default(),
             input_id: None,
             user_id: None,
+            at: None,
+            must_exist: false,
             parent: None,
         }
     }
@@ -95,6 +99,43 @@ impl Session {
         self
     }
 
+    /// Makes the next run go on from the first `messages` messages of the history, as if those
+    /// behind had never been said: from where a user edits what they said, or asks again.
+    ///
+    /// The cut is stored when the run begins. One between a call and its results moves behind the
+    /// results; a summary that stands for more than what is kept is dropped, and so are questions
+    /// about calls that are not kept. The task list and the files stay as they are; to keep both
+    /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and
+    /// for the files of a workspace
+    /// [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind). With fewer messages the
+    /// run fails with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
+    ///
+    /// ```
+    /// use agentcore::AgentBuilder;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let model = ScriptedModel::new().say("Hello Ann.").say("Hello Bob.");
+    /// let session = AgentBuilder::new(model).build()?.session("th_1");
+    /// session.clone().run("I am Ann").await?;
+    /// let output = session.resume_at(0).run("I am Bob").await?;
+    /// assert_eq!(output.messages.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn resume_at(mut self, messages: usize) -> Self {
+        self.at = Some(messages);
+        self
+    }
+
+    /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) when the
+    /// session does not exist, or no longer, instead of beginning it.
+    pub fn must_exist(mut self) -> Self {
+        self.must_exist = true;
+        self
+    }
+
     /// Makes the next run a child of the run that `cx` belongs to: its messages carry the call's
     /// id as `parent_tool_use_id`, it spends the parent's budget, counts in its limits, and ends
     /// with it. Outside a run (a detached context) it changes nothing.
@@ -105,7 +146,8 @@ impl Session {
 
     /// Goes on with the conversation. Nothing happens until the run is polled or awaited.
     ///
-    /// An empty input lets the model go on with the history as it is.
+    /// An empty input, [`Messages::new`], lets the model go on with the history as it is. Calls that
+    /// waited for approval are answered as not approved: the conversation goes on without them.
     pub fn run(self, input: impl Into<Messages>) -> Run {
         self.start(input.into(), None)
     }
@@ -113,9 +155,11 @@ impl Session {
     /// Goes on after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
     /// approved calls run, once, and the denied ones are answered.
     ///
-    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
-    /// A decision about a call that is not pending, or about other arguments, ends the run with
-    /// an error and runs nothing.
+    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again; so
+    /// do all that are not answered yet when the run is told to stop. A decision about a call that
+    /// is not pending, about other arguments, or about a tool that the agent does not have, ends
+    /// the run with an error and runs nothing. So does one about a session that does not exist, with
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound).
     pub fn resume(self, decisions: impl Into<Decisions>) -> Run {
         self.start(Messages::new(), Some(decisions.into()))
     }
@@ -147,6 +191,39 @@ impl Session {
     pub async fn state(&self) -> Result<Option<AgentState>> {
         let stored = self.agent.store().load(&self.id).await?;
         Ok(stored.map(|session| session.state))
+    }
+
+    /// The calls that wait for approval in this session, oldest first.
+    ///
+    /// A fork has none: the questions of the session it was copied from are decided there.
+    ///
+    /// # Errors
+    ///
+    /// What the store failed with.
+    pub async fn pending(&self) -> Result<Vec<PendingCall>> {
+        let mut pending = self
+            .state()
+            .await?
+            .map_or(Vec::new(), |state| state.pending);
+        pending.retain(|call| call.session_id == self.id);
+        Ok(pending)
+    }
+
+    /// Gives the session a title; without one, lists call it what its user said first.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound),
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, and what the store
+    /// failed with.
+    pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
+        let store = self.agent.store();
+        let lease = store.lease(&self.id).await?;
+        if store.load(&self.id).await?.is_none() {
+            return Err(not_found(&self.id));
+        }
+        let title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
+        store.append(&lease, vec![Record::Titled { title }]).await
     }
 
     /// Copies the conversation to the new id; this one stays as it is.
@@ -202,6 +279,8 @@ impl Session {
             user_id: self.user_id,
             values: self.values,
             decisions,
+            at: self.at,
+            must_exist: self.must_exist,
             parent_call: call,
             parent: self.parent,
         });

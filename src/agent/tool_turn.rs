@@ -19,11 +19,8 @@ use crate::state::Record;
 use crate::tool::Concurrency;
 use crate::util::panic;
 
-use super::decide::{deny, refuse_approved};
 use super::drive::Driver;
-use super::opening::insert_result;
 use super::repeats::{Repeated, WARNING};
-use super::resume::{Decision, Decisions, now_ms};
 use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
@@ -76,7 +73,12 @@ impl Driver {
         let looping = self.note_repeats(&mut results);
         self.keep_results(results).await?;
         if !parked.is_empty() {
-            self.cx.state(|state| state.pending.extend(parked));
+            let state = self.cx.state(|state| {
+                state.pending.extend(parked);
+                state.clone()
+            });
+            // Hooks may send the questions on as soon as they see them.
+            self.save(&state).await?;
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
         Ok(exit.or(looping))
@@ -240,86 +242,17 @@ impl Driver {
         Ok(())
     }
 
-    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) -> Uuid {
+    pub(super) fn show_results(
+        &self,
+        messages: Vec<Arc<Message>>,
+        for_programs: Option<Value>,
+    ) -> Uuid {
         let envelope = self.cx.shared().envelope();
         let id = envelope.uuid;
         let mut event = UserEvent::new(envelope, messages);
         event.tool_use_result = for_programs;
         self.cx.shared().push(SdkMessage::User(Box::new(event)));
         id
-    }
-
-    /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
-    pub(super) async fn resume(&mut self, decisions: &Decisions) -> Result<Option<ExitReason>> {
-        let pending = self.cx.state(|state| state.pending.clone());
-        decisions.check(&pending, now_ms())?;
-        let mut results = Vec::new();
-        let mut undecided = Vec::new();
-        for call in pending {
-            let mut result = match decisions.about(&call) {
-                None => {
-                    undecided.push(call);
-                    continue;
-                }
-                Some(Decision::Deny { message, .. }) => deny(&self.cx, &call.call, "user", message),
-                Some(Decision::Allow { .. }) => {
-                    // Decided once: a resume that dies in between must not run the call again.
-                    self.forget_pending(&call.id).await?;
-                    self.run_approved(&call.call).await?
-                }
-            };
-            tidy::result(&mut result);
-            // The next save forgets that this call had started, so it must have its result.
-            self.cx
-                .state(|state| insert_result(&mut state.messages, result.clone()));
-            results.push(result);
-        }
-        let waiting = !undecided.is_empty();
-        let state = self.cx.state(|state| {
-            state.pending = undecided;
-            state.clone()
-        });
-        self.save(&state).await?;
-        self.show_late(results);
-        Ok(waiting.then_some(ExitReason::AwaitingApproval))
-    }
-
-    /// Shows results of an earlier run's calls, which are in the history already.
-    pub(super) fn show_late(&mut self, results: Vec<ToolResult>) {
-        if results.is_empty() {
-            return;
-        }
-        let for_programs = for_programs(results.iter());
-        let messages: Vec<_> = results
-            .into_iter()
-            .map(|result| Arc::new(Message::Tool(result)))
-            .collect();
-        self.context.add(&**self.cx.token_counter(), &messages);
-        self.show_results(messages, for_programs);
-    }
-
-    async fn forget_pending(&self, id: &str) -> Result<()> {
-        let state = self.cx.state(|state| {
-            state.pending.retain(|call| &*call.id != id);
-            state.clone()
-        });
-        self.save(&state).await
-    }
-
-    async fn run_approved(&self, call: &ToolCall) -> Result<ToolResult> {
-        let tool = match self.cx.tools().resolve(&call.name) {
-            Ok(tool) => tool,
-            Err(text) => return Ok(ToolResult::failed(call, text)),
-        };
-        if let Some(refused) = refuse_approved(&self.cx, &tool, call).await {
-            return Ok(refused);
-        }
-        let halt = AtomicBool::new(false);
-        let calls = self.calls(&halt)?;
-        let started = AtomicBool::new(false);
-        let running = calls.run_permitted(&tool, call.clone(), &started);
-        let result = self.cx.shared().unless_stopped(running).await;
-        Ok(result.unwrap_or_else(|| cancelled(call, started.load(Ordering::Acquire))))
     }
 }
 
@@ -347,7 +280,7 @@ impl Slot {
     }
 }
 
-fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
+pub(super) fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
     let text = if started {
         "cancelled: the run was stopped while this call was going on; it may have had an effect"
     } else {
@@ -357,7 +290,9 @@ fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
 }
 
 /// What results have for programs, by call; `None` when there is nothing.
-fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
+pub(super) fn for_programs<'a>(
+    results: impl ExactSizeIterator<Item = &'a ToolResult>,
+) -> Option<Value> {
     let count = results.len();
     let entries: Vec<Value> = results
         .filter_map(|result| {

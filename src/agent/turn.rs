@@ -117,15 +117,21 @@ impl Driver {
         Ok(())
     }
 
-    /// Why no further model call may be made, if so.
-    fn limit(&mut self) -> Option<ExitReason> {
+    /// What the run ends with, if somebody or a hook has stopped it.
+    pub(super) fn halted(&mut self) -> Option<ExitReason> {
         if self.cx.shared().stop() != Stop::None {
             self.note_stop();
             return Some(self.stopped());
         }
-        if let Some(reason) = self.cx.stop_reason() {
-            self.notes.push(reason);
-            return Some(ExitReason::HookStopped);
+        let reason = self.cx.stop_reason()?;
+        self.notes.push(reason);
+        Some(ExitReason::HookStopped)
+    }
+
+    /// Why no further model call may be made, if so.
+    fn limit(&mut self) -> Option<ExitReason> {
+        if let Some(exit) = self.halted() {
+            return Some(exit);
         }
         let max_turns = self.agent.config().limits.max_turns;
         if max_turns > 0 && self.cx.turn() >= max_turns {

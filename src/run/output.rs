@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::message::Messages;
 use crate::sdk::PermissionDenial;
-use crate::state::AgentState;
+use crate::state::{AgentState, PendingCall};
 use crate::usage::Usage;
 
 use super::exit::ExitReason;
@@ -36,6 +36,14 @@ pub struct RunOutput {
     pub permission_denials: Vec<PermissionDenial>,
     /// The answer in the form that was asked for.
     pub structured: Option<Value>,
+}
+
+impl RunOutput {
+    /// The calls that wait for approval: what a run that ended with
+    /// [`AwaitingApproval`](ExitReason::AwaitingApproval) asks.
+    pub fn pending(&self) -> &[PendingCall] {
+        &self.state.pending
+    }
 }
 
 impl Error {

@@ -96,6 +96,10 @@ impl Change {
                     cwd: cwd.or(known.cwd),
                 })
             }
+            Record::Titled { title } => Self::About(About {
+                title,
+                ..About::of(before.state())
+            }),
             Record::Todos { todos } => Self::Todos(todos),
             Record::File { path, content } => Self::File(FileChanged { path, content }),
         }

@@ -82,7 +82,12 @@ impl Folded {
         let mut session = StoredSession::new(self.state.clone());
         session.started = self.started.clone();
         session.ended = self.ended.clone();
-        session.input_ids = self.inputs.iter().map(|(_, id)| id.clone()).collect();
+        for (place, id) in &self.inputs {
+            session.input_ids.push(id.clone());
+            if let Some(at) = *place {
+                session.state.inputs.begin(id.clone(), at..at + 1);
+            }
+        }
         session
     }
 

@@ -170,7 +170,7 @@ impl AgentState {
     /// What was stored about places in the history `before` holds where these still are the same.
     pub(crate) fn keep_places(&mut self, before: &Messages) {
         let kept = self.messages.shared_prefix(before);
-        self.inputs.keep(kept);
+        self.inputs.keep(kept, self.messages.len());
         self.infos.keep(kept);
     }
 

@@ -1,5 +1,6 @@
 //! Inputs that the caller gave an id, so that they can be sent again.
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ struct Input {
     /// Its first message; `None` once the history before it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
+    /// The place behind its last message, where it was noted.
+    #[serde(default)]
+    until: usize,
     /// What was answered to it, once something was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<usize>,
@@ -78,9 +82,13 @@ impl Inputs {
         self.0.iter().any(|input| *input.id == *id)
     }
 
-    /// What stands last in the history answers all inputs that have no answer yet, if it is one.
+    /// What stands last in the history answers all inputs before it that have no answer yet, if it
+    /// is one.
     pub(crate) fn settle(&mut self, messages: &Messages) {
-        let is_open = |input: &Input| input.from.is_some() && input.answer.is_none();
+        let is_open = |input: &Input| {
+            let is_before = input.until < messages.len();
+            input.from.is_some() && input.answer.is_none() && is_before
+        };
         if messages.last().and_then(answer).is_none() || !self.0.iter().any(is_open) {
             return;
         }
@@ -91,13 +99,23 @@ impl Inputs {
         }
     }
 
-    /// The input `id` begins at message `from`.
-    pub(crate) fn begin(&mut self, id: Arc<str>, from: usize) {
+    /// The input `id` is made of these messages.
+    pub(crate) fn begin(&mut self, id: Arc<str>, messages: Range<usize>) {
         Arc::make_mut(&mut self.0).push(Input {
             id,
-            from: Some(from),
+            from: Some(messages.start),
+            until: messages.end,
             answer: None,
         });
+    }
+
+    /// The message at this place is an answer now, also where it began as part of an input.
+    pub(crate) fn joined(&mut self, message: usize) {
+        if self.0.iter().any(|input| input.until > message) {
+            for input in Arc::make_mut(&mut self.0) {
+                input.until = input.until.min(message);
+            }
+        }
     }
 
     /// The messages from `len` on were taken back, and the inputs that began there with them.
@@ -108,11 +126,18 @@ impl Inputs {
         Arc::make_mut(&mut self.0).retain(|input| input.from.is_none_or(|from| from < len));
     }
 
-    /// Only the first `kept` messages are still what they were.
-    pub(crate) fn keep(&mut self, kept: usize) {
+    /// Forgets these inputs.
+    pub(crate) fn forget(&mut self, ids: &[Arc<str>]) {
+        if ids.iter().any(|id| self.contains(id)) {
+            Arc::make_mut(&mut self.0).retain(|input| !ids.contains(&input.id));
+        }
+    }
+
+    /// Only the first `kept` of now `len` messages are still what they were.
+    pub(crate) fn keep(&mut self, kept: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
             (_, Some(answer)) => answer >= kept,
-            (from, None) => from.is_some_and(|from| from > kept),
+            (from, None) => from.is_some_and(|from| from > kept || input.until > len),
         };
         if !self.0.iter().any(is_lost) {
             return;
@@ -151,12 +176,12 @@ mod tests {
     #[test]
     fn the_place_of_an_input_is_lost_with_what_stood_before_it() {
         let mut inputs = Inputs::default();
-        inputs.begin("a".into(), 0);
+        inputs.begin("a".into(), 0..1);
         let history = Messages::from("A").ai("a");
         inputs.settle(&history);
         let history = history.human("?").ai("!").human("B");
         inputs.settle(&history);
-        inputs.begin("b".into(), 4);
+        inputs.begin("b".into(), 4..5);
         let found = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
             None => "unknown".to_owned(),
             Some(Known::Lost) => "lost".to_owned(),
@@ -166,7 +191,7 @@ mod tests {
         assert_eq!(found(&inputs, "a"), "a");
         assert_eq!(found(&inputs, "b"), "open from 4");
         assert_eq!(found(&inputs, "c"), "unknown");
-        inputs.keep(3);
+        inputs.keep(3, 5);
         assert_eq!(found(&inputs, "a"), "a");
         assert_eq!(found(&inputs, "b"), "lost");
         inputs.take_back(0);

@@ -22,11 +22,11 @@ pub use infos::MessageInfo;
 #[cfg(feature = "__log")]
 pub(crate) use inputs::InputsChanged;
 pub(crate) use inputs::Known;
-#[cfg(feature = "__log")]
 pub(crate) use snapshot::cut;
 pub(crate) use snapshot::title_of;
 pub(crate) use store::answers;
+pub(crate) use store::not_found;
 pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
 #[cfg(feature = "__log")]
-pub(crate) use store::{busy, exists, not_found, taken_over};
+pub(crate) use store::{busy, exists, taken_over};
 pub use thread_store::ThreadStore;

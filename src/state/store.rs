@@ -48,6 +48,11 @@ pub enum Record {
         /// The agent's working directory.
         cwd: Option<Arc<str>>,
     },
+    /// The session was given a title.
+    Titled {
+        /// What lists call it; `None` is what its user said first.
+        title: Option<Arc<str>>,
+    },
     /// The task list was changed.
     Todos {
         /// All of it.
@@ -95,8 +100,12 @@ impl StoredSession {
                 if let Some(result) = message.as_tool_result() {
                     self.forget_call(&result.tool_call_id);
                 }
+                if let Some(id) = input_id {
+                    let at = self.state.messages.len();
+                    self.state.inputs.begin(id.clone(), at..at + 1);
+                    self.input_ids.push(id);
+                }
                 self.state.messages.push(message);
-                self.input_ids.extend(input_id);
             }
             Record::MessageInfo { info } => self.state.inform(info),
             Record::ToolStarted { call_id } => self.started.push(call_id),
@@ -111,6 +120,7 @@ impl StoredSession {
                 state.user_id = user_id.or(state.user_id.take());
                 state.cwd = cwd.or(state.cwd.take());
             }
+            Record::Titled { title } => self.state.title = title,
             Record::Todos { todos } => self.state.todos = todos,
             Record::File { path, content } => {
                 let files = Arc::make_mut(&mut self.state.files);

@@ -309,3 +309,65 @@ async fn an_answer_is_had_again_with_the_end_it_had() {
         assert_eq!((&*again.text, again.turns), ("Well", 0));
     }
 }
+
+#[tokio::test]
+async fn what_an_input_itself_says_for_the_model_is_no_answer_to_it() {
+    let down = || Error::new(ErrorKind::Auth, "no key");
+    let model = ScriptedModel::new().fail(down()).say(" it is four.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    let prefilled = || Messages::from("2 + 2?").ai("Sure,");
+    let send = || agent.session("s").input_id("i1").run(prefilled());
+    send().await.unwrap_err();
+    let again = send().await.unwrap();
+    assert_eq!(again.turns, 1);
+    assert_eq!(again.messages.last_content(), "Sure, it is four.");
+    assert_eq!(send().await.unwrap().turns, 0);
+}
+
+#[tokio::test]
+async fn an_input_that_a_hook_took_back_is_not_answered_by_what_stood_before_it() {
+    let store = ThreadStore::new();
+    let down = Error::new(ErrorKind::Auth, "no key");
+    let model = ScriptedModel::new().say("One.").fail(down);
+    let trim = hook::after_agent("trim", |_, mut state| async move {
+        if state
+            .messages
+            .last()
+            .is_some_and(|last| last.role().is_user_input())
+        {
+            let kept = state.messages.len() - 1;
+            state.messages = state.messages.to_vec().into_iter().take(kept).collect();
+        }
+        Ok(state)
+    });
+    let agent = agent(model).store(store).hook(trim).build().unwrap();
+    agent.session("s").run("First").await.unwrap();
+    send(&agent, "i1", "Second").await.unwrap_err();
+    let error = send(&agent, "i1", "Second").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_place_of_an_input_outlives_a_crash() {
+    let down = Error::new(ErrorKind::Auth, "no key");
+    let model = ScriptedModel::new()
+        .fail(down)
+        .hang()
+        .events(refusal().into_iter().map(Ok).collect())
+        .say("To the first.");
+    let agent = agent(model).build().unwrap();
+    send(&agent, "i1", "First").await.unwrap_err();
+    let dropped = tokio::time::timeout(SECOND, send(&agent, "i2", "Bad")).await;
+    dropped.expect_err("it hangs");
+    let refused = send(&agent, "i2", "Bad").await.unwrap();
+    assert_eq!(refused.end, ExitReason::Refused);
+    assert_eq!(
+        roles(&stored(&agent, "s").await),
+        "user",
+        "only the refused input went"
+    );
+    assert_eq!(
+        send(&agent, "i1", "First").await.unwrap().text,
+        "To the first."
+    );
+}

@@ -98,6 +98,7 @@ mod path_cases;
 #[cfg(unix)]
 mod permission_bash_diff;
 mod permission_corpus;
+mod permission_decided;
 mod permission_explain;
 mod permission_gate;
 mod permission_hook;

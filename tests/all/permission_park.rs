@@ -10,7 +10,9 @@ use agentcore::{
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::kit::{Gate, Log, agent, any_object, asking, logged, roles, stored, texts, watch};
+use crate::kit::{
+    Gate, Log, agent, any_object, asking, kinds, logged, roles, stored, texts, watch,
+};
 
 fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> Agent {
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
@@ -167,13 +169,16 @@ async fn going_on_without_an_answer_closes_the_question_for_good() {
     let model = ScriptedModel::new().hang();
     let agent = parking(model, &store, &log);
     let mut run = agent.session("s").run("Never mind");
-    let first = futures::poll!(run.next());
-    assert!(first.is_ready());
-    assert!(
-        futures::poll!(run.next()).is_pending(),
-        "the model is asked"
-    );
+    let mut shown = Vec::new();
+    while let std::task::Poll::Ready(message) = futures::poll!(run.next()) {
+        shown.push(message.unwrap());
+    }
     drop(run);
+    assert_eq!(
+        kinds(&shown),
+        ["system/init", "user"],
+        "the calls are closed"
+    );
     let history = stored(&agent, "s").await;
     assert!(
         texts(&history)[0].contains("not approved"),

@@ -410,3 +410,155 @@ async fn how_an_answer_came_about_is_stored_beside_it() {
     let read: AgentState = serde_json::from_str(&json).unwrap();
     assert_eq!(read.message_infos().collect::<Vec<_>>(), infos);
 }
+
+#[tokio::test]
+async fn a_run_goes_on_from_an_earlier_message() {
+    let model = ScriptedModel::new()
+        .say("One.")
+        .call("echo", json!({"text": "x"}))
+        .say("Two.")
+        .say("Another two.")
+        .say("Three.");
+    let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
+    let session = agent.session("s");
+    let send = |id: &'static str, text: &'static str| session.clone().input_id(id).run(text);
+    send("i1", "First").await.unwrap();
+    send("i2", "Second").await.unwrap();
+    let more = session
+        .clone()
+        .resume_at(7)
+        .run("Too far")
+        .await
+        .unwrap_err();
+    assert_eq!(more.kind(), ErrorKind::InvalidRequest);
+    assert_eq!(stored(&agent, "s").await.len(), 6, "nothing was cut");
+
+    let output = session
+        .clone()
+        .resume_at(2)
+        .run("Other second")
+        .await
+        .unwrap();
+    assert_eq!(output.text, "Another two.");
+    assert_eq!(roles(&output.messages), "user assistant user assistant");
+    assert_eq!(stored(&agent, "s").await, output.messages);
+    let known = send("i1", "First").await.unwrap();
+    assert_eq!((&*known.text, known.turns), ("One.", 0));
+    let gone = send("i2", "Second").await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::Conflict);
+    let output = session.clone().resume_at(0).run("Anew").await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant");
+}
+
+#[tokio::test]
+async fn a_cut_between_a_call_and_its_results_moves_behind_them() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("One.")
+        .say("Other.");
+    let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let output = agent.session("s").resume_at(2).run("Well?").await.unwrap();
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant tool user assistant"
+    );
+}
+
+#[tokio::test]
+async fn a_session_has_a_title() {
+    let agent = agent(ScriptedModel::new().say("Hello.").hang())
+        .build()
+        .unwrap();
+    let session = agent.session("s");
+    let missing = session.set_title("Nothing").await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::SessionNotFound);
+    assert!(agent.sessions().await.unwrap().is_empty());
+    session.clone().run("Hi there").await.unwrap();
+    for (given, listed) in [("Greetings", "Greetings"), (" ", "Hi there")] {
+        session.set_title(given).await.unwrap();
+        let sessions = agent.sessions().await.unwrap();
+        assert_eq!(sessions[0].title.as_deref(), Some(listed));
+    }
+    let mut run = session.clone().run("Go on");
+    while futures::poll!(run.next()).is_ready() {}
+    let busy = session.set_title("Busy").await.unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::SessionBusy);
+}
+
+#[tokio::test]
+async fn results_of_calls_that_were_cut_off_are_shown() {
+    let model = ScriptedModel::new()
+        .calls([("echo", json!({"text": "x"})), ("stuck", json!({}))])
+        .say("Well.");
+    let agent = agent(StrictModel::new(model))
+        .tools([echo(), stuck()])
+        .build()
+        .unwrap();
+    let mut run = agent.session("s").run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+    let (messages, output) = watch(agent.session("s").run("And?")).await;
+    assert_eq!(kinds(&messages)[..2], ["system/init", "user"]);
+    let SdkMessage::User(event) = &messages[1] else {
+        panic!("{:?}", messages[1]);
+    };
+    let shown: Vec<_> = event
+        .messages
+        .iter()
+        .map(|message| message.text())
+        .collect();
+    assert_eq!(shown, texts(&output.unwrap().messages)[..2]);
+}
+
+/// Notes at the release of a lease whether its run is over already.
+struct Releases(
+    ThreadStore,
+    Log,
+    Arc<std::sync::Mutex<Option<agentcore::RunHandle>>>,
+);
+
+#[async_trait]
+impl SessionStore for Releases {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.0.load(id).await
+    }
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.0.append(lease, records).await
+    }
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        SessionStore::save(&self.0, lease, state).await
+    }
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.0.list().await
+    }
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.0, id).await
+    }
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        let lease = self.0.lease(id).await?;
+        let (log, handle) = (self.1.clone(), self.2.clone());
+        Ok(Lease::new(id, lease.token(), move || {
+            drop(lease);
+            let handle = handle.lock().unwrap().take().unwrap();
+            log.add(format!(
+                "released, over: {}",
+                handle.exit_reason().is_some()
+            ));
+        }))
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_free_before_its_run_is_over() {
+    let (log, slot) = (Log::default(), Arc::default());
+    let store = Releases(ThreadStore::new(), log.clone(), Arc::clone(&slot));
+    let agent = agent(ScriptedModel::new().say("Hi."))
+        .store(store)
+        .build()
+        .unwrap();
+    let run = agent.session("s").run("Hello");
+    *slot.lock().unwrap() = Some(run.handle());
+    run.await.unwrap();
+    assert_eq!(log.take(), ["released, over: false"]);
+}

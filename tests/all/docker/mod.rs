@@ -24,7 +24,8 @@ impl Engine {
         let held = tempfile::tempdir().unwrap();
         let base = held.path().canonicalize().unwrap();
         let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/docker/docker");
-        std::fs::copy(fake, base.join("docker")).unwrap();
+        // A link: a copy may still be open for writing in a child that another test is starting.
+        std::os::unix::fs::symlink(fake, base.join("docker")).unwrap();
         Self { base, _held: held }
     }
 

@@ -51,9 +51,12 @@ pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> 
     store.append(&lease, records).await
 }
 
+/// The session. Where its appended inputs stand may be in the state, or left to the run to find.
 pub(super) async fn load(store: &impl SessionStore, id: &str) -> Result<StoredSession> {
     let found = store.load(id).await?;
-    found.ok_or_else(|| wrong(format!("session {id:?} is gone")))
+    let mut found = found.ok_or_else(|| wrong(format!("session {id:?} is gone")))?;
+    found.state.inputs.forget(&found.input_ids);
+    Ok(found)
 }
 
 pub(super) async fn texts(store: &impl SessionStore, id: &str) -> Result<Vec<String>> {

@@ -115,6 +115,16 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     store.append(&lease, vec![message("More"), told]).await?;
     state.messages.push(Message::human("More"));
     state.inform(info());
+    let title: Option<Arc<str>> = Some("Named since".into());
+    store
+        .append(
+            &lease,
+            vec![Record::Titled {
+                title: title.clone(),
+            }],
+        )
+        .await?;
+    state.title = title;
     same_state("appended", &load(store, "a").await?.state, &state)?;
 
     state.messages.insert(1, Message::ai("Put in between"));

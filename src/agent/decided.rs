@@ -1,0 +1,150 @@
+//! Calls that waited for approval, now that they are decided.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::run::{ExitReason, Stop};
+use crate::state::PendingCall;
+use crate::tool::Tool;
+
+use super::decide::{Approved, check_approved, deny, grant};
+use super::drive::Driver;
+use super::restore::insert_result;
+use super::resume::{Decision, Decisions, now_ms};
+use super::tidy;
+use super::tool_turn::{cancelled, for_programs};
+
+impl Driver {
+    /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
+    ///
+    /// Once the run is told to stop, what is not answered yet goes on waiting.
+    pub(super) async fn resume(&mut self, decisions: &Decisions) -> Result<Option<ExitReason>> {
+        let pending = self.cx.state(|state| state.pending.clone());
+        decisions.check(&pending, now_ms())?;
+        self.check_tools(&pending, decisions)?;
+        let mut results = Vec::new();
+        let mut halted = self.halted();
+        for call in pending {
+            let decision = decisions.about(&call).filter(|_| halted.is_none());
+            let result = match decision {
+                None => None,
+                Some(Decision::Deny { message, .. }) => {
+                    Some(deny(&self.cx, &call.call, "user", message))
+                }
+                Some(decision) => self.run_approved(&call, decision).await?,
+            };
+            halted = halted.or_else(|| self.halted());
+            let Some(mut result) = result else {
+                continue;
+            };
+            tidy::result(&mut result);
+            // At once: the next save forgets that this call had started, so it must have its
+            // result, and a question that has an answer must not be asked again.
+            self.cx.state(|state| {
+                state.pending.retain(|other| other.id != call.id);
+                insert_result(&mut state.messages, result.clone());
+            });
+            results.push(result);
+        }
+        let state = self.cx.state(|state| state.clone());
+        self.save(&state).await?;
+        self.count_late(&results);
+        self.show_late(results);
+        let waits = !state.pending.is_empty();
+        Ok(halted.or(waits.then_some(ExitReason::AwaitingApproval)))
+    }
+
+    /// Refuses approvals of calls that this agent cannot run: they are for one that can.
+    fn check_tools(&self, pending: &[PendingCall], decisions: &Decisions) -> Result<()> {
+        for call in pending {
+            if let None | Some(Decision::Deny { .. }) = decisions.about(call) {
+                continue;
+            }
+            if let Err(why) = self.cx.tools().resolve(&call.call.name) {
+                let text = format!(
+                    "the decision about call {:?} was refused: {why}; nothing was run",
+                    call.id
+                );
+                return Err(Error::new(ErrorKind::Conflict, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// What an approved call comes to; `None` when the run is stopped before the call began.
+    async fn run_approved(
+        &self,
+        pending: &PendingCall,
+        decision: &Decision,
+    ) -> Result<Option<ToolResult>> {
+        let call = decision.call(pending);
+        let tool = match self.cx.tools().resolve(&call.name) {
+            Ok(tool) => tool,
+            Err(text) => return Ok(Some(ToolResult::failed(&call, text))),
+        };
+        let shared = self.cx.shared();
+        let checked = shared.unless_stopped(check_approved(&self.cx, &tool, &call));
+        match checked.await {
+            None => return Ok(None),
+            Some(Approved::Run) => {}
+            Some(Approved::Refuse(refused)) => return Ok(Some(refused)),
+            Some(Approved::Interrupt(refused)) => {
+                shared.request_stop(Stop::Interrupt);
+                return Ok(Some(refused));
+            }
+        }
+        if let Decision::AllowForSession { .. } = decision {
+            grant(&self.cx, &tool, &call).await;
+        }
+        // Decided once: a resume that dies in between must not run the call again.
+        self.forget_pending(&pending.id).await?;
+        let result = self.run_decided(&tool, &call).await?;
+        if result.is_none() {
+            let pending = pending.clone();
+            self.cx.state(|state| state.pending.push(pending));
+        }
+        Ok(result)
+    }
+
+    async fn run_decided(
+        &self,
+        tool: &Arc<dyn Tool>,
+        call: &ToolCall,
+    ) -> Result<Option<ToolResult>> {
+        let halt = AtomicBool::new(false);
+        let calls = self.calls(&halt)?;
+        let started = AtomicBool::new(false);
+        let running = calls.run_permitted(tool, call.clone(), &started);
+        let result = self.cx.shared().unless_stopped(running).await;
+        let has_started = started.load(Ordering::Acquire);
+        Ok(result.or_else(|| has_started.then(|| cancelled(call, true))))
+    }
+
+    /// Stored first: a question whose approval could not be used up stays open.
+    async fn forget_pending(&self, id: &str) -> Result<()> {
+        let mut state = self.cx.state(|state| state.clone());
+        state.pending.retain(|call| &*call.id != id);
+        self.save(&state).await?;
+        self.cx.state(|slot| slot.pending = state.pending);
+        Ok(())
+    }
+
+    /// Shows results of an earlier run's calls, which are in the history already.
+    pub(super) fn show_late(&mut self, results: Vec<ToolResult>) {
+        if results.is_empty() {
+            return;
+        }
+        let for_programs = for_programs(results.iter());
+        let messages = results.into_iter().map(Message::Tool).map(Arc::new);
+        self.show_results(messages.collect(), for_programs);
+    }
+
+    /// Counts results that joined the history since it was counted.
+    pub(super) fn count_late(&mut self, results: &[ToolResult]) {
+        let messages = results.iter().cloned().map(Message::Tool).map(Arc::new);
+        let messages: Vec<_> = messages.collect();
+        self.context.add(&**self.cx.token_counter(), &messages);
+    }
+}
