@@ -164,7 +164,7 @@ impl Driver {
         tidy::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);
-        if is_empty(&response) && tried.empty && !has_reason(&response) {
+        if is_no_answer(&response) && tried.empty && !has_reason(&response) {
             return Err(empty_response(self.cx.model().id()));
         }
         Ok(Arc::new(response))
@@ -176,8 +176,7 @@ impl Driver {
             && !std::mem::replace(&mut tried.compaction, true)
             && self.compacted().await;
         if helps {
-            // The same turn again.
-            self.cx.set_turn(self.cx.turn().saturating_sub(1));
+            self.repeat_turn();
         }
         helps
     }
@@ -204,15 +203,13 @@ impl Driver {
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
-            // Asking again costs no turn, and should that fail, what was said is not lost.
-            self.cx.set_turn(self.cx.turn().saturating_sub(1));
+            // Should asking again fail, what was said is not lost.
+            self.repeat_turn();
             self.last = Some(response);
             self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
-        // A paused answer may hold nothing but the provider's own blocks.
-        let paused = reason == Some(StopReason::PauseTurn);
-        if is_empty(&response) && (!paused || response.content.says_nothing()) {
+        if is_no_answer(&response) {
             if out_of_room {
                 self.last = Some(response);
                 return Ok(Next::End(ExitReason::MaxTokens));
@@ -224,6 +221,7 @@ impl Driver {
             tried.empty = true;
             self.cx
                 .warn("the model answered with nothing; it is asked once more");
+            self.repeat_turn();
             self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
@@ -244,6 +242,11 @@ impl Driver {
             }
             _ => self.before_end(&response, tried).boxed().await,
         }
+    }
+
+    /// The model is asked again for the answer of this turn, which costs no turn.
+    fn repeat_turn(&self) {
+        self.cx.set_turn(self.cx.turn().saturating_sub(1));
     }
 
     /// The next answer takes the place of this one: what readers saw of it is void.
@@ -279,27 +282,31 @@ impl Driver {
         Ok(Next::End(ExitReason::Refused))
     }
 
-    /// Stores an answer, then shows it. An answer that goes on with a paused one joins it.
+    /// Stores an answer, then shows it.
     async fn keep(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
-        let paused = self.cx.state(|state| match state.messages.last() {
-            Some(Message::Assistant(last)) => last.tool_calls().next().is_none(),
-            _ => false,
-        });
         let message = Arc::new(Message::Assistant(response.message()));
-        if paused {
-            self.join(response).boxed().await?;
-        } else {
-            self.append(vec![message.clone()], None).await?;
-        }
+        self.add_answer(&message).await?;
         self.show(response, message, false);
         Ok(())
     }
 
-    async fn join(&mut self, response: &Arc<ModelResponse>) -> Result<()> {
+    /// Stores an answer. One that goes on with a paused one joins it.
+    async fn add_answer(&mut self, message: &Arc<Message>) -> Result<()> {
+        let paused = self.cx.state(|state| match state.messages.last() {
+            Some(Message::Assistant(last)) => last.tool_calls().next().is_none(),
+            _ => false,
+        });
+        if paused {
+            return self.join(message).boxed().await;
+        }
+        self.append(vec![message.clone()], None).await
+    }
+
+    async fn join(&mut self, rest: &Message) -> Result<()> {
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
             if let Some(message) = state.messages.get_mut(last) {
-                let parts = response.content.parts().iter().cloned();
+                let parts = rest.content().parts().iter().cloned();
                 message.content_mut().parts_mut().extend(parts);
             }
             state.clone()
@@ -364,7 +371,7 @@ impl Driver {
         let message = Arc::new(Message::Assistant(AssistantMessage::new(
             partial.content.clone(),
         )));
-        match self.append(vec![message.clone()], None).await {
+        match self.add_answer(&message).await {
             Ok(()) => self.show(&partial, message, true),
             Err(error) => self
                 .cx
@@ -461,6 +468,13 @@ impl Driver {
         }
         None
     }
+}
+
+/// Whether there is nothing to keep of an answer. A paused one may hold nothing but the provider's
+/// own blocks.
+fn is_no_answer(response: &ModelResponse) -> bool {
+    let paused = response.stop_reason == Some(StopReason::PauseTurn);
+    is_empty(response) && (!paused || response.content.says_nothing())
 }
 
 /// Whether an answer without content says why it has none.
