@@ -69,7 +69,7 @@ async fn main() -> ExitCode {
     match work(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("approval: {error}");
+            let _ = writeln!(io::stderr(), "approval: {error}");
             ExitCode::FAILURE
         }
     }
@@ -116,7 +116,8 @@ fn pay(ledger: PathBuf) -> FuncTool {
         let ledger = ledger.clone();
         async move {
             let line = format!("{} to {}", args["amount"], args["to"]);
-            println!("paying {line}");
+            // A payment is made although nobody watches.
+            let _ = writeln!(io::stdout(), "paying {line}");
             let mut ledger = OpenOptions::new().append(true).create(true).open(ledger)?;
             writeln!(ledger, "{line}")?;
             Ok(format!("paid {line}"))
@@ -154,7 +155,7 @@ async fn finish(session: &Session, run: Run) -> Result<(), BoxError> {
     match output.end {
         ExitReason::AwaitingApproval => show(session).await,
         _ => {
-            println!("{}", output.text);
+            writeln!(io::stdout(), "{}", output.text)?;
             Ok(())
         }
     }
@@ -163,7 +164,7 @@ async fn finish(session: &Session, run: Run) -> Result<(), BoxError> {
 /// Prints the calls that wait, in a form that can be sent anywhere.
 async fn show(session: &Session) -> Result<(), BoxError> {
     let pending = pending(session).await?;
-    println!("{}", serde_json::to_string_pretty(&pending)?);
+    writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&pending)?)?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("explain_permission: {error}");
+            let _ = writeln!(std::io::stderr(), "explain_permission: {error}");
             ExitCode::FAILURE
         }
     }

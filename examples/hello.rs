@@ -7,6 +7,8 @@
 //! A real model goes where the scripted one stands:
 //! `agentcore::providers::resolve("anthropic:claude-sonnet-4-5")?`.
 
+use std::io::Write;
+
 use agentcore::AgentBuilder;
 use agentcore::testing::ScriptedModel;
 
@@ -17,6 +19,6 @@ async fn main() -> agentcore::Result<()> {
         .system_prompt("Be brief.")
         .build()?;
     let output = agent.run("Hi").await?;
-    println!("{}", output.text);
+    writeln!(std::io::stdout(), "{}", output.text)?;
     Ok(())
 }

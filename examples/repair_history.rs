@@ -7,7 +7,8 @@
 //! ```
 
 use std::error::Error;
-use std::io::{Read, Write};
+use std::fmt;
+use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use agentcore::Messages;
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("repair_history: {error}");
+            note(format_args!("repair_history: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -24,22 +25,27 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let mut input = Vec::new();
-    std::io::stdin().read_to_end(&mut input)?;
+    io::stdin().read_to_end(&mut input)?;
     let mut history = Messages::from_json(&input)
         .map_err(|error| format!("cannot read the messages: {error}"))?;
 
     let repairs = history.repair();
     if repairs.is_empty() {
-        eprintln!("nothing to repair");
+        note(format_args!("nothing to repair"));
     } else {
-        eprintln!("{repairs}");
+        note(format_args!("{repairs}"));
     }
     if let Err(problem) = history.validate_for_model() {
-        eprintln!("still not valid for a model: {problem}");
+        note(format_args!("still not valid for a model: {problem}"));
     }
 
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &history)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// Writes a line to standard error. That nobody reads it is no reason to stop.
+fn note(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
 }

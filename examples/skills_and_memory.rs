@@ -5,6 +5,9 @@
 //! cargo run --example skills_and_memory --features tools,yaml
 //! ```
 
+use std::fmt;
+use std::io::{self, Write};
+
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::{FilesystemHook, MemoryHook, SkillsHook, TodoListHook};
 use agentcore::testing::ScriptedModel;
@@ -58,25 +61,30 @@ async fn main() -> agentcore::Result<()> {
         .build()?;
 
     let output = agent.run("Describe the release.").await?;
-    println!("{}", output.text);
+    line(format_args!("{}", output.text));
     for (path, content) in &*output.state.files {
-        println!("\n--- {path}\n{content}");
+        line(format_args!("\n--- {path}\n{content}"));
     }
-    println!(
+    line(format_args!(
         "\n--- what the model was told\n{}",
         told(&model.requests(), 0)
-    );
+    ));
 
     // Another conversation, and the memory is there.
     let output = agent.run("Where are releases described?").await?;
-    println!("\n{}", output.text);
-    println!(
+    line(format_args!("\n{}", output.text));
+    line(format_args!(
         "\n--- what the model was told\n{}",
         told(&model.requests(), 5)
-    );
+    ));
     Ok(())
 }
 
 fn told(requests: &[ModelRequest], turn: usize) -> String {
     requests[turn].system.to_string()
+}
+
+/// Prints a line. That nobody reads it is no reason to stop.
+fn line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{text}");
 }

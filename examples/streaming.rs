@@ -4,7 +4,8 @@
 //! cargo run --example streaming
 //! ```
 
-use std::io::Write;
+use std::fmt;
+use std::io::{self, Write};
 
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{AgentBuilder, FuncTool, SdkMessage};
@@ -41,38 +42,44 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match &message {
             SdkMessage::ToolProgress(progress) => {
                 let data = progress.data.as_ref().ok_or("progress without data")?;
-                println!("  [{} {data}]", progress.tool_name);
+                line(format_args!("  [{} {data}]", progress.tool_name));
                 if data["shelf"] == 2 {
                     handle.steer("I meant dogs.");
                 }
             }
-            SdkMessage::Assistant(_) => println!(),
-            _ => print(&message)?,
+            SdkMessage::Assistant(_) => line(format_args!("")),
+            _ => print(&message),
         }
     }
-    println!("-> {}\n", run.into_output()?.end);
+    line(format_args!("-> {}\n", run.into_output()?.end));
 
     let mut run = session.run("Tell me a story");
     let handle = run.handle();
     let mut words = 0;
     while let Some(message) = run.next().await {
-        print(&message)?;
+        print(&message);
         words += usize::from(message.text_delta().is_some());
         if words == 7 {
             handle.interrupt();
         }
     }
     let output = run.into_output()?;
-    println!(
+    line(format_args!(
         "\n-> {}; the session stays valid, with {} messages",
         output.end,
         output.messages.len()
-    );
+    ));
     output.messages.validate_for_model()?;
     Ok(())
 }
 
-fn print(message: &SdkMessage) -> std::io::Result<()> {
-    print!("{}", message.text_delta().unwrap_or_default());
-    std::io::stdout().flush()
+/// Prints a piece of an answer. That nobody reads it is no reason to stop.
+fn print(message: &SdkMessage) {
+    let mut out = io::stdout().lock();
+    let _ = write!(out, "{}", message.text_delta().unwrap_or_default());
+    let _ = out.flush();
+}
+
+fn line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{text}");
 }

@@ -5,6 +5,8 @@
 //! cargo run --example structured_output
 //! ```
 
+use std::io::{self, Write};
+
 use agentcore::AgentBuilder;
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
@@ -27,12 +29,14 @@ async fn main() -> agentcore::Result<()> {
 
     let city: City = agent.run("What is the capital of Norway?").output().await?;
 
-    println!("{} has {} inhabitants.", city.name, city.inhabitants);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{} has {} inhabitants.", city.name, city.inhabitants)?;
     for request in model.requests().iter().skip(1) {
-        println!(
+        writeln!(
+            out,
             "\nThe first answer went back with:\n{}",
             request.messages.last_content()
-        );
+        )?;
     }
     Ok(())
 }

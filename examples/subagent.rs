@@ -5,6 +5,9 @@
 //! cargo run --example subagent
 //! ```
 
+use std::fmt;
+use std::io::{self, Write};
+
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
 use agentcore::{Agent, AgentBuilder, BoxError, FuncTool, SdkMessage, ToolContext};
@@ -42,10 +45,10 @@ async fn main() -> Result<(), BoxError> {
         };
         match &message {
             SdkMessage::Assistant(answer) if !answer.text().is_empty() => {
-                println!("{depth}{}", answer.text());
+                line(format_args!("{depth}{}", answer.text()));
             }
-            SdkMessage::Assistant(_) => println!("{depth}(calls a tool)"),
-            SdkMessage::Result(result) => println!("{depth}-> {}", result.subtype),
+            SdkMessage::Assistant(_) => line(format_args!("{depth}(calls a tool)")),
+            SdkMessage::Result(result) => line(format_args!("{depth}-> {}", result.subtype)),
             _ => {}
         }
     }
@@ -59,4 +62,9 @@ fn research(agent: Agent) -> FuncTool {
         async move { Ok(session.run_in(&cx, args.question).await?.text) }
     };
     FuncTool::typed_with_context("research", "Asks the librarian", ask)
+}
+
+/// Prints a line. That nobody reads it is no reason to stop.
+fn line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{text}");
 }

@@ -5,6 +5,8 @@
 //! cargo run --example testing
 //! ```
 
+use std::io::Write;
+
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::{Agent, AgentBuilder, Error, ErrorKind, ExitReason, FuncTool, Model};
 use serde_json::json;
@@ -35,7 +37,7 @@ async fn main() -> agentcore::Result<()> {
     it_adds().await?;
     it_survives_a_tool_that_fails().await?;
     it_retries_an_overloaded_model().await?;
-    println!("all went as the scripts say");
+    writeln!(std::io::stdout(), "all went as the scripts say")?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! cargo run --example tools
 //! ```
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcore::schemars::{self, JsonSchema};
@@ -34,7 +35,7 @@ async fn main() -> Result<(), BoxError> {
 
     // The five calls run side by side; the history lists their results in the order of the calls.
     let output = agent.run("Try the tools").await?;
-    println!("{}", output.messages.pretty_print());
+    writeln!(std::io::stdout(), "{}", output.messages.pretty_print())?;
     Ok(())
 }
 

@@ -94,6 +94,11 @@ impl AddAssign for Usage {
     }
 }
 
+/// The sum of counts, which foreign code may have made up.
+pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Reads a count. A fraction is rounded; `null` counts nothing.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     Ok(maybe_count(from)?.unwrap_or_default())

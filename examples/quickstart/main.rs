@@ -12,7 +12,7 @@
 mod scripted;
 mod show;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ async fn main() -> Result<ExitCode, BoxError> {
         .build()?;
 
     let question = env::args().nth(1).unwrap_or_else(|| QUESTION.to_owned());
-    println!("> {question}\n");
+    writeln!(io::stdout(), "> {question}\n")?;
     let mut run = agent.run(question);
     while let Some(message) = run.next().await {
         show::show(&message)?;
@@ -64,11 +64,14 @@ fn model() -> Result<Arc<dyn Model>, BoxError> {
         .or_else(|| set("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-haiku-4-5".into()))
         .or_else(|| set("OPENAI_API_KEY").map(|_| "openai:gpt-5-mini".into()));
     let Some(spec) = spec else {
-        println!("Neither AGENTCORE_MODEL, ANTHROPIC_API_KEY nor OPENAI_API_KEY is set:");
-        println!("a scripted model stands in. The tools, and what they find, are real.\n");
+        writeln!(
+            io::stdout(),
+            "Neither AGENTCORE_MODEL, ANTHROPIC_API_KEY nor OPENAI_API_KEY is set:\n\
+             a scripted model stands in. The tools, and what they find, are real.\n"
+        )?;
         return Ok(Arc::new(scripted::model()));
     };
-    println!("Asking {spec}.\n");
+    writeln!(io::stdout(), "Asking {spec}.\n")?;
     Ok(providers::resolve(&spec)?)
 }
 

@@ -1,9 +1,10 @@
 //! Writing down what a model call has used.
 
-use crate::message::Message;
+use crate::message::{Message, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
 use crate::run::{Reservation, RunContext};
 use crate::usage::Usage;
+use crate::util::panic;
 use crate::util::sync::lock;
 
 /// Books the tokens of one call of the model `card` names: in the run's budget and those above it,
@@ -37,7 +38,7 @@ pub(super) fn book_answer(
     reservation: &Reservation,
 ) {
     let usage = match reservation.input_tokens {
-        Some(input) if answer.usage.is_zero() => Usage::new(input, said(cx, answer)),
+        Some(input) if answer.usage.is_zero() => Usage::new(input, said(cx, answer, 0)),
         _ => answer.usage,
     };
     book_as(cx, asked, request, answer, usage);
@@ -59,8 +60,7 @@ pub(super) fn book_part(
         if usage.is_zero() {
             usage.input_tokens = input;
         }
-        let said = said(cx, answer).saturating_add(unfinished as u64 / 4);
-        usage.output_tokens = usage.output_tokens.max(said);
+        usage.output_tokens = usage.output_tokens.max(said(cx, answer, unfinished));
     }
     let is_used = !usage.is_zero();
     if is_used {
@@ -69,9 +69,28 @@ pub(super) fn book_part(
     is_used
 }
 
-fn said(cx: &RunContext, answer: &ModelResponse) -> u64 {
-    cx.token_counter()
-        .count_message(&Message::Assistant(answer.message()))
+/// The tokens of an answer and of `unfinished` bytes. What was used is paid for, also when the
+/// counter panics, and no vocabulary has tokens shorter than a byte.
+fn said(cx: &RunContext, answer: &ModelResponse, unfinished: usize) -> u64 {
+    let message = Message::Assistant(answer.message());
+    let counted = panic::contained(|| cx.token_counter().count_message(&message));
+    let (counted, unfinished) = match counted {
+        Ok(counted) => (counted, unfinished / 4),
+        Err(text) => {
+            tracing::warn!("the token counter panicked, and bytes are counted: {text}");
+            (Bytes.count_message(&message), unfinished)
+        }
+    };
+    counted.saturating_add(unfinished as u64)
+}
+
+/// Counts a token for each byte.
+struct Bytes;
+
+impl TokenCounter for Bytes {
+    fn count_text(&self, text: &str) -> u64 {
+        text.len() as u64
+    }
 }
 
 fn book_as(

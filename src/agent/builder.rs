@@ -213,7 +213,8 @@ impl AgentBuilder {
         self
     }
 
-    /// How many times the model is asked in a run. 100 unless set; 0 is no limit.
+    /// How many times the model is asked in a run. 100 unless set; 0 is no limit. Asking once more
+    /// for an answer that failed, was empty or did not fit costs no turn.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.limits.max_turns = turns;
         self
@@ -405,6 +406,7 @@ impl AgentBuilder {
             confirmer: self.confirmer,
             ask_timeout: self.ask_timeout,
             counter: self.counter,
+            allowed_tools: self.allowed_tools,
         };
         Ok(Agent::new(Config {
             setting: Arc::new(setting),
@@ -412,7 +414,6 @@ impl AgentBuilder {
             prompter: self.prompter,
             tools: self.tools,
             disabled_tools: self.disabled_tools,
-            allowed_tools: self.allowed_tools,
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
             model_core: call_model::core(),

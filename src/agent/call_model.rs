@@ -112,15 +112,27 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 
 /// What is paid with money must have a price.
 pub(super) fn check_prices(cards: &[ModelCard]) -> Result<()> {
-    let Some(card) = cards.iter().find(|card| card.profile.prices.is_none()) else {
-        return Ok(());
-    };
-    let text = format!(
-        "there is a money budget, but the price of {:?} is not known; give its profile prices, \
-         or accept that it counts as free with allow_unpriced()",
-        card.id
-    );
-    Err(Error::new(ErrorKind::Config, text).attributed())
+    let refuse = |text: String| Err(Error::new(ErrorKind::Config, text).attributed());
+    for card in cards {
+        match card.profile.prices {
+            Some(prices) if prices.are_sound() => {}
+            Some(prices) => {
+                return refuse(format!(
+                    "there is a money budget, but what {:?} costs is no number of dollars from 0: \
+                     {prices:?}",
+                    card.id
+                ));
+            }
+            None => {
+                return refuse(format!(
+                    "there is a money budget, but the price of {:?} is not known; give its \
+                     profile prices, or accept that it counts as free with allow_unpriced()",
+                    card.id
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The error in the words of the message stream.

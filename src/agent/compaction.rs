@@ -16,7 +16,7 @@ use crate::sdk::{
     Activity, CompactBoundary, CompactTrigger, PreservedMessages, SdkMessage, Status, SystemEvent,
     SystemKind,
 };
-use crate::usage::Usage;
+use crate::usage::{Usage, total};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -52,20 +52,17 @@ impl Context {
         let summary = compaction.map_or(0, |made| counter.count_text(&made.summary));
         let covered = compaction.map_or(0, |made| made.through_message);
         let rest = messages.iter().skip(covered);
-        self.tokens = summary
-            + rest
-                .map(|message| counter.count_message(message))
-                .sum::<u64>();
+        let rest = rest.map(|message| counter.count_message(message));
+        self.tokens = total(rest.chain([summary]));
         self.reported = false;
         self.failed_at = None;
     }
 
     pub(super) fn add(&mut self, counter: &dyn TokenCounter, messages: &[Arc<Message>]) {
-        let added: u64 = messages
+        let added = messages
             .iter()
-            .map(|message| counter.count_message(message))
-            .sum();
-        self.tokens = self.tokens.saturating_add(added);
+            .map(|message| counter.count_message(message));
+        self.tokens = total(added.chain([self.tokens]));
     }
 
     /// The provider has spoken: its prompt count stands for all that was sent.
@@ -120,12 +117,11 @@ impl Driver {
         let messages = self.cx.state(|state| state.messages.clone());
         let tokens = self.context_tokens();
         let profile = self.cx.profile();
-        contained(|| compactor.should_compact(&messages, tokens, &profile)).unwrap_or_else(
-            |error| {
-                self.cx.warn(error.to_string());
-                false
-            },
-        )
+        let asked = panic::contained(|| compactor.should_compact(&messages, tokens, &profile));
+        asked.unwrap_or_else(|text| {
+            self.cx.warn(panicked(&text).to_string());
+            false
+        })
     }
 
     /// The tokens of the next request, system prompt and tools included.
@@ -206,7 +202,7 @@ impl Driver {
         let compacting = AssertUnwindSafe(async { compactor.compact(request).await });
         let compaction = match compacting.catch_unwind().await {
             Ok(outcome) => outcome?,
-            Err(payload) => return Err(panicked(&*payload)),
+            Err(payload) => return Err(panicked(panic::message(&*payload))),
         };
         if let Some(compaction) = &compaction {
             check(&messages, current.as_ref(), compaction)?;
@@ -247,14 +243,8 @@ impl Driver {
     }
 }
 
-/// Runs foreign code that is not async; its panic is an error.
-fn contained<T>(f: impl FnOnce() -> T) -> Result<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|payload| panicked(&*payload))
-}
-
-fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
-    let text = format!("the compactor panicked: {}", panic::message(payload));
-    Error::new(ErrorKind::Other, text)
+fn panicked(text: &str) -> Error {
+    Error::new(ErrorKind::Other, format!("the compactor panicked: {text}"))
 }
 
 /// A summary must cover what the one before covered, and not part a call from its results.

@@ -30,8 +30,6 @@ pub(super) struct Config {
     pub(super) prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) disabled_tools: BTreeSet<Arc<str>>,
-    /// Tools that need no question of the mode's.
-    pub(super) allowed_tools: BTreeSet<Arc<str>>,
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Hooks,
     /// The centre of the model onion, the same in every run.

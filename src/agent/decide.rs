@@ -1,6 +1,6 @@
 //! Whether a call may run: hooks, schema, gate, questions.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -20,6 +20,9 @@ use crate::util::sync::lock;
 
 use super::config::{Config, Unanswered};
 use super::resume::now_ms;
+
+/// Why a call is denied in plan mode.
+pub(super) const NOT_PLANNED: &str = "only read-only tools are allowed in plan mode";
 
 /// What was decided about a call.
 pub(super) enum Permit {
@@ -82,7 +85,7 @@ pub(super) async fn permit(
     if let Some(refused) = refuse_by_mode(cx, tool, &call) {
         return Permit::Refuse(refused);
     }
-    let verdict = if config.allowed_tools.contains(&call.name) {
+    let verdict = if cx.is_allowed(&call.name) {
         verdict.combine(Verdict::Allow)
     } else {
         verdict
@@ -127,6 +130,11 @@ pub(super) async fn permit(
         },
     };
     ask(config, cx, &request, call, question).await
+}
+
+/// Whether the mode leaves it to the gate what becomes of calls of this tool.
+pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
+    mode != PermissionMode::Plan || tool.side_effect().is_read_only()
 }
 
 pub(super) fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
@@ -195,10 +203,8 @@ pub(super) async fn check_approved(
 
 /// Plan mode holds whatever gates and hooks say.
 fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
-    let is_refused =
-        cx.permission_mode() == PermissionMode::Plan && !tool.side_effect().is_read_only();
-    let why = "only read-only tools are allowed in plan mode";
-    is_refused.then(|| deny(cx, call, "mode", why))
+    let is_refused = !is_planned(cx.permission_mode(), tool);
+    is_refused.then(|| deny(cx, call, "mode", NOT_PLANNED))
 }
 
 /// Calls like this one need no question for the rest of the session.
@@ -220,8 +226,7 @@ async fn ask(
     question: String,
 ) -> Permit {
     if request.mode == PermissionMode::DontAsk {
-        let why = format!("tool not explicitly allowed (dontAsk mode): {question}");
-        return Permit::Refuse(deny(cx, &call, "mode", &why));
+        return Permit::Refuse(deny(cx, &call, "mode", &not_asked(&question)));
     }
     match cx.ask(&call, question.clone()).await {
         Answer::Allow => Permit::Run(call),
@@ -249,6 +254,11 @@ async fn ask(
     }
 }
 
+/// Why a call is denied that would need a question in a mode that asks nobody.
+pub(super) fn not_asked(question: &str) -> String {
+    format!("tool not explicitly allowed (dontAsk mode): {question}")
+}
+
 fn replace_args(
     call: &ToolCall,
     tool: &Arc<dyn Tool>,
@@ -263,7 +273,7 @@ fn replace_args(
 
 /// As [`deny`], with what the gate says of its reason.
 fn deny_by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> ToolResult {
-    let explained = catch_unwind(AssertUnwindSafe(|| cx.gates().explain(request)));
+    let explained = panic::contained(|| cx.gates().explain(request));
     report(cx, &request.call, "rule", reason, explained.ok().flatten())
 }
 

@@ -1,6 +1,5 @@
 //! One run from its beginning to its result.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
@@ -19,6 +18,7 @@ use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
+use super::above::Above;
 use super::agent::{Agent, Registration};
 use super::call_host::Parent;
 use super::compaction::{Context, Shown};
@@ -94,8 +94,11 @@ impl Keeper {
         }
     }
 
+    /// Appends records. A store that panics has failed: what was to be stored is not lost with it.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
-        self.store.append(&self.lease, records).await
+        panic::caught(self.store.append(&self.lease, records))
+            .await
+            .unwrap_or_else(|text| Err(panicked(&text)))
     }
 
     /// Appends records, and what tools have changed beside the history since.
@@ -112,10 +115,19 @@ impl Keeper {
     }
 
     pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
-        self.store.save(&self.lease, state).await?;
+        panic::caught(self.store.save(&self.lease, state))
+            .await
+            .unwrap_or_else(|text| Err(panicked(&text)))?;
         *lock(&self.beside) = Beside::of(state);
         Ok(())
     }
+}
+
+fn panicked(text: &str) -> Error {
+    Error::new(
+        ErrorKind::Other,
+        format!("the session store panicked: {text}"),
+    )
 }
 
 /// A run that is going on.
@@ -151,10 +163,12 @@ pub(super) struct Driver {
 pub(super) async fn drive(start: Box<Start>) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
     let _over = OnDrop(driver.cx.cancellation().clone());
-    let body = AssertUnwindSafe(driver.body(start)).catch_unwind().await;
-    let end = body.unwrap_or_else(|payload| {
-        let text = format!("the run panicked: {}", panic::message(&*payload));
-        Err(Error::new(ErrorKind::Other, text))
+    let body = panic::caught(driver.body(start)).await;
+    let end = body.unwrap_or_else(|text| {
+        Err(Error::new(
+            ErrorKind::Other,
+            format!("the run panicked: {text}"),
+        ))
     });
     driver.end(end).boxed().await
 }
@@ -190,6 +204,9 @@ impl Driver {
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
         let cx = RunContext::new(parts, config.model.clone(), config.mode, state, tasks);
+        if let Some(parent) = &start.parent {
+            cx.add_gate(Above(parent.cx.clone()));
+        }
         Self {
             agent: start.agent.clone(),
             cx,
@@ -225,7 +242,10 @@ impl Driver {
         let decisions = start.decisions.clone();
         let over = match shared.unless_stopped(self.open(start).boxed()).await {
             Some(opened) => opened?,
-            None => return Ok(self.stopped()),
+            None => {
+                self.note_stop();
+                return Ok(self.stopped());
+            }
         };
         self.cx.open();
         self.looped = true;

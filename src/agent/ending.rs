@@ -1,11 +1,8 @@
 //! After the loop: the hooks, the store, the result.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-
-use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
@@ -34,14 +31,12 @@ impl Driver {
             self.cx.open();
             self.take_leftovers().await;
         };
-        if let Err(payload) = AssertUnwindSafe(closing).catch_unwind().await {
-            let text = panic::message(&*payload).to_owned();
+        if let Err(text) = panic::caught(closing).await {
             self.cx.warn(format!("closing the run panicked: {text}"));
         }
         if self.looped
-            && let Err(payload) = AssertUnwindSafe(self.wind_up()).catch_unwind().await
+            && let Err(text) = panic::caught(self.wind_up()).await
         {
-            let text = panic::message(&*payload).to_owned();
             self.cx.warn(format!("saving the session panicked: {text}"));
         }
         let state = self.cx.state(|state| state.clone());
@@ -89,7 +84,13 @@ impl Driver {
     async fn wind_up(&mut self) {
         let state = self.cx.state(|state| state.clone());
         let before = state.messages.clone();
-        let mut state = self.after_agent(state).await;
+        let mut state = match panic::caught(self.after_agent(state)).await {
+            Ok(state) => state,
+            Err(text) => {
+                self.cx.warn(format!("after_agent panicked: {text}"));
+                self.cx.state(|state| state.clone())
+            }
+        };
         let waiting = state.waiting();
         let repairs = self.requests.repair(&mut state.messages, &waiting);
         if !repairs.is_empty() {

@@ -1,6 +1,6 @@
 //! Running one tool: its panics, its time, its signs of life.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,8 +138,7 @@ impl<F: Future> Contained<F> {
 impl<F> Drop for Contained<F> {
     fn drop(&mut self) {
         let future = self.0.take();
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
-            let text = panic::message(&*payload);
+        if let Err(text) = panic::contained(|| drop(future)) {
             tracing::warn!("a tool panicked while it was cancelled: {text}");
         }
     }

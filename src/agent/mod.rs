@@ -15,6 +15,7 @@
 //!
 //! Whatever happens in between, the history that is kept can be sent to a provider next.
 
+mod above;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod agent;
 mod answer;

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, RunContext};
 use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
 use super::answer;
@@ -239,14 +239,13 @@ impl Driver {
         config.prompter.assemble(cx).await
     }
 
-    /// Runs `before_agent` of every hook. Nothing of it is kept when one fails.
+    /// Runs `before_agent` of every hook. Nothing of it is kept when one fails, or when the run is
+    /// stopped meanwhile.
     async fn before_agent(&mut self, state: AgentState) -> Result<()> {
-        let before = self.cx.state(|state| state.clone());
-        let kept = self.run_before_agent(state).await;
-        if kept.is_err() {
-            self.cx.state(|state| *state = before);
-        }
-        kept
+        let undo = Undo::begin(&self.cx);
+        self.run_before_agent(state).await?;
+        undo.forget();
+        Ok(())
     }
 
     async fn run_before_agent(&mut self, mut state: AgentState) -> Result<()> {
@@ -305,6 +304,34 @@ impl Driver {
             self.cx.warn(format!(
                 "the input was repaired to fit the history: {repairs}"
             ));
+        }
+    }
+}
+
+/// Puts the run's state back when it is dropped.
+struct Undo {
+    cx: RunContext,
+    before: Option<AgentState>,
+}
+
+impl Undo {
+    fn begin(cx: &RunContext) -> Self {
+        Self {
+            cx: cx.clone(),
+            before: Some(cx.state(|state| state.clone())),
+        }
+    }
+
+    fn forget(mut self) {
+        self.before = None;
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            // What is dropped may hold foreign values, which must not find the state locked.
+            drop(self.cx.state(|state| std::mem::replace(state, before)));
         }
     }
 }

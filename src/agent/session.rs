@@ -139,6 +139,11 @@ impl Session {
     /// Makes the next run a child of the run that `cx` belongs to: its messages carry the call's
     /// id as `parent_tool_use_id`, it spends the parent's budget, counts in its limits, and ends
     /// with it. Outside a run (a detached context) it changes nothing.
+    ///
+    /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
+    /// mode besides its own. What the parent denies is denied, and what it asks about is asked
+    /// about, once, of whoever answers the child; nothing is allowed for being allowed to the
+    /// parent. The parent's hooks do not see the child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
         self.parent = Parent::of(cx);
         self

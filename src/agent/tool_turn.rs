@@ -1,13 +1,12 @@
 //! The tool calls of one answer: side by side or alone, their results in the order of the calls.
 
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt, poll};
+use futures::{StreamExt, poll};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -16,7 +15,7 @@ use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::ExitReason;
 use crate::sdk::{SdkMessage, UserEvent};
 use crate::state::Record;
-use crate::tool::Concurrency;
+use crate::tool::{Concurrency, Tool};
 use crate::util::panic;
 
 use super::drive::Driver;
@@ -169,11 +168,10 @@ impl Driver {
 
     /// Whether the start of this slot's call was stored.
     fn is_recorded(&self, slot: &Slot) -> bool {
-        slot.started.load(Ordering::Acquire)
-            && self
-                .cx
-                .tool(&slot.call.name)
-                .is_some_and(|tool| !tool.side_effect().is_read_only())
+        let changes = |tool: Arc<dyn Tool>| {
+            panic::contained(|| !tool.side_effect().is_read_only()).unwrap_or(true)
+        };
+        slot.started.load(Ordering::Acquire) && self.cx.tool(&slot.call.name).is_some_and(changes)
     }
 
     /// What every call needs; `halt` is shared by those of one turn.
@@ -187,9 +185,10 @@ impl Driver {
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
-        self.cx
-            .tool(&call.name)
-            .is_none_or(|tool| tool.concurrency() == Concurrency::Parallel)
+        let parallel = |tool: Arc<dyn Tool>| {
+            panic::contained(|| tool.concurrency() == Concurrency::Parallel).unwrap_or(false)
+        };
+        self.cx.tool(&call.name).is_none_or(parallel)
     }
 
     /// Counts equal calls with equal results; the model is told, then the run ends.
@@ -259,9 +258,8 @@ impl Driver {
 impl Calls<'_> {
     /// Runs the slot's call and puts in what it came to.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
-        let running = AssertUnwindSafe(self.run(slot.call.clone(), &slot.started));
-        let outcome = running.catch_unwind().await.unwrap_or_else(|payload| {
-            let text = panic::message(&*payload);
+        let running = panic::caught(self.run(slot.call.clone(), &slot.started));
+        let outcome = running.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(Outcome::Done(ToolResult::failed(&slot.call, text)))
         });

@@ -169,7 +169,7 @@ impl Driver {
         tidy::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);
-        if is_empty(&response) && tried.empty && !has_reason(&response) {
+        if is_no_answer(&response) && tried.empty && !has_reason(&response) {
             return Err(empty_response(self.cx.model().id()));
         }
         Ok(Arc::new(response))
@@ -181,8 +181,7 @@ impl Driver {
             && !std::mem::replace(&mut tried.compaction, true)
             && self.compacted().await;
         if helps {
-            // The same turn again.
-            self.cx.set_turn(self.cx.turn().saturating_sub(1));
+            self.repeat_turn();
         }
         helps
     }
@@ -209,15 +208,13 @@ impl Driver {
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
         if calls.is_empty() && out_of_room && self.made_room(tried).await {
-            // Asking again costs no turn, and should that fail, what was said is not lost.
-            self.cx.set_turn(self.cx.turn().saturating_sub(1));
+            // Should asking again fail, what was said is not lost.
+            self.repeat_turn();
             self.last = Some(response);
             self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
-        // A paused answer may hold nothing but the provider's own blocks.
-        let paused = reason == Some(StopReason::PauseTurn);
-        if is_empty(&response) && (!paused || response.content.says_nothing()) {
+        if is_no_answer(&response) {
             if out_of_room {
                 self.last = Some(response);
                 return Ok(Next::End(ExitReason::MaxTokens));
@@ -229,6 +226,7 @@ impl Driver {
             tried.empty = true;
             self.cx
                 .warn("the model answered with nothing; it is asked once more");
+            self.repeat_turn();
             self.drop_answer(tried);
             return Ok(Next::GoOn);
         }
@@ -250,6 +248,11 @@ impl Driver {
             }
             _ => self.before_end(&response, tried).boxed().await,
         }
+    }
+
+    /// The model is asked again for the answer of this turn, which costs no turn.
+    fn repeat_turn(&self) {
+        self.cx.set_turn(self.cx.turn().saturating_sub(1));
     }
 
     /// The next answer takes the place of this one: what readers saw of it is void.
@@ -375,6 +378,13 @@ impl Driver {
         }
         None
     }
+}
+
+/// Whether there is nothing to keep of an answer. A paused one may hold nothing but the provider's
+/// own blocks.
+fn is_no_answer(response: &ModelResponse) -> bool {
+    let paused = response.stop_reason == Some(StopReason::PauseTurn);
+    is_empty(response) && (!paused || response.content.says_nothing())
 }
 
 /// Whether an answer without content says why it has none.

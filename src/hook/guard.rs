@@ -17,13 +17,24 @@ use crate::util::panic;
 pin_project! {
     /// A hook's future that fails when the hook itself, not what it wraps, takes too long.
     struct Guarded<'a, F> {
+        // `None` only when it is being dropped.
         #[pin]
-        future: CatchUnwind<AssertUnwindSafe<F>>,
+        future: Option<CatchUnwind<AssertUnwindSafe<F>>>,
         // How many calls of `Next::run` are going on: time in there is not the hook's.
         inside: Option<&'a AtomicUsize>,
         timeout: Option<Duration>,
         // Armed only while the hook is waiting for something of its own.
         sleep: Option<Pin<Box<Sleep>>>,
+    }
+
+    impl<F> PinnedDrop for Guarded<'_, F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut future = this.project().future;
+            // A run that is stopped drops many at once: a second panic would end the process.
+            if let Err(text) = panic::contained(|| future.set(None)) {
+                tracing::warn!("a hook panicked while it was cancelled: {text}");
+            }
+        }
     }
 }
 
@@ -37,7 +48,10 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        match this.future.poll(cx) {
+        let Some(future) = this.future.as_pin_mut() else {
+            return Poll::Pending;
+        };
+        match future.poll(cx) {
             Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
             Poll::Ready(Err(payload)) => {
                 let text = panic::message(&*payload).to_owned();
@@ -72,7 +86,7 @@ pub(crate) async fn guard<T>(
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let guarded = Guarded {
-        future: AssertUnwindSafe(future).catch_unwind(),
+        future: Some(AssertUnwindSafe(future).catch_unwind()),
         inside,
         timeout,
         sleep: None,

@@ -13,7 +13,7 @@ use crate::message::{Message, Messages};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::state::AgentState;
-use crate::usage::Usage;
+use crate::usage::{Usage, total};
 use crate::util::sync::lock;
 
 /// A shorter history is never compacted.
@@ -113,8 +113,7 @@ impl Progress {
     fn tokens(&self, cx: &RunContext, messages: &Messages) -> u64 {
         let count = |from: usize| -> u64 {
             let new = messages.iter().skip(from);
-            new.map(|message: &Message| cx.token_counter().count_message(message))
-                .sum()
+            total(new.map(|message: &Message| cx.token_counter().count_message(message)))
         };
         match &self.last {
             // The answer to the last call is the message after those it was sent.

@@ -115,6 +115,19 @@ impl Media {
         }
     }
 
+    /// What is in it, when that is text.
+    pub(crate) fn text(&self) -> Option<String> {
+        use base64::Engine as _;
+        let MediaSource::Base64(data) = &self.source else {
+            return None;
+        };
+        if !self.media_type.starts_with("text/") {
+            return None;
+        }
+        let bytes = base64::engine::general_purpose::STANDARD.decode(&**data);
+        String::from_utf8(bytes.ok()?).ok()
+    }
+
     /// The same media with a name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {

@@ -5,8 +5,10 @@ use std::io;
 use serde_json::Value;
 
 use super::chain::Messages;
+use crate::usage::total;
+
 use super::message::Message;
-use super::part::{Part, ToolCall};
+use super::part::{Media, MediaSource, Part, ToolCall};
 
 impl Messages {
     /// A rough count: for every message, and every call's arguments as the model wrote them, one
@@ -40,21 +42,26 @@ pub trait TokenCounter: Send + Sync {
     /// The tokens of a message: its parts, and 4 for what frames them.
     fn count_message(&self, message: &Message) -> u64 {
         let parts = message.content().parts().iter();
-        let parts: u64 = parts.map(|part| self.count_part(part)).sum();
+        let parts = parts.map(|part| self.count_part(part));
         let name = message
             .as_tool_result()
             .map_or(0, |result| self.count_text(&result.name));
-        PER_MESSAGE + parts + name
+        total(parts.chain([name, PER_MESSAGE]))
     }
 
-    /// The tokens of one part. A picture counts 1,600, a document 3,000.
+    /// The tokens of one part. A picture counts 1,600. A document of text counts as its text; any
+    /// other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an address,
+    /// whose length is not known, 3,000.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),
-            Part::ToolCall(call) => self.count_text(&call.name) + self.count_args(call),
+            Part::ToolCall(call) => total([self.count_text(&call.name), self.count_args(call)]),
             Part::Thinking(block) | Part::Opaque(block) => self.count_text(block.raw.get()),
             Part::Image(_) => PER_IMAGE,
-            Part::Document(_) => PER_DOCUMENT,
+            Part::Document(media) => match media.text() {
+                Some(text) => self.count_text(&text),
+                None => PER_PAGE * pages(media),
+            },
         }
     }
 
@@ -68,7 +75,7 @@ pub trait TokenCounter: Send + Sync {
 
     /// The tokens of a history.
     fn count_messages(&self, messages: &Messages) -> u64 {
-        messages.iter().map(|m| self.count_message(m)).sum()
+        total(messages.iter().map(|m| self.count_message(m)))
     }
 }
 
@@ -79,9 +86,27 @@ const PER_MESSAGE: u64 = 4;
 /// down.
 const PER_IMAGE: u64 = 1_600;
 
-/// Tokens a document counts as: about what one page of a PDF takes, text and picture. How many
-/// pages there are cannot be told without reading it.
-const PER_DOCUMENT: u64 = 3_000;
+/// Tokens a page of a PDF counts as: the Messages API takes it as a text of 1,500 to 3,000 tokens
+/// and a picture.
+const PER_PAGE: u64 = 3_000;
+
+/// The bytes of a page: more than typeset text takes, some 20,000, and less than a scan, some
+/// 500,000. Both are then wrong by the same factor.
+const PAGE_BYTES: u64 = 100_000;
+
+/// The most pages that count. Providers take few more in a request, and none beyond its window.
+const MOST_PAGES: u64 = 100;
+
+/// How many pages a document may have. It is not read for that.
+fn pages(document: &Media) -> u64 {
+    match &document.source {
+        MediaSource::Base64(data) => {
+            let bytes = data.len() as u64 / 4 * 3;
+            bytes.div_ceil(PAGE_BYTES).clamp(1, MOST_PAGES)
+        }
+        MediaSource::Url(_) => 1,
+    }
+}
 
 /// Estimates without a vocabulary: a token for four bytes of text, rounded up, and one for each
 /// Chinese, Japanese or Korean character.

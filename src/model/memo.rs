@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::message::{Message, Messages, TokenCounter};
+use crate::usage::total;
 use crate::util::sync::lock;
 
 /// A slot in which a provider keeps what it encoded, so that the next request of the same run
@@ -40,7 +41,7 @@ impl Counted {
         self.seen.truncate(same);
         let mut tokens = self.seen.last().map_or(0, |(_, tokens)| *tokens);
         for message in &all[same..] {
-            tokens += counter.count_message(message);
+            tokens = total([tokens, counter.count_message(message)]);
             self.seen.push((message.clone(), tokens));
         }
         tokens

@@ -180,6 +180,18 @@ impl Prices {
     }
 }
 
+impl Prices {
+    /// Whether every price is an amount that somebody could pay.
+    pub(crate) fn are_sound(&self) -> bool {
+        let base = [self.input, self.output, self.cache_read, self.cache_write];
+        let long = self.long.map_or([0.0; 4], |long| {
+            [long.input, long.output, long.cache_read, long.cache_write]
+        });
+        let mut all = base.into_iter().chain(long);
+        all.all(|price| price.is_finite() && price >= 0.0)
+    }
+}
+
 /// [`Prices`] as the data file has them.
 #[derive(Deserialize)]
 struct PricesData {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::message::{Messages, TokenCounter};
+use crate::usage::total;
 
 use super::event::ModelEvent;
 use super::memo::RequestMemo;
@@ -199,14 +200,17 @@ pub(crate) fn request_overhead(
     system: &SystemPrompt,
     tools: &[ToolDefinition],
 ) -> u64 {
-    let sections = system.sections();
-    let system: u64 = sections
-        .map(|section| counter.count_text(&section.text))
-        .sum();
-    let tools = tools.iter().map(|tool| {
-        counter.count_text(&tool.description) + counter.count_text(&tool.parameters.to_string())
+    let system = system
+        .sections()
+        .map(|section| counter.count_text(&section.text));
+    let tools = tools.iter().flat_map(|tool| {
+        let parameters = tool.parameters.to_string();
+        [
+            counter.count_text(&tool.description),
+            counter.count_text(&parameters),
+        ]
     });
-    system + tools.sum::<u64>()
+    total(system.chain(tools))
 }
 
 impl From<Messages> for ModelRequest {

@@ -18,6 +18,9 @@
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
 //!
+//! The rules of a run also hold in the [child runs](crate::Session::child_of) of its tools, besides
+//! theirs: a rule to allow must be in both.
+//!
 //! Rules are not a sandbox. They judge what a call says it does; a script file, a build tool or a
 //! program's own configuration can do anything once it runs.
 //!

@@ -218,7 +218,7 @@ impl Budget {
         let (usd, tokens) = (estimate.usd(output), estimate.tokens(output));
         for amounts in &mut guards {
             amounts.reserved_usd += usd;
-            amounts.reserved_tokens += tokens;
+            amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens);
         }
         drop(guards);
         let cap = (output < full).then_some(output as u32);

@@ -310,6 +310,11 @@ impl RunContext {
         &self.0.memo
     }
 
+    /// Whether calls of this tool need no question of the mode's.
+    pub(crate) fn is_allowed(&self, tool: &str) -> bool {
+        self.0.parts.setting.allowed_tools.contains(tool)
+    }
+
     /// What calls of this run have to pass.
     pub(crate) fn gates(&self) -> Gates {
         lock(&self.0.gates).clone()
@@ -402,9 +407,11 @@ impl RunContext {
     /// Sends `init`, in front of whatever was emitted so far. Does nothing the second time.
     pub(crate) fn open(&self) {
         self.shared().open(|envelope: Envelope| {
+            // Without `init`, nothing reaches the reader.
             let model = self.model();
+            let id = panic::contained(|| model.id().to_owned()).unwrap_or_default();
             let cwd = self.cwd().unwrap_or_default();
-            let mut init = Init::new(model.id(), cwd, self.tools().names());
+            let mut init = Init::new(id, cwd, self.tools().names());
             init.permission_mode = self.permission_mode().as_str().into();
             SdkMessage::System(SystemEvent::new(envelope, SystemKind::Init(Box::new(init))))
         });

@@ -22,11 +22,14 @@ pub struct RunOutput {
     pub state: AgentState,
     /// The whole history.
     pub messages: Messages,
-    /// The tokens of this run, without subagents.
+    /// The tokens of this run, without subagents, as the providers reported them. Most report what
+    /// an answer has used at its end, so one that broke off counts too little, unless money or
+    /// tokens are limited: then what was not reported is estimated.
     pub usage: Usage,
     /// The cost in USD, subagents included; `None` when some price is not known.
     pub cost: Option<f64>,
-    /// How many times the model was asked.
+    /// How many times the model was asked, not counting what was asked once more because nothing
+    /// came or the context was too long.
     pub turns: u32,
     /// Why the run ended.
     pub end: ExitReason,

@@ -1,5 +1,6 @@
 //! What all runs of an agent have in common.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,4 +20,6 @@ pub(crate) struct Setting {
     pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
     pub(crate) ask_timeout: Option<Duration>,
     pub(crate) counter: Arc<dyn TokenCounter>,
+    /// Tools that need no question of the mode's.
+    pub(crate) allowed_tools: BTreeSet<Arc<str>>,
 }

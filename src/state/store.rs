@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Todo};
+use crate::util::panic;
 
 use super::agent_state::AgentState;
 use super::damage::Damage;
@@ -227,7 +228,10 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
-            release();
+            // The run may be ending with another panic.
+            if let Err(text) = panic::contained(release) {
+                tracing::warn!("the release of a session panicked: {text}");
+            }
         }
     }
 }

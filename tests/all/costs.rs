@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentcore::message::TokenCounter;
 use agentcore::model::{
     Compaction, CompactionRequest, Compactor, ModelProfile, Prices, StopReason,
 };
@@ -12,7 +13,9 @@ use agentcore::{
     RunOutput, StopDecision, Usage, async_trait, hook,
 };
 
-use crate::kit::{agent, watch};
+use serde_json::json;
+
+use crate::kit::{agent, echo, watch};
 
 fn priced(id: &str, dollars: f64) -> ScriptedModel {
     let prices = Prices::new(dollars, dollars);
@@ -327,6 +330,39 @@ async fn counts_that_cannot_be_are_only_large() {
     let output = session.clone().run("Hi").await.unwrap();
     assert_eq!(output.text, "Hello.");
     assert_eq!(output.usage.total_tokens(), most);
+}
+
+#[tokio::test]
+async fn a_counter_that_counts_beyond_all_numbers_is_only_large() {
+    struct Most;
+
+    impl TokenCounter for Most {
+        fn count_text(&self, _text: &str) -> u64 {
+            u64::MAX
+        }
+    }
+
+    let model = ScriptedModel::new().call("echo", json!({"text": "x"}));
+    let free = agent(model.say("Done.")).tool(echo()).token_counter(Most);
+    let output = free.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.text, "Done.");
+    let limited = agent(ScriptedModel::new())
+        .token_counter(Most)
+        .max_total_tokens(1_000);
+    let output = limited.build().unwrap().run("Hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+}
+
+#[tokio::test]
+async fn a_price_that_nobody_could_pay_is_refused_under_a_money_budget() {
+    for price in [f64::NAN, f64::INFINITY, -1.0] {
+        let limited = agent(priced("a:odd", price)).max_budget_usd(1.0);
+        let error = limited.build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains("a:odd"), "{error}");
+        let free = agent(priced("a:odd", price).say("Hello.")).build().unwrap();
+        assert_eq!(free.run("Hi").await.unwrap().text, "Hello.");
+    }
 }
 
 #[tokio::test]

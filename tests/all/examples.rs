@@ -1,6 +1,8 @@
 //! The small programs of `examples`, as their users start them.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use agentcore::Messages;
@@ -49,6 +51,91 @@ fn a_history_is_repaired_from_input_to_output() {
         );
         assert!(output.stdout.is_empty(), "{broken}");
     }
+}
+
+/// A pipe without a reader.
+fn nobody() -> std::io::PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
+/// The program's exit code when nobody reads what it writes.
+fn unread(mut command: Command, input: &str) -> Option<i32> {
+    command.stdout(nobody());
+    half_read(command, input)
+}
+
+/// The program's exit code when nobody reads its standard error.
+fn half_read(mut command: Command, input: &str) -> Option<i32> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stderr(nobody())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It may have ended without reading.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait().unwrap().code()
+}
+
+#[test]
+fn nobody_has_to_read_what_a_program_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str, args: &[&str]| {
+        let mut command = Command::new(example(name));
+        command
+            .args(args)
+            .current_dir(folder.path())
+            .env("XDG_STATE_HOME", folder.path())
+            .env_remove("AGENTCORE_MODEL")
+            .env_remove("ANTHROPIC_API_KEY")
+            .env_remove("OPENAI_API_KEY");
+        command
+    };
+    let nonsense = r#"[{"role":"assistant","content":""}]"#;
+    for (history, code) in [("[]", 0), (nonsense, 0), ("nonsense", 1)] {
+        assert_eq!(unread(of("repair_history", &[]), history), Some(1));
+        let mut repair = of("repair_history", &[]);
+        repair.stdout(Stdio::null());
+        assert_eq!(half_read(repair, history), Some(code), "{history}");
+    }
+    assert_eq!(unread(of("quickstart", &[]), ""), Some(1));
+    let ledger = folder.path().join("approval");
+    let approval = |args: &[&str]| {
+        let mut command = of("approval", args);
+        command.arg("--folder").arg(&ledger);
+        unread(command, "")
+    };
+    assert_eq!(approval(&["ask"]), Some(1));
+    assert_eq!(approval(&["approve", "none"]), Some(1));
+    for output in ["text", "json", "stream-json"] {
+        let args = ["--model", "scripted", "--output", output, "--trace", "Hi"];
+        assert_eq!(unread(of("agent", &args), ""), Some(0), "{output}");
+    }
+    assert_eq!(
+        unread(of("agent", &["--model", "nonsense", "Hi"]), ""),
+        Some(2)
+    );
+}
+
+#[test]
+fn no_example_prints_with_what_panics() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            files += 1;
+            let text = fs::read_to_string(&path).unwrap();
+            let prints = text.contains("print!(") || text.contains("println!(");
+            assert!(!prints, "{} panics when nobody reads", path.display());
+        }
+    }
+    assert!(files > 10);
 }
 
 #[test]

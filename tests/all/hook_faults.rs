@@ -2,7 +2,8 @@
 
 use agentcore::hook;
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::{ErrorKind, Todo, ToolDecision};
+use agentcore::{ErrorKind, ExitReason, Todo, ToolDecision};
+use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{agent, echo, roles, stored, texts, warnings, watch};
@@ -76,6 +77,31 @@ async fn faults_before_the_model_call_end_the_run_and_leave_the_history() {
             assert_eq!(roles(&stored(&agent, "s").await), history);
         }
     }
+}
+
+#[tokio::test]
+async fn an_interrupt_before_the_model_call_leaves_the_history_as_it_was() {
+    let changes = hook::before_agent("changes", |_cx, mut state| async move {
+        state.messages = state.messages.human("forged").ai("Aye.");
+        Ok(state)
+    });
+    let hangs = hook::before_agent("hangs", |cx, _state| async move {
+        cx.with_state(|view| view.todos.push(Todo::new("1", "Wait")));
+        std::future::pending().await
+    });
+    let agent = agent(ScriptedModel::new())
+        .hook(changes)
+        .hook(hangs)
+        .build()
+        .unwrap();
+    let mut run = agent.session("s").run("Go");
+    assert!(futures::poll!(run.next()).is_pending());
+    run.handle().interrupt();
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(roles(&output.messages), "");
+    assert!(output.state.todos.is_empty());
+    assert!(agent.session("s").state().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use agentcore::{
     Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason, ToolCall,
     async_trait,
 };
+use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Log, agent, echo, kinds, logged, roles, stored, texts, warnings, watch};
@@ -65,6 +66,74 @@ async fn an_empty_answer_is_asked_for_once_more() {
     let output = output.unwrap();
     assert_eq!(roles(&output.messages), "user assistant");
     assert_eq!(warnings(&messages).len(), 1);
+}
+
+#[tokio::test]
+async fn asking_once_more_after_an_empty_answer_costs_no_turn() {
+    let model = || ScriptedModel::new().step(Step::new());
+    let last = agent(model().say("Here.")).max_turns(1).build().unwrap();
+    let output = last.run("Go").await.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::EndTurn, 1));
+    assert_eq!(output.text, "Here.");
+
+    let empty = agent(model().step(Step::new()))
+        .max_turns(1)
+        .build()
+        .unwrap();
+    let error = empty.run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::EmptyResponse);
+    assert_eq!(error.partial().unwrap().turns, 1);
+
+    // The answer that comes may still ask for a tool: that is its one turn.
+    let log = Log::default();
+    let calling = agent(model().call("act", json!({})))
+        .tool(logged("act", &log))
+        .max_turns(1)
+        .build()
+        .unwrap();
+    let output = calling.run("Go").await.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::MaxTurns, 1));
+    assert_eq!(log.len(), 1);
+}
+
+#[tokio::test]
+async fn a_paused_block_after_an_empty_answer_is_an_answer() {
+    let raw = serde_json::value::to_raw_value(&json!({"type": "server_tool_use"})).unwrap();
+    let block = Part::Opaque(ProviderBlock::new("anthropic", raw));
+    let paused = Step::new()
+        .and_event(agentcore::ModelEvent::Part(block))
+        .stop(StopReason::PauseTurn);
+    let model = ScriptedModel::new()
+        .step(Step::new())
+        .step(paused)
+        .say("Found.");
+    let output = agent(model).build().unwrap().run("Go").await.unwrap();
+    assert_eq!((output.end, output.turns), (ExitReason::EndTurn, 2));
+}
+
+#[tokio::test]
+async fn what_is_interrupted_of_a_paused_answer_joins_it() {
+    let paused = Step::text("One, ").stop(StopReason::PauseTurn);
+    let model = ScriptedModel::new()
+        .step(paused)
+        .step(Step::text("two").then_hang());
+    let agent = agent(model).include_partial_messages(true).build().unwrap();
+    let mut run = agent.session("s").run("Count");
+    let handle = run.handle();
+    let (mut seen, mut messages) = (String::new(), Vec::new());
+    while let Some(message) = run.next().await {
+        seen.push_str(message.text_delta().unwrap_or_default());
+        if seen.ends_with("two") {
+            handle.interrupt();
+        }
+        messages.push(message);
+    }
+    assert_eq!(warnings(&messages), Vec::<String>::new());
+    let output = run.into_output().unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(roles(&output.messages), "user assistant");
+    assert_eq!(output.messages.last().unwrap().text(), "One, two");
+    assert_eq!(stored(&agent, "s").await, output.messages);
 }
 
 #[tokio::test]

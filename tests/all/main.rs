@@ -24,6 +24,7 @@ mod backend_process;
 mod background;
 #[cfg(all(feature = "tools", unix))]
 mod checkpoints;
+mod child_permissions;
 mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use agentcore::message::TokenCounter;
+use agentcore::model::{ModelProfile, ModelStream};
 use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::tool::{Answer, Confirmer};
+use agentcore::tool::{Answer, Concurrency, Confirmer};
 use agentcore::{
-    AgentBuilder, AgentState, Error, ErrorKind, PermissionRequest, Result, SdkMessage,
-    SessionStore, ThreadStore, ToolContext, async_trait,
+    AgentBuilder, AgentState, Error, ErrorKind, ExitReason, Hook, Message, Model, ModelRequest,
+    PermissionRequest, Result, Role, RunContext, SdkMessage, SessionStore, ThreadStore, Todo,
+    ToolContext, async_trait, hook,
 };
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use serde_json::json;
 
-use crate::kit::{agent, any_object, asking, echo, texts, watch};
+use crate::kit::{agent, any_object, asking, echo, texts, warnings, watch};
 
 /// Runs and wants one result at the end, which it returns.
 async fn result_of(builder: AgentBuilder) -> serde_json::Value {
@@ -64,6 +67,72 @@ async fn a_counter_that_panics() {
     says(&result_of(builder).await, "cannot count");
 }
 
+/// Counts all but answers.
+struct CannotCountAnswers;
+
+impl TokenCounter for CannotCountAnswers {
+    fn count_text(&self, text: &str) -> u64 {
+        text.len() as u64 / 4
+    }
+
+    fn count_message(&self, message: &Message) -> u64 {
+        assert!(message.role() != Role::Assistant, "cannot count answers");
+        4 + self.count_text(&message.text())
+    }
+}
+
+/// An agent in the middle of an answer whose tokens cannot be counted.
+fn in_mid_answer() -> AgentBuilder {
+    let model = FunctionModel::stream(|_| async {
+        let text = agentcore::ModelEvent::Text("word ".repeat(100));
+        let begun = futures::stream::iter([Ok(text)]);
+        Ok(begun.chain(futures::stream::pending()).boxed())
+    });
+    agent(model)
+        .token_counter(CannotCountAnswers)
+        .max_total_tokens(100_000)
+}
+
+#[tokio::test]
+async fn who_drops_a_run_is_not_struck_by_a_counter_that_panics() {
+    let mut run = in_mid_answer().build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    let handle = run.handle();
+    drop(run);
+    // Every byte counts as a token, for none is shorter.
+    assert!(handle.total_usage().output_tokens >= 500);
+
+    let mut run = in_mid_answer().build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    let unwinding = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _run = run;
+        panic!("the first panic");
+    }));
+    let payload = unwinding.unwrap_err();
+    assert_eq!(payload.downcast_ref::<&str>(), Some(&"the first panic"));
+}
+
+#[tokio::test]
+async fn an_interrupt_is_one_although_a_counter_panics() {
+    let mut run = in_mid_answer().build().unwrap().session("s").run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let error = run.await.unwrap_err();
+    let output = error.partial().unwrap();
+    assert!(output.usage.output_tokens >= 500, "{:?}", output.usage);
+    assert!(output.messages.validate_for_model().is_ok());
+}
+
+#[tokio::test]
+async fn a_lease_whose_release_panics() {
+    let store = BadStore(ThreadStore::new(), "release");
+    let agent = agent(FunctionModel::text(|_| "a".into())).store(store);
+    let agent = agent.build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    assert_eq!(output.unwrap().text, "a");
+    assert!(messages.last().unwrap().is_result());
+}
+
 #[tokio::test]
 async fn a_confirmer_that_panics_answers_nothing() {
     let model = ScriptedModel::new()
@@ -98,6 +167,13 @@ impl SessionStore for BadStore {
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
         self.at("append");
+        let is_result = |record: &Record| match record {
+            Record::Message { message, .. } => message.as_tool_result().is_some(),
+            _ => false,
+        };
+        if records.iter().any(is_result) {
+            self.at("tool");
+        }
         SessionStore::append(&self.0, lease, records).await
     }
 
@@ -119,7 +195,12 @@ impl SessionStore for BadStore {
 
     async fn lease(&self, id: &str) -> Result<Lease> {
         self.at("lease");
-        SessionStore::lease(&self.0, id).await
+        let lease = SessionStore::lease(&self.0, id).await?;
+        let fails = self.1 == "release";
+        Ok(Lease::new(id, lease.token(), move || {
+            drop(lease);
+            assert!(!fails, "no release");
+        }))
     }
 }
 
@@ -130,6 +211,148 @@ async fn a_store_that_panics() {
         let result = result_of(agent(FunctionModel::text(|_| "a".into())).store(store)).await;
         says(&result, &format!("no {method}"));
     }
+}
+
+#[tokio::test]
+async fn a_store_that_panics_when_a_call_has_run_does_not_undo_it() {
+    let store = BadStore(ThreadStore::new(), "tool");
+    let model = ScriptedModel::new().call("echo", json!({"text": "x"}));
+    let agent = agent(model).tool(echo()).store(store).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let error = output.unwrap_err();
+    assert!(error.to_string().contains("no tool"), "{error}");
+    assert_eq!(texts(&error.partial().unwrap().messages), ["x"]);
+    assert!(messages.last().unwrap().is_result());
+}
+
+/// A model that does not know its name.
+struct Nameless;
+
+#[async_trait]
+impl Model for Nameless {
+    fn id(&self) -> &str {
+        panic!("no name")
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        static PROFILE: std::sync::LazyLock<ModelProfile> =
+            std::sync::LazyLock::new(ModelProfile::default);
+        &PROFILE
+    }
+
+    async fn stream(&self, _request: ModelRequest) -> Result<ModelStream> {
+        Err("never asked".into())
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_panics_at_its_name() {
+    says(&result_of(agent(Nameless)).await, "no name");
+}
+
+/// Panics when it is dropped.
+struct Fragile;
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("dropped");
+        }
+    }
+}
+
+async fn hold<T>(fragile: Fragile) -> T {
+    let _fragile = fragile;
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn hooks_that_panic_while_they_are_cancelled_change_nothing() {
+    let model = ScriptedModel::new().calls([
+        ("echo", json!({"text": "a"})),
+        ("echo", json!({"text": "hang"})),
+        ("echo", json!({"text": "hang"})),
+    ]);
+    let hangs = hook::wrap_tool_call("hangs", |call, next| async move {
+        match call.args["text"].as_str() {
+            Some("hang") => hold(Fragile).await,
+            _ => next.run(call).await,
+        }
+    });
+    let agent = agent(model).tool(echo()).hook(hangs).build().unwrap();
+    let mut run = agent.session("s").run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    let said = texts(&output.messages);
+    assert_eq!(said[0], "a");
+    assert!(said[1].contains("cancelled") && said[2].contains("cancelled"));
+}
+
+#[tokio::test]
+async fn a_stream_that_panics_while_it_is_cancelled_changes_nothing() {
+    let model = || {
+        FunctionModel::stream(|_| async {
+            let text = agentcore::ModelEvent::Text("Hal".into());
+            let fragile = Fragile;
+            let begun = futures::stream::iter([Ok(text)]);
+            let rest = futures::stream::once(async move { hold(fragile).await });
+            Ok(begun.chain(rest).boxed())
+        })
+    };
+    let mut run = agent(model()).build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let output = run.await.unwrap();
+    assert_eq!(
+        (output.end, &*output.text),
+        (ExitReason::Interrupted, "Hal")
+    );
+
+    let mut run = agent(model()).build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+}
+
+/// A hook that panics before its future is polled.
+struct Hasty;
+
+impl Hook for Hasty {
+    fn name(&self) -> &str {
+        "hasty"
+    }
+
+    fn after_agent<'a, 'b, 'c>(
+        &'a self,
+        _cx: &'b RunContext,
+        _state: AgentState,
+    ) -> BoxFuture<'c, Result<AgentState>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        panic!("too soon")
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_saved_although_a_hook_panics_at_the_end() {
+    let notes = hook::after_agent("notes", |_cx, mut state| async move {
+        state.todos = Arc::new(vec![Todo::new("1", "Wait")]);
+        Ok(state)
+    });
+    let agent = agent(ScriptedModel::new().say("Noted."))
+        .hook(notes)
+        .hook(Hasty)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    assert_eq!(output.unwrap().text, "Noted.");
+    assert!(warnings(&messages)[0].contains("too soon"));
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    assert_eq!(state.todos.len(), 1);
 }
 
 /// A tool that panics in what it says of itself.
@@ -152,6 +375,10 @@ impl agentcore::Tool for BadTool {
 
     fn is_idempotent(&self) -> bool {
         panic!("who knows")
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        panic!("alone or not")
     }
 
     async fn execute(

@@ -46,6 +46,25 @@ fn the_counter_sees_every_part() {
 }
 
 #[test]
+fn a_document_counts_by_what_is_in_it() {
+    let count = |media: Media| EstimateCounter.count_part(&Part::Document(media));
+    let pdf = |bytes: usize| count(Media::bytes("application/pdf", &vec![b'x'; bytes]));
+    assert_eq!(pdf(0), 3_000);
+    assert_eq!(pdf(90_000), 3_000);
+    assert_eq!(pdf(450_000), 15_000);
+    assert_eq!(pdf(30_000_000), 300_000);
+    assert_eq!(count(Media::url("https://example.com/a.pdf")), 3_000);
+
+    let text = |kind: &str, bytes: &[u8]| count(Media::bytes(kind, bytes));
+    assert_eq!(text("text/plain", b"eight ch"), 2);
+    assert_eq!(text("text/markdown", &[b'x'; 40_000]), 10_000);
+    assert_eq!(text("text/plain", b""), 0);
+    // What is no text is counted by its size, whatever it is called.
+    assert_eq!(text("text/plain", &[0xff; 90_000]), 3_000);
+    assert_eq!(count(Media::base64("text/plain", "not base64")), 3_000);
+}
+
+#[test]
 fn a_counter_needs_only_to_count_text() {
     struct Words;
     impl TokenCounter for Words {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::message::{Message, TokenCounter};
 use crate::model::ModelRequest;
+use crate::usage::total;
 use crate::util::text::head_tail;
 
 use super::super::text::with_text;
@@ -64,7 +65,7 @@ fn shorten_results(
     let mut cap = limit / 2;
     loop {
         let saved = results.iter().map(|(_, tokens)| tokens.saturating_sub(cap));
-        if is_enough(saved.sum()) || cap <= SHORTEST {
+        if is_enough(total(saved)) || cap <= SHORTEST {
             break;
         }
         cap = (cap / 2).max(SHORTEST);

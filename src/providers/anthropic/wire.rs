@@ -18,7 +18,6 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
-use super::super::media::document_text;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
@@ -318,7 +317,7 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     };
     match &media.source {
         MediaSource::Url(url) => field(r#"{"type":"url","url":"#, url)?,
-        MediaSource::Base64(data) => match document_text(media, data) {
+        MediaSource::Base64(data) => match media.text() {
             Some(text) => field(r#"{"type":"text","media_type":"text/plain","data":"#, &text)?,
             None => {
                 field(r#"{"type":"base64","media_type":"#, &media.media_type)?;

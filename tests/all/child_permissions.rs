@@ -1,0 +1,212 @@
+//! What a child run may do: no more than the run above it.
+
+use agentcore::hooks::PermissionHook;
+use agentcore::permission::{PermissionConfig, Permissions};
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::{GateDecision, GateRequest, PermissionMode, SideEffect, ToolRegistry};
+use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, hook};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::kit::{Gate, Log, agent, any_object, asking, logged, texts, watch};
+
+/// A tool that reads, as far as it says, and runs `child`.
+fn delegate(child: Agent) -> FuncTool {
+    let run = move |cx: agentcore::ToolContext, _args: Value| {
+        let session = child.session(format!("child_{}", cx.call_id()));
+        async move {
+            let output = session.run_in(&cx, "Help").await?;
+            Ok::<_, BoxError>(texts(&output.messages).join("; "))
+        }
+    };
+    FuncTool::new("delegate", "Delegates", any_object(), run).side_effect(SideEffect::ReadOnly)
+}
+
+/// An agent that calls `act` and notes it.
+fn acting(log: &Log) -> AgentBuilder {
+    let model = ScriptedModel::new().call("act", json!({})).say("acted");
+    agent(model).tool(logged("act", log))
+}
+
+/// An agent that delegates once.
+fn delegating(child: AgentBuilder) -> AgentBuilder {
+    let model = ScriptedModel::new().call("delegate", json!({})).say("done");
+    agent(model).tool(delegate(child.build().unwrap()))
+}
+
+/// What the child's calls came to.
+async fn came_to(parent: AgentBuilder) -> String {
+    let output = parent.build().unwrap().run("Go").await.unwrap();
+    texts(&output.messages).join("; ")
+}
+
+fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> GateDecision> {
+    Gate(
+        move |request: &GateRequest| match &*request.call.name == name {
+            true => GateDecision::deny("not here"),
+            false => GateDecision::allow(),
+        },
+    )
+}
+
+#[tokio::test]
+async fn what_the_parent_denies_is_denied_however_deep() {
+    let log = Log::default();
+    let bypassing = || acting(&log).permission_mode(PermissionMode::BypassPermissions);
+    let said = came_to(delegating(bypassing()).permissions(denying("act"))).await;
+    assert_eq!(said, "Error: not here");
+    let two = delegating(delegating(bypassing())).permissions(denying("act"));
+    assert_eq!(came_to(two).await, "Error: not here");
+    let mut rules = PermissionConfig::default();
+    rules.deny.push("act".into());
+    let hooked = delegating(bypassing())
+        .permission_mode(PermissionMode::BypassPermissions)
+        .hook(PermissionHook::new(rules).unwrap());
+    assert!(came_to(hooked).await.starts_with("Error: "));
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn what_the_parent_is_allowed_the_child_is_not() {
+    let log = Log::default();
+    let child = acting(&log).permissions(denying("act"));
+    let parent = delegating(child).permissions(Permissions::new().allow("*").unwrap());
+    assert_eq!(came_to(parent).await, "Error: not here");
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn the_parents_mode_holds_in_the_child() {
+    let log = Log::default();
+    for (mode, words) in [
+        (PermissionMode::Plan, "plan mode"),
+        (PermissionMode::DontAsk, "dontAsk mode"),
+        (PermissionMode::Default, "nobody is there to answer"),
+    ] {
+        let child = acting(&log).permission_mode(PermissionMode::BypassPermissions);
+        let parent = delegating(child)
+            .permission_mode(mode)
+            .permissions(Permissions::new().allow("delegate").unwrap());
+        let said = came_to(parent).await;
+        assert!(said.contains(words), "{mode}: {said}");
+    }
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn a_mode_that_is_set_while_the_child_runs_holds_from_its_next_call_on() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("act", json!({"n": 1}))
+        .call("act", json!({"n": 2}))
+        .say("acted");
+    let child = agent(model).tool(logged("act", &log));
+    let mut run = delegating(child).build().unwrap().run("Go");
+    let handle = run.handle();
+    while let Some(message) = run.next().await {
+        if matches!(&message, SdkMessage::User(_)) && message.parent_tool_use_id().is_some() {
+            handle.set_permission_mode(PermissionMode::Plan);
+        }
+    }
+    let said = texts(&run.into_output().unwrap().messages).join("; ");
+    assert!(said.starts_with("act ran; Error: "), "{said}");
+    assert_eq!(log.len(), 1);
+}
+
+#[tokio::test]
+async fn a_question_of_the_parents_gate_is_asked_once() {
+    let log = Log::default();
+    let ask_for_act = || {
+        Gate(|request: &GateRequest| match &*request.call.name {
+            "act" => GateDecision::ask("May the child act?"),
+            _ => GateDecision::allow(),
+        })
+    };
+    for (own, answer, ran) in [
+        (false, Answer::Allow, 1),
+        (true, Answer::Allow, 1),
+        (true, Answer::Deny("no".into()), 0),
+    ] {
+        let child = match own {
+            true => acting(&log).permissions(asking()),
+            false => acting(&log),
+        };
+        let agent = delegating(child).permissions(ask_for_act());
+        let mut run = agent.build().unwrap().run("Go");
+        let responder = run.responder();
+        let mut asked = 0;
+        while let Some(message) = run.next().await {
+            if let SdkMessage::PermissionRequest(request) = &message {
+                asked += 1;
+                responder.respond(&request.id, answer.clone());
+            }
+        }
+        run.into_output().unwrap();
+        assert_eq!(asked, 1);
+        assert_eq!(log.take().len(), ran);
+    }
+}
+
+#[tokio::test]
+async fn the_childs_own_allowances_answer_no_question_from_above() {
+    let log = Log::default();
+    let allow = hook::pre_tool_use("allow", |_, _| async {
+        Ok(agentcore::ToolDecision::allow())
+    });
+    let registry = || {
+        let mut registry = ToolRegistry::new();
+        registry.register(logged("act", &log)).unwrap();
+        registry.allow("act");
+        registry
+    };
+    let parent =
+        |child| delegating(child).permissions(Permissions::new().allow("delegate").unwrap());
+    let said = came_to(parent(acting(&log).hook(allow))).await;
+    assert!(said.starts_with("Error: "), "{said}");
+    let model = ScriptedModel::new().call("act", json!({})).say("acted");
+    let said = came_to(parent(agent(model).registry(&registry()))).await;
+    assert!(said.starts_with("Error: "), "{said}");
+    assert_eq!(log.len(), 0);
+    // What the parent's own registry allows needs no question in the child either.
+    let said = came_to(parent(acting(&log)).registry(&registry())).await;
+    assert_eq!(said, "act ran");
+}
+
+#[tokio::test]
+async fn a_grant_from_below_is_the_parents_too() {
+    let log = Log::default();
+    let child = || {
+        let model = ScriptedModel::new()
+            .call("act", json!({}))
+            .call("act", json!({}))
+            .say("acted");
+        agent(model).tool(logged("act", &log))
+    };
+    let parent = delegating(child()).permissions(Permissions::new().allow("delegate").unwrap());
+    let mut run = parent.build().unwrap().run("Go");
+    let responder = run.responder();
+    let mut asked = 0;
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            asked += 1;
+            responder.respond(&request.id, Answer::AllowForSession);
+        }
+    }
+    run.into_output().unwrap();
+    assert_eq!((asked, log.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_gate_above_that_fails_or_panics_denies() {
+    let log = Log::default();
+    let failing = Gate(|request: &GateRequest| {
+        assert!(&*request.call.name != "act", "no gate");
+        GateDecision::allow()
+    });
+    let parent = delegating(acting(&log)).permissions(failing);
+    let (messages, output) = watch(parent.build().unwrap().run("Go")).await;
+    let said = texts(&output.unwrap().messages).join("; ");
+    assert!(said.contains("no gate"), "{said}");
+    assert!(messages.last().unwrap().is_result());
+    assert_eq!(log.len(), 0);
+}
