@@ -120,8 +120,24 @@ impl Inner {
         if let Some(mut child) = self.child.lock().unwrap().take() {
             child.kill().unwrap();
             child.wait().unwrap();
+            // What it has started sees its end a moment later, and answers until then.
+            let began = Instant::now();
+            while lives_in(self.folder.path()) && began.elapsed() < LONGEST {
+                std::thread::sleep(Duration::from_millis(5));
+            }
         }
     }
+}
+
+/// Whether a process has its working directory in this folder. (On Linux; elsewhere nobody knows.)
+fn lives_in(folder: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    processes.flatten().any(|process| {
+        let place = std::fs::read_link(process.path().join("cwd"));
+        place.is_ok_and(|place| place.starts_with(folder))
+    })
 }
 
 impl Drop for Inner {
