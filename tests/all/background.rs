@@ -161,7 +161,7 @@ async fn what_the_run_leaves_unfinished_is_told_to_all() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_approval_tells_only_its_reader() {
+async fn what_background_work_came_to_is_said_behind_calls_that_wait() {
     let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
         cx.tasks().spawn("server", std::future::pending());
         "started"
@@ -173,8 +173,10 @@ async fn a_run_that_waits_for_approval_tells_only_its_reader() {
                 _ => agentcore::tool::GateDecision::ask("sure?"),
             },
         );
-    let model = ScriptedModel::new().calls([("start", json!({})), ("echo", json!({}))]);
-    let agent = agent(model)
+    let model = ScriptedModel::new()
+        .calls([("start", json!({})), ("echo", json!({"text": "x"}))])
+        .say("done");
+    let agent = agent(StrictModel::new(model))
         .tools([start, crate::kit::echo()])
         .permissions(gate)
         .unanswered(agentcore::Unanswered::Park)
@@ -183,5 +185,15 @@ async fn a_run_that_waits_for_approval_tells_only_its_reader() {
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     assert_eq!(output.unwrap().end, agentcore::ExitReason::AwaitingApproval);
     assert!(kinds(&messages).contains(&"system/task_notification".to_owned()));
-    assert_eq!(roles(&stored(&agent, "s").await), "user assistant tool");
+    assert_eq!(
+        roles(&stored(&agent, "s").await),
+        "user assistant tool user"
+    );
+    let calls = agent.session("s").pending().await.unwrap();
+    let resumed = agent
+        .session("s")
+        .resume(agentcore::Decision::allow(&calls[0]));
+    let history = resumed.await.unwrap().messages;
+    assert_eq!(roles(&history), "user assistant tool tool user assistant");
+    assert!(history.get(4).unwrap().text().contains("server"));
 }
