@@ -285,6 +285,21 @@ async fn what_is_not_kept_is_told() {
     assert_eq!(place.get("small").as_deref(), Some("0123456789"));
 }
 
+/// How much a backend reads at once says nothing of what is kept.
+#[tokio::test]
+async fn a_file_is_kept_piece_by_piece() {
+    let place = Place::new();
+    let large = "line\n".repeat(500_000);
+    place.put("large", &large);
+    let backend = LocalBackend::new(place.root()).unwrap().with_max_read(1000);
+    let files = FileCheckpoints::open(backend, place.folder()).unwrap();
+    let at = place
+        .changes(&files, json!([["append", "large", "more"]]))
+        .await;
+    assert_eq!(rewind(&files, at).await, ["change large: done"]);
+    assert!(place.get("large").as_deref() == Some(&*large));
+}
+
 /// A file that takes the place of a folder, and the other way round.
 #[tokio::test]
 async fn a_file_comes_back_where_a_folder_was_made() {
