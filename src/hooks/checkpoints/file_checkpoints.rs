@@ -64,27 +64,28 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # What is kept
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
-/// not exist; and once more before a change of a file that somebody else has changed meanwhile. With
-/// [`open`](Self::open) this is on the disk before the change is made, in one file per session, and
-/// outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it is
-/// kept in memory.
+/// not exist; and once more before it is changed again when somebody else has changed it meanwhile.
+/// With [`open`](Self::open) this is on the disk before the change is made, in one file per session,
+/// and outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it
+/// is kept in memory.
 ///
 /// A message is named by its position in the session's history, as
 /// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and
 /// `fork_at("t", 4)` take files and conversation to the same moment. Changes by subagents belong to
-/// the message that their parent works on. When the history becomes another, as by a hook that makes
-/// it shorter, positions are counted anew, and rewinding goes back to that moment at most. Add this
-/// hook after those that do so: it looks at the history they leave.
+/// the message that their parent works on. When the history becomes another, as by a hook that
+/// makes it shorter, positions are counted anew, and rewinding goes back to that moment at most. Add
+/// this hook after those that do so: it looks at the history they leave.
 ///
 /// # Workspaces
 ///
 /// Each file is kept with the workspace it belongs to: the path of the [root](Backend::root), links
 /// in it followed where it is a folder of this machine. A session that is used in several of them
 /// may keep its checkpoints in one folder. Rewinding touches the files of the workspace it is used
-/// in, and reports the others as [`Elsewhere`](super::RewindOutcome::Elsewhere). A workspace that was
-/// moved is another one, and containers with the same root are the same: give each a folder of its
-/// own. Checkpoints of versions that did not note the workspace are taken as of whichever they are
-/// used in.
+/// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
+///
+/// A workspace that was moved is another one, and containers with the same root are the same: give
+/// each a folder of its own. Checkpoints of versions that did not note the workspace are taken as
+/// those of whichever they are used in.
 ///
 /// # What is not kept
 ///
@@ -92,10 +93,11 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///   the agent wrote and a command changed later counts as changed by somebody else.
 /// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic links
 ///   that are removed. They are reported as not kept.
-/// * Folders: those that were created remain, empty, and a file cannot come back in the place of one.
+/// * Folders: those that were created remain, empty, and no file comes back in the place of one.
 ///   Those that are made again have the mode of new folders.
-/// * Of a file, its owner, times and extended attributes, and its mode where the backend tells none
-///   ([`Metadata::mode`](crate::backend::Metadata::mode)): it then comes back as new files are made.
+/// * Of a file, its owner, group, times and extended attributes, and its mode where the backend
+///   tells none ([`Metadata::mode`](crate::backend::Metadata::mode)): it then comes back with that
+///   of new files.
 /// * Changes outside runs, such as those of the program itself. A write from a task that a tool
 ///   spawned counts for every run that is in progress in this workspace.
 ///
@@ -105,12 +107,12 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # Privacy
 ///
 /// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
-/// owner alone, and the folder must not be inside the workspace. A file that not everybody could read
-/// is never readable for more people while it is rewound. Nothing is removed automatically: see
-/// [`forget`](Self::forget) and [`prune`](Self::prune).
+/// owner alone, and the folder must not be inside the workspace. A file that not everybody could
+/// read is never readable for more people while it is rewound. Nothing is removed automatically:
+/// see [`forget`](Self::forget) and [`prune`](Self::prune).
 ///
-/// Checkpoints that are damaged are an error of everything that reads them. When more are to be kept,
-/// they are put aside under a name that ends in `.damaged`, and new ones are begun.
+/// Damaged checkpoints are an error of whatever reads them. When more are to be kept, they are put
+/// aside under a name that ends in `.damaged`, and new ones are begun.
 ///
 /// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it,
 /// or, once those of a whole store were pruned, as what belongs to no session any more:

@@ -112,20 +112,22 @@ impl Folder {
 
     pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
         let path = self.file(session)?;
-        if fs::symlink_metadata(&path).is_ok() {
-            return Err(taken(session));
-        }
         let copy = path.with_extension(COPY);
-        let write = || {
-            let mut file = lock(&copy, true)?.ok_or(io::ErrorKind::NotFound)?;
-            // Of one that broke off.
+        let fill = |mut file: &File| {
+            // What broke off after it had its name is the same file.
+            if fs::symlink_metadata(&path).is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
             file.set_len(0)?;
-            let linked = file.write_all(bytes).and_then(|()| {
-                file.sync_data()?;
-                fs::hard_link(&copy, &path)
-            });
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            fs::hard_link(&copy, &path)
+        };
+        let write = || {
+            let file = lock(&copy, true)?.ok_or(io::ErrorKind::NotFound)?;
+            let filled = fill(&file);
             fs::remove_file(&copy)?;
-            linked?;
+            filled?;
             sync_folder(&self.0)
         };
         write().map_err(|error| match error.kind() {

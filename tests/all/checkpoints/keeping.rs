@@ -105,6 +105,13 @@ async fn a_fork_that_broke_off_is_made_again() {
         fs::read(place.folder().join("s.files")).unwrap(),
         fs::read(place.folder().join("t.files")).unwrap()
     );
+    // Broken off after all was done but this.
+    let made = fs::read(place.folder().join("t.files")).unwrap();
+    fs::hard_link(place.folder().join("t.files"), &left).unwrap();
+    let error = files.fork("s", "t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(fs::read(place.folder().join("t.files")).unwrap(), made);
+    assert!(!left.exists());
     fs::write(&left, "half").unwrap();
     assert!(files.forget("t").await.unwrap());
     assert!(!left.exists());
