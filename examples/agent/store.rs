@@ -74,16 +74,21 @@ impl Place {
         }
     }
 
-    /// The folder of checkpoints: in that of the sessions, else in the state directory.
+    /// The folder of checkpoints: in that of the sessions, else in the state directory, one for
+    /// each place, for two of them may have sessions of the same name.
     ///
     /// # Errors
     ///
     /// When there is no state directory.
     pub(crate) fn checkpoints(&self) -> Result<PathBuf, Error> {
-        match self {
-            Self::Folder(folder) => Ok(folder.join("checkpoints")),
-            _ => Ok(state_directory()?.join("checkpoints")),
-        }
+        let (kind, place) = match self {
+            Self::Folder(folder) => return Ok(folder.join("checkpoints")),
+            Self::Sqlite(file) => ("sqlite", real(file)?.into_os_string().into_encoded_bytes()),
+            Self::Postgres(url) => ("postgres", address(url).into_bytes()),
+            Self::Redis(url) => ("redis", address(url).into_bytes()),
+        };
+        let hash = fnv1a(&place);
+        Ok(state_directory()?.join(format!("checkpoints-{kind}-{hash:016x}")))
     }
 
     /// Keeps the agent away from its own sessions when they lie beneath its working directory.
@@ -132,6 +137,32 @@ fn state_directory() -> Result<PathBuf, Error> {
         usage("there is no HOME to keep sessions in; say where with --store DIR".to_owned())
     })?;
     Ok(state.join("agentcore/sessions"))
+}
+
+/// The user, server and database of a URL, without password and options of the connection.
+fn address(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let before_query = rest.split('?').next().unwrap_or(rest);
+    // A password may have any of these characters in it.
+    let (who, place) = match before_query.rfind('@').or(rest.find('@')) {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => ("", rest),
+    };
+    let user = who.split(':').next().unwrap_or(who);
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let names = [
+        "user", "host", "hostaddr", "port", "dbname", "db", "options",
+    ];
+    let is_place = |pair: &&str| names.contains(&pair.split('=').next().unwrap_or(pair));
+    let query: Vec<_> = query.split('&').filter(is_place).collect();
+    format!("{user}@{place}?{}", query.join("&"))
+}
+
+/// The same in every build: what is kept under it outlives the program.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The path as the file tools would name it; what is missing of it is taken as it is written.

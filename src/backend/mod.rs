@@ -38,7 +38,7 @@ pub use contract::Backend;
 #[cfg(all(feature = "docker", unix))]
 pub use docker::{ContainerStatus, DockerBackend, DockerBuilder};
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};
-pub(crate) use failure::is_not_found;
+pub(crate) use failure::{io_kind, is_not_found};
 pub use filter::PathFilter;
 #[cfg(all(feature = "fs", unix))]
 pub use local::LocalBackend;

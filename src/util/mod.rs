@@ -2,6 +2,8 @@
 
 pub(crate) mod blocking;
 mod cancel;
+#[cfg(unix)]
+pub(crate) mod folder;
 mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]

@@ -90,6 +90,83 @@ fn without_a_place_sessions_are_in_the_state_directory() {
     assert_eq!(code, Some(2));
 }
 
+/// Two stores may have sessions of the same name.
+#[test]
+fn checkpoints_are_of_one_store() {
+    let write = |path: &str| {
+        let call = call("Write", json!({"file_path": path, "content": "1\n"}));
+        json!([call, {"text": "done"}])
+    };
+    let workshop = Workshop::new(&write("a"));
+    let state = workshop.beside("state");
+    let stores = ["one.db", "two.db"].map(|name| format!("sqlite:{}", workshop.beside(name)));
+    for (store, file) in stores.iter().zip(["a", "b"]) {
+        workshop.script(&write(file));
+        let mut command = workshop.agent(&["--store", store, "--session", "s"]);
+        command.args(["--checkpoints", "--permission-mode", "acceptEdits"]);
+        succeed(with(command, "XDG_STATE_HOME", &state));
+    }
+    let project = workshop.project().canonicalize().unwrap();
+    for (store, file) in stores.iter().zip(["a", "b"]) {
+        let command = workshop.without_prompt(&["--store", store, "--session", "s", "--rewind"]);
+        let output = with(command, "XDG_STATE_HOME", &state).output().unwrap();
+        let wanted = format!("0  Go\n    {}\n", project.join(file).display());
+        assert_eq!(text(&output.stdout), wanted);
+    }
+}
+
+/// The folder is known by where the server is and who asks, not by what is secret.
+#[test]
+fn checkpoints_of_a_server_tell_no_password() {
+    let workshop = talk();
+    let state = workshop.beside("state");
+    // It has no model to go on to the server with.
+    fs::remove_file(workshop.beside("script.json")).unwrap();
+    let folders = |stores: &[&str]| {
+        for store in stores {
+            let command = workshop.agent(&["--store", store, "--session", "s", "--checkpoints"]);
+            let (why, code, _) = told(with(command, "XDG_STATE_HOME", &state));
+            assert!(why.contains("script.json"), "{why}");
+            assert_eq!(code, Some(2));
+        }
+        let folder = std::path::Path::new(&state).join("agentcore/sessions");
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let same = folders(&[
+        "redis://me:one@127.0.0.1:1/0",
+        "redis://me:t%2Fwo@127.0.0.1:1/0",
+        "redis:redis://me:th@ree@127.0.0.1:1/0",
+    ]);
+    assert_eq!(same.len(), 1, "{same:?}");
+    let others = folders(&[
+        "redis://me:one@127.0.0.1:1/1",
+        "redis://you:one@127.0.0.1:1/0",
+        "postgres://me:one@127.0.0.1:1/db",
+    ]);
+    assert_eq!(others.len(), 4, "{others:?}");
+    let again = folders(&[
+        "postgresql://me:two@127.0.0.1:1/db?sslmode=disable",
+        "postgres://me@127.0.0.1:1/db?connect_timeout=1&password=three",
+    ]);
+    assert_eq!(again, others);
+    assert_eq!(
+        folders(&["postgres://me:one@127.0.0.1:1/db?options=-csearch_path%3Dmine"]).len(),
+        5
+    );
+    for name in others {
+        let hash = name.rsplit('-').next().unwrap();
+        assert!(
+            hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()),
+            "{name}"
+        );
+    }
+}
+
 fn with(mut command: Command, name: &str, value: &str) -> Command {
     command.env(name, value);
     command

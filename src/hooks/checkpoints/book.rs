@@ -5,36 +5,55 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::{After, Before, Found, Record, Sum};
+use super::runs::At;
 
-/// A session's changes, oldest first.
-#[derive(Default)]
+/// A session's changes, oldest first, as one of its workspaces sees them.
 pub(super) struct Book {
+    /// The root of that workspace.
+    home: Arc<str>,
     entries: Vec<Entry>,
     /// Where the next record goes.
     pub(super) end: u64,
-    /// The files that are kept since the last message.
+    /// The files here that are kept since the last message.
     kept: HashSet<Arc<str>>,
-    /// How often the history became shorter: before that, places in it meant other messages.
+    /// How often the history became another: before that, places in it meant other messages.
     era: u32,
 }
 
 struct Entry {
     era: u32,
+    /// Its root is that of another workspace, or none.
     record: Record,
     start: u64,
     content: u64,
     end: u64,
 }
 
+impl Entry {
+    fn is_change(&self) -> bool {
+        !self.record.path.is_empty()
+    }
+
+    fn file(&self) -> File<'_> {
+        (self.record.root.as_deref(), &self.record.path)
+    }
+}
+
+/// The root of another workspace, or none for this one, and the path beneath it.
+type File<'a> = (Option<&'a str>, &'a str);
+
 /// What was changed after a message.
 #[derive(Default)]
 pub(super) struct Changed {
     pub(super) title: Option<Arc<str>>,
-    pub(super) files: Vec<Arc<str>>,
+    /// Each beneath the root of another workspace, or of this one.
+    pub(super) files: Vec<(Option<Arc<str>>, Arc<str>)>,
 }
 
 /// What a file is to become again.
 pub(super) struct Target {
+    /// Of another workspace.
+    pub(super) root: Option<Arc<str>>,
     pub(super) path: Arc<str>,
     pub(super) before: Before,
     /// Where the content is.
@@ -54,24 +73,41 @@ impl Target {
 }
 
 impl Book {
+    /// An empty book.
+    pub(super) fn of(home: Arc<str>) -> Self {
+        Self {
+            home,
+            entries: Vec::new(),
+            end: 0,
+            kept: HashSet::new(),
+            era: 0,
+        }
+    }
+
+    /// Forgets all.
+    #[cfg(unix)]
+    pub(super) fn clear(&mut self) {
+        *self = Self::of(self.home.clone());
+    }
+
     pub(super) fn add(&mut self, found: Found) {
         let Found {
-            record,
+            mut record,
             start,
             content,
             end,
         } = found;
+        record.root.take_if(|root| *root == self.home);
         if let Some(Entry { record: last, .. }) = self.entries.last()
-            && (record.message, record.rewound) != (last.message, last.rewound)
+            && (record.anew || (record.message, record.rewound) != (last.message, last.rewound))
         {
             self.kept.clear();
         }
         // A note that nothing was changed yet may stand behind the message that changes come after.
-        let changed = |entry: &&Entry| !entry.record.path.is_empty();
-        if let Some(Entry { record: last, .. }) = self.entries.iter().rev().find(changed) {
-            self.era += u32::from(record.message < last.message);
-        }
-        if record.before.is_some() {
+        let last = self.entries.iter().rfind(|entry| entry.is_change());
+        let is_earlier = last.is_some_and(|last| record.message < last.record.message);
+        self.era += u32::from(record.anew || is_earlier);
+        if record.before.is_some() && record.root.is_none() {
             self.kept.insert(record.path.clone());
         }
         self.end = end;
@@ -87,6 +123,23 @@ impl Book {
     /// The last message after which something was changed.
     pub(super) fn last(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
+    }
+
+    /// The last message of the history as it is after which the session itself changed something.
+    pub(super) fn said(&self) -> Option<At> {
+        let mut changes = self
+            .entries
+            .iter()
+            .rev()
+            .take_while(|entry| entry.era == self.era)
+            .map(|entry| &entry.record)
+            .filter(|record| !record.rewound && !record.path.is_empty());
+        let message = changes.clone().next()?.message;
+        let title = changes.find_map(|record| {
+            let title = record.title.as_ref()?;
+            (record.message == message).then(|| title.clone())
+        });
+        Some(At { message, title })
     }
 
     /// Whether what rewinding changed is the last that is known of.
@@ -126,13 +179,22 @@ impl Book {
         current.into_iter()
     }
 
+    fn of_file(&self, path: &str) -> impl Iterator<Item = &Record> {
+        let is_it = move |entry: &&Entry| entry.file() == (None, path);
+        self.entries.iter().filter(is_it).map(|entry| &entry.record)
+    }
+
     /// Whether it is known already that the session made this of the file.
     pub(super) fn knows(&self, path: &str, after: After) -> bool {
-        let mut of_file = self
-            .entries
-            .iter()
-            .filter(|entry| *entry.record.path == *path);
-        of_file.any(|entry| entry.record.after == after)
+        self.of_file(path).any(|record| record.after == after)
+    }
+
+    /// Whether the session made this of the file, or has kept it.
+    pub(super) fn owns(&self, path: &str, now: Option<Sum>) -> bool {
+        self.of_file(path).any(|record| {
+            let found = record.before.as_ref().and_then(Before::found);
+            record.after.sum() == now || found == Some(now)
+        })
     }
 
     /// The messages after which something was changed.
@@ -144,8 +206,9 @@ impl Book {
             if changed.title.is_none() {
                 changed.title.clone_from(&record.title);
             }
-            if !changed.files.contains(&record.path) {
-                changed.files.push(record.path.clone());
+            let file = (record.root.clone(), record.path.clone());
+            if !changed.files.contains(&file) {
+                changed.files.push(file);
             }
         }
         messages
@@ -153,37 +216,29 @@ impl Book {
 
     /// What each file that was changed at or after `message` was before, by path.
     pub(super) fn targets(&self, message: usize) -> Vec<Target> {
-        let mut targets = BTreeMap::<&str, Target>::new();
+        let mut targets = BTreeMap::<File<'_>, Target>::new();
         // What each file was or was made by those before; others came from elsewhere.
-        let mut own = HashMap::<&str, HashSet<Option<Sum>>>::new();
+        let mut own = HashMap::<File<'_>, HashSet<Option<Sum>>>::new();
         let undone: HashSet<u64> = self
             .current()
             .filter(|(_, said)| *said >= message)
             .map(|(entry, _)| entry.start)
             .collect();
-        for entry in self
-            .entries
-            .iter()
-            .filter(|entry| !entry.record.path.is_empty())
-        {
+        for entry in self.entries.iter().filter(|entry| entry.is_change()) {
             let record = &entry.record;
-            let path = &*record.path;
-            let own = own.entry(path).or_default();
-            let found = match &record.before {
-                Some(Before::Absent) => Some(None),
-                Some(Before::Kept { sum, .. }) => Some(Some(*sum)),
-                Some(Before::NotKept(_)) | None => None,
-            };
-            if let Some(target) = targets.get_mut(path) {
+            let own = own.entry(entry.file()).or_default();
+            let found = record.before.as_ref().and_then(Before::found);
+            // What rewinding found of others it only overwrote when it was told to.
+            if let Some(target) = targets.get_mut(&entry.file())
+                && !record.rewound
+            {
                 target.was_foreign |= found.is_some_and(|found| !own.contains(&found));
             }
             own.extend(found);
-            own.insert(match record.after {
-                After::Absent => None,
-                After::Content(sum) => Some(sum),
-            });
+            own.insert(record.after.sum());
             if let (true, Some(before)) = (undone.contains(&entry.start), &record.before) {
-                targets.entry(path).or_insert_with(|| Target {
+                targets.entry(entry.file()).or_insert_with(|| Target {
+                    root: record.root.clone(),
                     path: record.path.clone(),
                     before: before.clone(),
                     content: entry.content,
@@ -193,20 +248,18 @@ impl Book {
                 });
             }
         }
-        let owned = |mut target: Target| {
-            target.own = own.remove(&*target.path).unwrap_or_default();
+        let owned = targets.into_iter().map(|(file, mut target)| {
+            target.own = own.remove(&file).unwrap_or_default();
             // A file that is gone can be put back without a loss.
             target.own.insert(None);
             target
-        };
-        targets.into_values().map(owned).collect()
+        });
+        owned.collect()
     }
 
     /// Where the records are that were written before `message` of the history as it is.
     pub(super) fn until(&self, message: usize) -> Vec<Range<u64>> {
-        let earlier = self.entries.iter().filter(|entry| entry.era < self.era);
         let current = self.current().filter(|(_, said)| *said < message);
-        let kept = earlier.chain(current.map(|(entry, _)| entry));
-        kept.map(|entry| entry.start..entry.end).collect()
+        current.map(|(entry, _)| entry.start..entry.end).collect()
     }
 }

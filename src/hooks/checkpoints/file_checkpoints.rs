@@ -64,15 +64,28 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # What is kept
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
-/// not exist. With [`open`](Self::open) this is on the disk before the change is made, in one file
-/// per session, and outlives the process; if it cannot be kept, the change is refused. With
-/// [`new`](Self::new) it is kept in memory.
+/// not exist; and once more before it is changed again when somebody else has changed it meanwhile.
+/// With [`open`](Self::open) this is on the disk before the change is made, in one file per session,
+/// and outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it
+/// is kept in memory.
 ///
 /// A message is named by its position in the session's history, as
 /// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and
 /// `fork_at("t", 4)` take files and conversation to the same moment. Changes by subagents belong to
-/// the message that their parent works on. When a hook makes the history shorter, positions are
-/// counted anew, and rewinding goes back to that moment at most.
+/// the message that their parent works on. When the history becomes another, as by a hook that
+/// makes it shorter, positions are counted anew, and rewinding goes back to that moment at most. Add
+/// this hook after those that do so: it looks at the history they leave.
+///
+/// # Workspaces
+///
+/// Each file is kept with the workspace it belongs to: the path of the [root](Backend::root), links
+/// in it followed where it is a folder of this machine. A session that is used in several of them
+/// may keep its checkpoints in one folder. Rewinding touches the files of the workspace it is used
+/// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
+///
+/// A workspace that was moved is another one, and containers with the same root are the same: give
+/// each a folder of its own. Checkpoints of versions that did not note the workspace are taken as
+/// those of whichever they are used in.
 ///
 /// # What is not kept
 ///
@@ -80,7 +93,11 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///   the agent wrote and a command changed later counts as changed by somebody else.
 /// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic links
 ///   that are removed. They are reported as not kept.
-/// * Folders: those that were created remain, empty.
+/// * Folders: those that were created remain, empty, and no file comes back in the place of one.
+///   Those that are made again have the mode of new folders.
+/// * Of a file, its owner, group, times and extended attributes, and its mode where the backend
+///   tells none ([`Metadata::mode`](crate::backend::Metadata::mode)): it then comes back with that
+///   of new files.
 /// * Changes outside runs, such as those of the program itself. A write from a task that a tool
 ///   spawned counts for every run that is in progress in this workspace.
 ///
@@ -90,8 +107,12 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # Privacy
 ///
 /// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
-/// owner alone, and the folder must not be inside the workspace. Nothing is removed automatically:
+/// owner alone, and the folder must not be inside the workspace. A file that not everybody could
+/// read is never readable for more people while it is rewound. Nothing is removed automatically:
 /// see [`forget`](Self::forget) and [`prune`](Self::prune).
+///
+/// Damaged checkpoints are an error of whatever reads them. When more are to be kept, they are put
+/// aside under a name that ends in `.damaged`, and new ones are begun.
 ///
 /// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it,
 /// or, once those of a whole store were pruned, as what belongs to no session any more:
@@ -124,6 +145,8 @@ pub struct FileCheckpoints {
 
 pub(super) struct Inner {
     pub(super) backend: Arc<dyn Backend>,
+    /// The root of the workspace by its own name.
+    pub(super) root: Arc<str>,
     pub(super) shelf: Shelf,
     pub(super) runs: Runs,
     pub(super) books: Mutex<HashMap<Arc<str>, Shared>>,
@@ -136,7 +159,8 @@ pub(super) type Shared = Arc<Mutex<Option<Book>>>;
 impl FileCheckpoints {
     /// Checkpoints in memory.
     pub fn new(backend: impl Backend) -> Self {
-        Self::on(Arc::new(backend), Shelf::Memory(Mutex::default()))
+        let root = backend.root().into();
+        Self::on(Arc::new(backend), root, Shelf::Memory(Mutex::default()))
     }
 
     /// Checkpoints in this folder, which is created if it does not exist. Blocks while it accesses
@@ -149,20 +173,26 @@ impl FileCheckpoints {
     #[cfg(unix)]
     pub fn open(backend: impl Backend, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = Folder::open(folder.as_ref())?;
-        let root = Path::new(backend.root()).canonicalize();
-        if root.is_ok_and(|root| folder.path().starts_with(root)) {
+        let real = Path::new(backend.root()).canonicalize();
+        if real
+            .as_ref()
+            .is_ok_and(|real| folder.path().starts_with(real))
+        {
             let text = format!(
                 "the folder of checkpoints, {}, lies beneath the workspace",
                 folder.path().display()
             );
             return Err(Error::new(ErrorKind::Config, text));
         }
-        Ok(Self::on(Arc::new(backend), Shelf::Folder(folder)))
+        let real = real.ok().and_then(|real| Some(real.to_str()?.into()));
+        let root = real.unwrap_or_else(|| backend.root().into());
+        Ok(Self::on(Arc::new(backend), root, Shelf::Folder(folder)))
     }
 
-    fn on(backend: Arc<dyn Backend>, shelf: Shelf) -> Self {
+    fn on(backend: Arc<dyn Backend>, root: Arc<str>, shelf: Shelf) -> Self {
         let inner = Inner {
             backend,
+            root,
             shelf,
             runs: Runs::default(),
             books: Mutex::default(),
@@ -190,10 +220,14 @@ impl FileCheckpoints {
         let root = self.inner.backend.root().to_owned();
         self.with_book(session, move |_, book| {
             let messages = book.messages().into_iter();
-            let checkpoint = |(message, changed): (usize, Changed)| Checkpoint {
-                message,
-                title: changed.title,
-                files: changed.files.iter().map(|name| full(&root, name)).collect(),
+            let checkpoint = |(message, changed): (usize, Changed)| {
+                let files = changed.files.iter();
+                let shown = files.map(|(away, name)| full(away.as_deref().unwrap_or(&root), name));
+                Checkpoint {
+                    message,
+                    title: changed.title,
+                    files: shown.collect(),
+                }
             };
             Ok(messages.map(checkpoint).collect())
         })
@@ -213,7 +247,7 @@ impl FileCheckpoints {
 
     /// Copies the checkpoints of the session's first `messages` messages, as
     /// [`Session::fork_at`](crate::Session::fork_at) copies the messages. The copy cannot rewind
-    /// what was changed after them.
+    /// what was changed after them, nor before a history that became another.
     ///
     /// # Errors
     ///

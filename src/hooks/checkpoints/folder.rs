@@ -1,22 +1,25 @@
 //! A folder with a file of records for each session.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::folder::{make_folder, sync_folder};
 
 use super::book::Book;
 use super::record::{Fault, scan};
 use super::shelf::{taken, unreadable};
 
-const ENDING: &str = ".files";
-/// What ends the name instead when a file is damaged.
+const ENDING: &str = "files";
+/// What ends the name instead when a file is damaged: `damaged`, `2.damaged` and so on.
 const ASIDE: &str = "damaged";
+/// And while it is copied.
+const COPY: &str = "copy";
 /// The longest name without its ending, in bytes.
 const MAX_NAME: usize = 240;
 
@@ -25,8 +28,7 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        let made = made.and_then(|()| path.canonicalize());
+        let made = make_folder(path, sync_folder);
         Ok(Self(made.map_err(|error| failed("make", path, error))?))
     }
 
@@ -38,7 +40,7 @@ impl Folder {
         let path = self.file(session)?;
         let mut read = || match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                *book = Book::default();
+                book.clear();
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -73,10 +75,9 @@ impl Folder {
                 .set_len(book.end)
                 .map_err(|error| failed("repair", &path, error))?,
             Some(Fault::Damaged) => {
-                let aside = path.with_extension(ASIDE);
-                tracing::warn!(path = %aside.display(), "damaged checkpoints are put aside");
-                fs::rename(&path, &aside).map_err(|error| failed("put aside", &path, error))?;
-                *book = Book::default();
+                let aside = put_aside(&path).map_err(|error| failed("put aside", &path, error))?;
+                tracing::warn!(path = %aside.display(), "damaged checkpoints were put aside");
+                book.clear();
                 return self.append(session, book, bytes, durable);
             }
             Some(fault) => return Err(unreadable(session, fault)),
@@ -87,7 +88,7 @@ impl Folder {
             written = written.and_then(|()| file.sync_data());
         }
         if durable && start == 0 {
-            written = written.and_then(|()| File::open(&self.0)?.sync_all());
+            written = written.and_then(|()| sync_folder(&self.0));
         }
         if let Err(error) = written {
             // If this fails, too, the next one finds a torn record and cuts it off.
@@ -111,22 +112,27 @@ impl Folder {
 
     pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
         let path = self.file(session)?;
-        let mut file = match options().create_new(true).open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(taken(session));
+        let copy = path.with_extension(COPY);
+        let fill = |mut file: &File| {
+            // What broke off after it had its name is the same file.
+            if fs::symlink_metadata(&path).is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
             }
-            Err(error) => return Err(failed("write", &path, error)),
-        };
-        let mut write = || {
+            file.set_len(0)?;
             file.write_all(bytes)?;
             file.sync_data()?;
-            File::open(&self.0)?.sync_all()
+            fs::hard_link(&copy, &path)
         };
-        write().map_err(|error| {
-            // A part of them would stand in the way of the next try.
-            let _ = fs::remove_file(&path);
-            failed("write", &path, error)
+        let write = || {
+            let file = lock(&copy, true)?.ok_or(io::ErrorKind::NotFound)?;
+            let filled = fill(&file);
+            fs::remove_file(&copy)?;
+            filled?;
+            sync_folder(&self.0)
+        };
+        write().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => taken(session),
+            _ => failed("write", &path, error),
         })
     }
 
@@ -140,10 +146,20 @@ impl Folder {
         let remove = || {
             // Who waits for it meanwhile begins another.
             let held = lock(&path, false)?;
-            // What was put aside has whole files in it, too.
-            let was_aside = unlink(&path.with_extension(ASIDE))?;
-            let was_there = held.is_some() && unlink(&path)?;
-            io::Result::Ok(was_there || was_aside)
+            let mut removed = false;
+            // What was put aside, or never copied to its end, has whole files in it, too.
+            for entry in fs::read_dir(&self.0)? {
+                let name = entry?.file_name();
+                let name = name.to_str().unwrap_or_default();
+                if id_of(name).as_deref() == Some(session) && !path.ends_with(name) {
+                    removed |= unlink(&self.0.join(name))?;
+                }
+            }
+            removed |= held.is_some() && unlink(&path)?;
+            if removed {
+                sync_folder(&self.0)?;
+            }
+            io::Result::Ok(removed)
         };
         remove().map_err(|error| failed("remove", &path, error))
     }
@@ -173,7 +189,7 @@ impl Folder {
             let text = "a session id that is empty or too long for a file name has no checkpoints";
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
-        Ok(self.0.join(name + ENDING))
+        Ok(self.0.join(format!("{name}.{ENDING}")))
     }
 }
 
@@ -207,8 +223,20 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     }
 }
 
+/// Renames a damaged file, which the caller has locked, so that it takes the place of no other.
+fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut number = 1;
+    let mut aside = path.with_extension(ASIDE);
+    while fs::symlink_metadata(&aside).is_ok() {
+        number += 1;
+        aside = path.with_extension(format!("{number}.{ASIDE}"));
+    }
+    fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
 fn renew(file: &File, book: &mut Book) -> io::Result<Option<Fault>> {
-    *book = Book::default();
+    book.clear();
     scan(BufReader::new(file), |found| book.add(found))
 }
 
@@ -225,8 +253,15 @@ fn encoded(id: &str) -> String {
 }
 
 fn id_of(name: &str) -> Option<String> {
-    let (name, ending) = name.split_at(name.rfind('.')?);
-    if ending != ENDING && ending[1..] != *ASIDE {
+    let (name, ending) = name.split_once('.').filter(|(name, _)| !name.is_empty())?;
+    let is_own = match ending.split_once('.') {
+        None => [ENDING, ASIDE, COPY].contains(&ending),
+        Some((number, ending)) => {
+            let parsed = number.parse::<u64>().ok().filter(|parsed| *parsed > 1);
+            ending == ASIDE && parsed.is_some_and(|parsed| parsed.to_string() == number)
+        }
+    };
+    if !is_own {
         return None;
     }
     let mut rest = name;

@@ -26,7 +26,7 @@ impl Hook for FileCheckpoints {
 
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
         if let Some(run) = self.inner.runs.begin(cx)
-            && let Err(error) = self.note_message(&run, state.messages.len()).await
+            && let Err(error) = self.note_message(&run, state.messages.clone()).await
         {
             // Changes are refused where they cannot be kept; answers need no checkpoints.
             cx.warn(format!("file checkpoints: {error}"));

@@ -1,11 +1,14 @@
 //! Keeping what is there before it changes.
 
+use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::sync::MutexGuard;
 
-use crate::backend::{Backend, EntryKind, is_not_found};
-use crate::error::Result;
+use crate::backend::{Backend, EntryKind, io_kind, is_not_found};
+use crate::error::{ErrorKind, Result};
+use crate::message::Messages;
 use crate::util::blocking::blocking;
 use crate::util::hash::fnv1a;
 use crate::util::sync::lock;
@@ -83,14 +86,19 @@ impl FileCheckpoints {
         let (inner, id) = (self.inner.clone(), session.clone());
         let (message, name) = (at.message, place.name.clone());
         let known = blocking(move || {
-            inner.on_book(&id, |_, book| {
-                Ok((
+            inner.on_book(&id, |inner, book| match inner.shelf.read(&id, book) {
+                // It is put aside with the next record, which must not build on it.
+                Err(error) if error.kind() == ErrorKind::Corrupt => Ok((false, false)),
+                Err(error) => Err(error),
+                Ok(()) => Ok((
                     book.keeps(message, rewound, &name),
                     book.knows(&name, after),
-                ))
+                )),
             })
         });
         let (is_kept, is_known) = known.await?;
+        // What somebody else has made of it since is kept, too, and told from the session's own.
+        let is_kept = is_kept && self.is_own(session, place).await?;
         if is_kept && is_known {
             return Ok(());
         }
@@ -104,11 +112,13 @@ impl FileCheckpoints {
         let (inner, id, path) = (self.inner.clone(), session.clone(), place.name.clone());
         blocking(move || {
             inner.on_book(&id, |inner, book| {
-                let is_first = book.last() != Some(at.message);
+                let is_first = book.said().is_none_or(|said| said.message != at.message);
                 let record = Record {
                     message: at.message,
                     title: at.title.filter(|_| is_first),
                     rewound,
+                    anew: false,
+                    root: Some(inner.root.clone()),
                     path,
                     before,
                     after,
@@ -122,19 +132,33 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Notes that a message is about to come, where that tells what was rewound before it.
-    pub(super) async fn note_message(&self, run: &Live, message: usize) -> Result<()> {
+    /// Whether the session made the file what it is.
+    async fn is_own(&self, session: &Arc<str>, place: &Place) -> Result<bool> {
+        if place.is_link {
+            return Ok(false);
+        }
+        let now = self.sum(&place.path, &[]).await?;
+        let (inner, id, name) = (self.inner.clone(), session.clone(), place.name.clone());
+        blocking(move || inner.on_book(&id, |_, book| Ok(book.owns(&name, now)))).await
+    }
+
+    /// Notes that a message is about to come, where that tells what was rewound before it, or
+    /// that those before it are others than were kept.
+    pub(super) async fn note_message(&self, run: &Live, messages: Messages) -> Result<()> {
         let (inner, id) = (self.inner.clone(), run.session.clone());
         blocking(move || {
             inner.on_book(&id, |inner, book| {
                 inner.shelf.read(&id, book)?;
-                if !book.is_rewound() {
+                let anew = book.said().is_some_and(|said| !said.is_in(&messages));
+                if !anew && !book.is_rewound() {
                     return Ok(());
                 }
                 let record = Record {
-                    message,
+                    message: messages.len(),
                     title: None,
                     rewound: false,
+                    anew,
+                    root: Some(inner.root.clone()),
                     path: "".into(),
                     before: None,
                     after: After::Absent,
@@ -166,13 +190,31 @@ impl FileCheckpoints {
                 "it had {size} bytes, more than the {most} that are kept"
             ));
         }
-        let content = self.inner.backend.read(&place.path).await;
+        let content = self.content(&place.path).await;
         let content = content.map_err(|error| error.context("its content could not be kept"))?;
         let before = Before::Kept {
             mode: found.mode,
             sum: Sum::of(&content),
         };
         Ok((before, content.into()))
+    }
+
+    /// The content of a file, also of one that the backend does not read at once.
+    pub(super) async fn content(&self, path: &str) -> Result<Bytes> {
+        let backend = &self.inner.backend;
+        match backend.read(path).await {
+            Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
+            done => return done,
+        }
+        let mut content = Vec::new();
+        loop {
+            let offset = content.len() as u64;
+            let piece = backend.read_range(path, offset, PIECE).await?;
+            content.extend_from_slice(&piece);
+            if piece.len() < PIECE {
+                return Ok(content.into());
+            }
+        }
     }
 
     /// The sum of a file of any size, followed by `more`; `None` when there is no file.
@@ -226,7 +268,7 @@ impl Inner {
         let mut slot = lock(&shared);
         let book = match &mut *slot {
             Some(book) => book,
-            slot => slot.insert(self.shelf.open(session)?),
+            slot => slot.insert(self.shelf.open(session, self.root.clone())?),
         };
         work(self, book)
     }

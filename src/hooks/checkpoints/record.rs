@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::util::hash::{Fnv1a, fnv1a};
 
 /// The version of the format that is written, and the highest that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The checksum and the space behind it.
 const MARK: usize = 17;
 /// A longer line is no record.
@@ -63,12 +63,32 @@ pub(super) enum Before {
     NotKept(String),
 }
 
+impl Before {
+    /// What was found, if it was a file or nothing.
+    pub(super) fn found(&self) -> Option<Option<Sum>> {
+        match self {
+            Self::Absent => Some(None),
+            Self::Kept { sum, .. } => Some(Some(*sum)),
+            Self::NotKept(_) => None,
+        }
+    }
+}
+
 /// What a change was to make of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum After {
     Absent,
     Content(Sum),
+}
+
+impl After {
+    pub(super) fn sum(self) -> Option<Sum> {
+        match self {
+            Self::Absent => None,
+            Self::Content(sum) => Some(sum),
+        }
+    }
 }
 
 /// What a record says. `before` is there on the first one of a file since a message.
@@ -82,6 +102,13 @@ pub(super) struct Record {
     /// Whether it is a change that rewinding made, after all that was said till then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rewound: bool,
+    /// Whether the history is no longer the one that earlier records count in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) anew: bool,
+    /// The workspace of the file. Version 1 did not tell, and is taken as of each; a program that
+    /// knows no other would rewind the files of one in another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) root: Option<Arc<str>>,
     /// The file, beneath the root; empty when the record only says that there is a new message.
     pub(super) path: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

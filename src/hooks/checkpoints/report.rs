@@ -38,7 +38,7 @@ pub struct Rewind {
 }
 
 impl Rewind {
-    /// Whether every file is now as it was.
+    /// Whether every file is now as it was. It is not known of those of other workspaces.
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
         changes.all(|change| change.outcome == RewindOutcome::Done)
@@ -55,7 +55,7 @@ pub struct FileChange {
     pub action: FileAction,
     /// The outcome.
     pub outcome: RewindOutcome,
-    /// The size before rewinding, in bytes.
+    /// The size before rewinding, in bytes; 0 if it was not looked at.
     pub bytes_now: u64,
     /// The size after rewinding, in bytes.
     pub bytes_then: u64,
@@ -102,6 +102,8 @@ pub enum RewindOutcome {
     Done,
     /// It was not rewound, because somebody else has changed it.
     Conflict,
+    /// It was left alone, because it belongs to another workspace that the session was used in.
+    Elsewhere,
     /// It cannot be rewound, because its earlier state was not kept, for this reason.
     NotKept(String),
     /// Rewinding it failed, for this reason.
@@ -118,13 +120,16 @@ impl fmt::Display for Rewind {
 
 impl fmt::Display for FileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} (", self.action.as_str(), self.path)?;
+        write!(f, "{} {}", self.action.as_str(), self.path)?;
+        if self.outcome == RewindOutcome::Elsewhere {
+            return f.write_str(": not of this workspace");
+        }
         match (self.lines_added, self.lines_removed) {
-            (Some(added), Some(removed)) => write!(f, "+{added} -{removed} lines)")?,
-            _ => write!(f, "{} to {} bytes)", self.bytes_now, self.bytes_then)?,
+            (Some(added), Some(removed)) => write!(f, " (+{added} -{removed} lines)")?,
+            _ => write!(f, " ({} to {} bytes)", self.bytes_now, self.bytes_then)?,
         }
         match &self.outcome {
-            RewindOutcome::Planned | RewindOutcome::Done => Ok(()),
+            RewindOutcome::Planned | RewindOutcome::Done | RewindOutcome::Elsewhere => Ok(()),
             RewindOutcome::Conflict => f.write_str(": somebody else has changed it"),
             RewindOutcome::NotKept(why) => write!(f, ": cannot be undone, {why}"),
             RewindOutcome::Failed(why) => write!(f, ": failed, {why}"),

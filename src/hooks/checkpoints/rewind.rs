@@ -15,6 +15,9 @@ use super::record::{After, Before, Sum};
 use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 use super::runs::At;
 
+/// The mode of what there is nothing to hide of.
+const READ_BY_ALL: u32 = 0o444;
+
 /// What a file is at the moment.
 struct Now {
     found: Option<Metadata>,
@@ -66,7 +69,10 @@ impl FileCheckpoints {
         let session = Arc::<str>::from(session);
         let mut changes = Vec::new();
         for target in &targets {
-            changes.extend(self.rewind_file(&session, &at, target, mode).await);
+            changes.extend(match &target.root {
+                Some(root) => Some(elsewhere(root, target)),
+                None => self.rewind_file(&session, &at, target, mode).await,
+            });
         }
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Rewind { changes })
@@ -143,8 +149,15 @@ impl FileCheckpoints {
         if mode == RewindMode::DryRun {
             return Ok(false);
         }
-        let after = wanted.map_or(After::Absent, |(sum, _)| After::Content(sum));
-        self.keep(session, at.clone(), true, &place, after).await?;
+        let is_closed = now.found.is_none() && is_closed(&then);
+        let steps = [
+            // It has no content until others cannot read it.
+            is_closed.then(|| After::Content(Sum::of(b""))),
+            Some(wanted.map_or(After::Absent, |(sum, _)| After::Content(sum))),
+        ];
+        for after in steps.into_iter().flatten() {
+            self.keep(session, at.clone(), true, &place, after).await?;
+        }
         self.put(&place, &now, then, is_same).await?;
         change.outcome = RewindOutcome::Done;
         Ok(false)
@@ -174,7 +187,7 @@ impl FileCheckpoints {
                 content: None,
             });
         }
-        let content = backend.read(&place.path).await?;
+        let content = self.content(&place.path).await?;
         Ok(Now {
             found: Some(found),
             sum: Some(Sum::of(&content)),
@@ -196,26 +209,67 @@ impl FileCheckpoints {
         }
     }
 
+    /// At no time can others read what they could not before, nor what they are not to read after.
     async fn put(&self, place: &Place, now: &Now, then: Then, is_same: bool) -> Result<()> {
         let (backend, path) = (&self.inner.backend, &place.path);
+        let is_closed = is_closed(&then);
         let Some((content, mode)) = then else {
             return backend.remove(path).await;
         };
-        match &now.content {
-            _ if is_same => {}
-            Some(old) => {
-                let expected = ContentHash::of(old);
-                backend.write_if_unchanged(path, expected, &content).await?;
-            }
-            None => backend.write(path, &content).await?,
+        let mut expected = now.content.as_ref().map(|old| ContentHash::of(old));
+        if now.found.is_none() && is_closed {
+            backend.write(path, b"").await?;
+            expected = Some(ContentHash::of(b""));
         }
-        let Some(mode) = mode else {
+        if !is_same {
+            if let Some(mode) = mode.filter(|_| is_closed) {
+                // Its owner must be able to write it.
+                self.set_mode(path, |own| own & (mode | 0o700)).await?;
+            }
+            match expected {
+                Some(old) => backend.write_if_unchanged(path, old, &content).await?,
+                None => backend.write(path, &content).await?,
+            }
+        }
+        match mode {
+            Some(mode) => self.set_mode(path, |_| mode).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Changes the mode of a file, where it has one.
+    async fn set_mode(&self, path: &str, change: impl FnOnce(u32) -> u32) -> Result<()> {
+        let backend = &self.inner.backend;
+        let Some(own) = backend.stat(path).await?.mode else {
             return Ok(());
         };
-        match backend.stat(path).await?.mode {
-            Some(own) if own != mode => backend.set_mode(path, mode).await,
-            _ => Ok(()),
+        match change(own) {
+            mode if mode == own => Ok(()),
+            mode => backend.set_mode(path, mode).await,
         }
+    }
+}
+
+/// Whether it is to be a file that not everybody may read.
+fn is_closed(then: &Then) -> bool {
+    let mode = then.as_ref().and_then(|(_, mode)| *mode);
+    mode.is_some_and(|mode| mode & READ_BY_ALL != READ_BY_ALL)
+}
+
+/// A file that is not looked at.
+fn elsewhere(root: &str, target: &Target) -> FileChange {
+    let action = match target.before {
+        Before::Absent => FileAction::Delete,
+        Before::Kept { .. } | Before::NotKept(_) => FileAction::Change,
+    };
+    FileChange {
+        path: full(root, &target.path),
+        action,
+        outcome: RewindOutcome::Elsewhere,
+        bytes_now: 0,
+        bytes_then: target.len,
+        lines_added: None,
+        lines_removed: None,
     }
 }
 

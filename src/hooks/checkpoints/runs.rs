@@ -34,6 +34,12 @@ pub(super) struct At {
 }
 
 impl At {
+    /// Whether this is what stands at its place.
+    pub(super) fn is_in(&self, messages: &Messages) -> bool {
+        let there = messages.as_slice().get(self.message);
+        there.is_some_and(|message| self.title.is_none() || self.title == title_of(message))
+    }
+
     fn of(messages: &Messages, known: &Self) -> Self {
         let all = messages.as_slice();
         let last = all.iter().rposition(|message| message.role() == Role::User);

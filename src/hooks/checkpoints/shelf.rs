@@ -132,8 +132,8 @@ impl Shelf {
     }
 
     /// A new book of what can be read.
-    pub(super) fn open(&self, session: &str) -> Result<Book> {
-        let mut book = Book::default();
+    pub(super) fn open(&self, session: &str, home: Arc<str>) -> Result<Book> {
+        let mut book = Book::of(home);
         match self {
             Self::Memory(all) => {
                 let bytes = lock(all).get(session).cloned().unwrap_or_default();

@@ -1,10 +1,8 @@
-//! What stores that keep files share: names, folders, locks.
+//! What stores that keep files share: names, locks.
 
-mod folder;
 mod lock;
 mod name;
 
-pub(super) use folder::{make_folder, sync_folder};
 #[cfg(feature = "sqlite")]
 pub(super) use lock::check_kind;
 pub(super) use lock::{LockFile, failed};

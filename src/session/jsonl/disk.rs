@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::session::files::sync_folder;
+use crate::util::folder::sync_folder;
 
 /// What a store does to a disk. Tests put faults here.
 pub(super) trait Disk: Send + Sync + 'static {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{failed, file_name, make_folder};
+use crate::session::files::{failed, file_name};
 use crate::session::log::Log;
 use crate::session::scan::Scan;
+use crate::util::folder::make_folder;
 
 use super::disk::Disk;
 use super::file::{self, SessionFile};

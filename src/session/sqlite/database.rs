@@ -9,7 +9,8 @@ use std::time::Duration;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{failed as file_failed, make_folder, sync_folder};
+use crate::session::files::failed as file_failed;
+use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 
 use super::failure::{Unwritten, failed, is_undone};

@@ -10,7 +10,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{check_kind, failed as file_failed, make_folder, sync_folder};
+use crate::session::files::{check_kind, failed as file_failed};
+use crate::util::folder::{make_folder, sync_folder};
 
 use super::failure::failed;
 

@@ -13,7 +13,7 @@ use agentcore::SessionStore;
 use agentcore::backend::LocalBackend;
 use agentcore::hooks::{FileCheckpoints, RewindMode};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, FuncTool};
+use agentcore::{AgentBuilder, FuncTool, Message, Messages};
 use serde_json::json;
 
 use super::{Place, change, rewind, tree};
@@ -68,6 +68,53 @@ async fn a_fork_is_rewound_by_itself() {
         files.sessions().await.unwrap(),
         ["s", "t", "u"].map(Arc::from)
     );
+}
+
+/// The copy has only the messages since, and what came before them is not its own to undo.
+#[tokio::test]
+async fn a_fork_of_a_shorter_history_begins_with_it() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    for text in ["1", "2"] {
+        place.changes(&files, json!([["write", "a", text]])).await;
+    }
+    let mut state = place.store.get("s").unwrap();
+    state.messages = Messages::from(vec![Message::human("Before")]).ai("Yes.");
+    place.store.save("s", state);
+    let at = place.changes(&files, json!([["write", "a", "3"]])).await;
+    for (id, messages, left) in [("t", at, "3"), ("u", usize::MAX, "2")] {
+        files.fork_at("s", id, messages).await.unwrap();
+        let done = files.rewind(id, 0, RewindMode::Careful).await.unwrap();
+        assert!(done.is_complete(), "{done}");
+        assert_eq!(place.get("a").as_deref(), Some(left), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_that_broke_off_is_made_again() {
+    let place = Place::new();
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "1"]])).await;
+    let left = place.folder().join("t.copy");
+    fs::write(&left, "half of it, and more than all of it was").unwrap();
+    assert!(files.checkpoints("t").await.unwrap().is_empty());
+    files.fork("s", "t").await.unwrap();
+    assert!(!left.exists());
+    assert_eq!(
+        fs::read(place.folder().join("s.files")).unwrap(),
+        fs::read(place.folder().join("t.files")).unwrap()
+    );
+    // Broken off after all was done but this.
+    let made = fs::read(place.folder().join("t.files")).unwrap();
+    fs::hard_link(place.folder().join("t.files"), &left).unwrap();
+    let error = files.fork("s", "t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(fs::read(place.folder().join("t.files")).unwrap(), made);
+    assert!(!left.exists());
+    fs::write(&left, "half").unwrap();
+    assert!(files.forget("t").await.unwrap());
+    assert!(!left.exists());
 }
 
 #[tokio::test]
@@ -212,6 +259,36 @@ async fn what_was_put_aside_is_removed_with_its_session() {
 }
 
 #[tokio::test]
+async fn what_is_damaged_again_is_put_aside_beside_the_first() {
+    let place = Place::new();
+    let path = place.folder().join("s.files");
+    let mut broken = Vec::new();
+    for text in ["1", "2", "3"] {
+        place
+            .changes(&place.files(), json!([["write", "a", text]]))
+            .await;
+        fs::write(&path, [text.as_bytes(), &fs::read(&path).unwrap()].concat()).unwrap();
+        broken.push(fs::read(&path).unwrap());
+    }
+    let files = place.files();
+    place.changes(&files, json!([["write", "a", "4"]])).await;
+    let names = ["s.damaged", "s.2.damaged", "s.3.damaged"];
+    for (name, broken) in names.iter().zip(&broken) {
+        assert_eq!(
+            &fs::read(place.folder().join(name)).unwrap(),
+            broken,
+            "{name}"
+        );
+    }
+    // Also without the first of them, which somebody has looked at and removed.
+    fs::remove_file(place.folder().join(names[0])).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("s")]);
+    assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 1);
+    assert!(tree(&place.folder()).is_empty());
+}
+
+#[tokio::test]
 async fn files_of_others_are_left_alone() {
     let place = Place::new();
     let files = place.files();
@@ -223,6 +300,13 @@ async fn files_of_others_are_left_alone() {
         "%é.files",
         "a.é",
         "é.",
+        "a.2.files",
+        "a.1.damaged",
+        "a.+2.damaged",
+        "a.02.damaged",
+        "a.b.damaged",
+        ".files",
+        ".2.damaged",
     ];
     for name in names {
         fs::write(place.folder().join(name), "not a session's").unwrap();
@@ -341,7 +425,8 @@ async fn damage_is_noticed_and_new_changes_are_kept_all_the_same() {
     }
 
     // A newer version is left alone, and nothing is changed that could not be undone.
-    records = records.split_once('\n').unwrap().0[17..].replace("{\"v\":1,", "{\"v\":2,");
+    records = records.split_once('\n').unwrap().0[17..].replace("{\"v\":2,", "{\"v\":3,");
+    assert!(records.starts_with("{\"v\":3,"), "{records}");
     let sum = records
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "jsonl")]
 mod crash;
+mod faults;
 mod foreign;
 mod keeping;
 mod property;
 mod runs;
 mod tools;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::fs;

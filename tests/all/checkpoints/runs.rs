@@ -65,6 +65,11 @@ async fn every_message_is_a_checkpoint() {
     }
     rewind(&files, 16).await;
     assert_eq!(place.get("a").as_deref(), Some("3"));
+    // Also of the first that comes after a rewind.
+    place.changes(&files, json!([["write", "a", "more"]])).await;
+    let listed = files.checkpoints("s").await.unwrap();
+    let titles: Vec<_> = listed.iter().map(|one| one.title.as_deref()).collect();
+    assert_eq!(titles, [Some("Go"); 5]);
 }
 
 #[tokio::test]
@@ -237,6 +242,39 @@ async fn a_shorter_history_is_counted_anew() {
     assert_eq!(place.get("a").as_deref(), Some("2"));
     rewind(&files, 0).await;
     assert_eq!(place.get("a").as_deref(), Some("2"));
+}
+
+/// A compaction leaves more messages, or just as many, as came before the last change.
+#[tokio::test]
+async fn other_messages_at_the_same_positions_are_counted_anew() {
+    for left in [2, 4, 6] {
+        let place = Place::new();
+        place.put("a", "0");
+        let files = place.files();
+        place.message(&files, vec![]).await;
+        let first = place.changes(&files, json!([["write", "a", "1"]])).await;
+        for _ in 0..4 {
+            place.message(&files, vec![]).await;
+        }
+        let mut state = place.store.get("s").unwrap();
+        let said = (0..left / 2).fold(Messages::from(vec![]), |said, number| {
+            said.human(format!("Summary {number}")).ai("Yes.")
+        });
+        state.messages = said;
+        place.store.save("s", state);
+        let at = place
+            .changes(&place.files(), json!([["write", "a", "2"]]))
+            .await;
+        assert_eq!((first, at), (2, left));
+        let files = place.files();
+        assert_eq!(files.checkpoints("s").await.unwrap().len(), 1, "{left}");
+        for message in [at, 0] {
+            rewind(&files, message).await;
+            assert_eq!(place.get("a").as_deref(), Some("1"), "{left}: {message}");
+        }
+        rewind(&files, usize::MAX).await;
+        assert_eq!(place.get("a").as_deref(), Some("2"), "{left}");
+    }
 }
 
 #[tokio::test]

@@ -285,6 +285,66 @@ async fn what_is_not_kept_is_told() {
     assert_eq!(place.get("small").as_deref(), Some("0123456789"));
 }
 
+/// How much a backend reads at once says nothing of what is kept.
+#[tokio::test]
+async fn a_file_is_kept_piece_by_piece() {
+    let place = Place::new();
+    let large = "line\n".repeat(500_000);
+    place.put("large", &large);
+    let backend = LocalBackend::new(place.root()).unwrap().with_max_read(1000);
+    let files = FileCheckpoints::open(backend, place.folder()).unwrap();
+    let at = place
+        .changes(&files, json!([["append", "large", "more"]]))
+        .await;
+    assert_eq!(rewind(&files, at).await, ["change large: done"]);
+    assert!(place.get("large").as_deref() == Some(&*large));
+}
+
+/// A command made a folder of a file, or a file of a folder: the others are rewound.
+#[tokio::test]
+async fn what_is_no_file_any_more_fails_by_itself() {
+    let place = Place::new();
+    for name in ["a", "d/b", "e/c", "f"] {
+        place.put(name, "before\r\n");
+    }
+    let files = place.files();
+    let ops = json!([
+        ["write", "a", "x"],
+        ["write", "d/b", "x"],
+        ["write", "e/c", "x"],
+        ["write", "f", "x"],
+        ["write", "new", "x"]
+    ]);
+    place.changes(&files, ops).await;
+    for file in ["a", "new"] {
+        fs::remove_file(place.root().join(file)).unwrap();
+        place.put(&format!("{file}/within"), "a person's");
+    }
+    for folder in ["d", "e"] {
+        fs::remove_dir_all(place.root().join(folder)).unwrap();
+    }
+    place.put("d", "a person's");
+    let wanted = [
+        "change a: failed",
+        "change d/b: failed",
+        "create e/c: done",
+        "change f: done",
+        "change new: failed",
+    ];
+    let forced = files.rewind("s", 0, RewindMode::Overwrite).await.unwrap();
+    assert_eq!(told(&forced), wanted);
+    assert!(
+        forced.to_string().contains("a dir has taken its place"),
+        "{forced}"
+    );
+    let told = |path: &str| place.get(path);
+    assert_eq!(told("e/c").as_deref(), Some("before\r\n"));
+    assert_eq!(told("f").as_deref(), Some("before\r\n"));
+    for kept in ["a/within", "d", "new/within"] {
+        assert_eq!(told(kept).as_deref(), Some("a person's"), "{kept}");
+    }
+}
+
 /// A file that takes the place of a folder, and the other way round.
 #[tokio::test]
 async fn a_file_comes_back_where_a_folder_was_made() {
