@@ -16,7 +16,9 @@ use agentcore::{
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::kit::{Gate, Log, agent, any_object, echo, logged, nap, sleep, texts, warnings, watch};
+use crate::kit::{
+    Gate, Log, agent, any_object, echo, logged, nap, sleep, stored, texts, warnings, watch,
+};
 
 /// A store with one connection, which its futures wait for.
 struct OneConnection(ThreadStore, tokio::sync::Mutex<()>);
