@@ -115,7 +115,7 @@ impl Keeper {
     }
 
     pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
-        panic::caught(self.store.save(&self.lease, state))
+        panic::caught(self.store.save(&self.lease, &state.stored()))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))?;
         *lock(&self.beside) = Beside::of(state);

@@ -142,6 +142,20 @@ impl AgentState {
         }
     }
 
+    /// What of it a store keeps: all but what belongs to one run.
+    #[must_use]
+    pub fn stored(&self) -> Self {
+        Self {
+            system_prompt: SystemPrompt::default(),
+            values: Values::default(),
+            response: None,
+            output_messages: Messages::default(),
+            usage: None,
+            tools: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// Adds a tool for this run: what hooks do in `before_agent`. It wins over the agent's own
     /// tool of the same name, and is gone when the run ends or the hook fails.
     pub fn register_tool(&mut self, tool: impl Tool) {

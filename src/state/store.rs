@@ -273,8 +273,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Adds records at the end, all of them or none. [`StoredSession::apply`] is what they do.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Makes the stored state equal to `state`, and forgets which calls had started or ended and
-    /// which inputs were appended.
+    /// Makes the stored state equal to `state`, of which nothing belongs to one run alone
+    /// ([`AgentState::stored`]), and forgets which calls had started or ended and which inputs were
+    /// appended.
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()>;
 
     /// All sessions, the one written last first.

@@ -9,8 +9,6 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Messages;
-use crate::util::Values;
 use crate::util::sync::lock;
 
 use super::agent_state::AgentState;
@@ -289,14 +287,7 @@ impl SessionStore for ThreadStore {
     }
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        // What belongs to the run alone goes with it, as it does in stores that write.
-        let state = AgentState {
-            values: Values::default(),
-            response: None,
-            output_messages: Messages::new(),
-            usage: None,
-            ..state.clone()
-        };
+        let state = state.stored();
         self.write(lease, |session| *session = StoredSession::new(state))
     }
 

@@ -139,7 +139,8 @@ impl FuncTool {
         self
     }
 
-    /// Its calls may be repeated without harm.
+    /// Its calls may be repeated without harm: one whose result a crash has lost runs again, by
+    /// itself, when its session goes on.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;

@@ -150,7 +150,8 @@ impl HttpTool {
         self
     }
 
-    /// Its calls may be repeated without harm.
+    /// Its calls may be repeated without harm: one whose result a crash has lost runs again, by
+    /// itself, when its session goes on.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;

@@ -527,6 +527,8 @@ impl SessionStore for Releases {
         self.0.append(lease, records).await
     }
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        assert!(state.response.is_none() && state.usage.is_none());
+        assert!(state.output_messages.is_empty() && state.values.get::<u8>().is_none());
         SessionStore::save(&self.0, lease, state).await
     }
     async fn list(&self) -> Result<Vec<SessionInfo>> {
@@ -550,14 +552,14 @@ impl SessionStore for Releases {
 }
 
 #[tokio::test]
-async fn a_session_is_free_before_its_run_is_over() {
+async fn a_session_is_free_before_its_run_is_over_and_keeps_nothing_of_it() {
     let (log, slot) = (Log::default(), Arc::default());
     let store = Releases(ThreadStore::new(), log.clone(), Arc::clone(&slot));
     let agent = agent(ScriptedModel::new().say("Hi."))
         .store(store)
         .build()
         .unwrap();
-    let run = agent.session("s").run("Hello");
+    let run = agent.session("s").with(1_u8).run("Hello");
     *slot.lock().unwrap() = Some(run.handle());
     run.await.unwrap();
     assert_eq!(log.take(), ["released, over: false"]);
