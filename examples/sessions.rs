@@ -18,7 +18,7 @@ fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
     });
     AgentBuilder::new(model)
         .store(store.clone())
-        .cwd("/home/ada/travel")
+        .cwd("/srv/travel")
         .build()
 }
 
@@ -38,7 +38,7 @@ async fn main() -> Result<(), BoxError> {
 
     // The next process: the conversation of this directory that was written last goes on.
     let agent = agent(&store)?;
-    let latest = store.latest("/home/ada/travel").await?;
+    let latest = store.latest("/srv/travel").await?;
     let session = agent.session(latest.ok_or("there is none")?.id);
     let output = session.clone().run("And by train?").await?;
     println!("continued: {} messages", output.messages.len());

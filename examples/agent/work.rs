@@ -10,7 +10,7 @@ use futures::StreamExt;
 
 use super::approvals::{self, Waiting};
 use super::args::{Args, no_prompt};
-use super::output::{Output, Printer};
+use super::output::{Output, Printer, note};
 use super::{AWAITING, FAILED, GIVEN_UP};
 
 /// What a session and a prompt leave to do: one run, or two when decisions go before an input.
@@ -37,9 +37,12 @@ pub(crate) async fn next(
     prompt: Option<&str>,
 ) -> Result<Next, Error> {
     let mut decisions = None;
-    // In a copy nothing waits, and a run without decisions closes the questions.
+    let waiting = Waiting::among(session, state);
+    if args.fork.is_some() && !waiting.calls.is_empty() {
+        note("calls that wait go on waiting in the session, and are closed in the copy");
+    }
+    // A run without decisions closes the questions.
     if args.fork.is_none() && !args.dismiss {
-        let waiting = Waiting::among(session, state);
         decisions = approvals::decide(args, &waiting).await?;
         if decisions.is_none() && !waiting.calls.is_empty() {
             return Ok(Next::Wait(waiting));

@@ -192,3 +192,17 @@ fn dismissing_without_a_prompt_lets_the_model_go_on() {
         assert_eq!(code, Some(2));
     }
 }
+
+#[test]
+fn a_copy_leaves_the_questions_to_its_original() {
+    let (workshop, store, decision) = parked();
+    let mut command = resume(&workshop, &store, &["--fork", "t", "Never mind"]);
+    let output = command.output().unwrap();
+    let told = text(&output.stderr);
+    assert!(told.contains("go on waiting in the session"), "{told}");
+    assert_eq!(text(&output.stdout), "It is made.\n");
+    assert_eq!(workshop.get("made"), None);
+    let (_, told, code) = decide(&workshop, &store, &decision.to_string());
+    assert_eq!(code, Some(0), "{told}");
+    assert!(workshop.get("made").is_some());
+}
