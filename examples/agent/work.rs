@@ -39,7 +39,7 @@ pub(crate) async fn next(
     let mut decisions = None;
     let waiting = Waiting::among(session, state);
     if args.fork.is_some() && !waiting.calls.is_empty() {
-        note("calls that wait go on waiting in the session, and are closed in the copy");
+        note("calls that wait go on waiting in the session; a copy is not asked about them");
     }
     // A run without decisions closes the questions.
     if args.fork.is_none() && !args.dismiss {
@@ -101,8 +101,10 @@ impl Task {
         {
             end = drive(session.run(input), output).await?;
         }
-        if let Some(waiting) = end.waiting {
-            waiting.tell(input.is_some());
+        match end.waiting {
+            Some(waiting) => waiting.tell(input.is_some()),
+            None if input.is_some() => note("the prompt was not sent"),
+            None => {}
         }
         Ok(end.code)
     }

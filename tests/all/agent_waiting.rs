@@ -153,17 +153,20 @@ fn a_prompt_is_sent_when_what_waits_is_dismissed() {
 }
 
 #[test]
-fn a_prompt_that_stays_behind_some_decisions_is_told() {
+fn a_prompt_that_stays_behind_decisions_is_told() {
     let (workshop, store, said) = two("json");
-    let file = workshop.beside("one.json");
-    fs::write(&file, said[0]["pending"][0]["deny"].to_string()).unwrap();
-    let (why, code, _) = told(resume(
-        &workshop,
-        &store,
-        &["--decisions", &file, "And now?"],
-    ));
-    assert!(why.contains("the prompt was not sent"), "{why}");
-    assert_eq!(code, Some(3));
+    let first = &said[0]["pending"][0];
+    let mut forged = first["allow"].clone();
+    forged["args_hash"] = "0".into();
+    // Refused, and about one of two.
+    for (decision, then) in [(&forged, 1), (&first["deny"], 3)] {
+        let file = workshop.beside("one.json");
+        fs::write(&file, decision.to_string()).unwrap();
+        let arguments = ["--decisions", &*file, "And now?"];
+        let (why, code, _) = told(resume(&workshop, &store, &arguments));
+        assert!(why.contains("the prompt was not sent"), "{why}");
+        assert_eq!(code, Some(then));
+    }
 }
 
 #[test]
