@@ -6,7 +6,7 @@
 //! approval show                      # once more, from another process
 //! approval approve ID                # runs this call, once, with the arguments it waits with
 //! approval deny ID "not on a Friday" # the model reads why
-//! approval answer decisions.json     # a list of decisions; - is standard input
+//! approval answer decisions.json     # a decision, or a list of them; - is standard input
 //! ```
 //!
 //! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, with both values as they were
@@ -170,7 +170,10 @@ async fn show(session: &Session) -> Result<(), BoxError> {
 
 async fn pending(session: &Session) -> Result<Vec<PendingCall>, BoxError> {
     let state = session.state().await?;
-    Ok(state.map(|state| state.pending).unwrap_or_default())
+    let mut pending = state.map(|state| state.pending).unwrap_or_default();
+    // A fork shows its original's questions, too, and cannot answer them.
+    pending.retain(|call| call.session_id == *session.id());
+    Ok(pending)
 }
 
 async fn find(session: &Session, id: &str) -> Result<PendingCall, BoxError> {
@@ -184,5 +187,10 @@ fn read(file: &Path) -> Result<Decisions, BoxError> {
         true => io::read_to_string(io::stdin())?,
         false => fs::read_to_string(file)?,
     };
-    Ok(serde_json::from_str(&json)?)
+    // A single decision needs no list around it.
+    let list = match serde_json::from_str(&json)? {
+        Value::Array(list) => list,
+        one => vec![one],
+    };
+    Ok(serde_json::from_value(list.into())?)
 }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, AgentBuilder, BoxError, FuncTool, SdkMessage, ToolContext};
+use agentcore::{Agent, AgentBuilder, BoxError, ExitReason, FuncTool, SdkMessage, ToolContext};
 use futures::StreamExt;
 use serde::Deserialize;
 
@@ -55,11 +55,21 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// A tool that asks `agent`.
+/// A tool that asks `agent`. A child that did not come to its end has no answer to hand on.
 fn research(agent: Agent) -> FuncTool {
     let ask = move |cx: ToolContext, args: Research| {
-        let session = agent.session(format!("research-{}", cx.call_id()));
-        async move { Ok(session.run_in(&cx, args.question).await?.text) }
+        // The id of a call is unique only in its session.
+        let id = format!("{}-research-{}", cx.session_id(), cx.call_id());
+        let session = agent.session(id);
+        async move {
+            let output = session.run_in(&cx, args.question).await?;
+            match output.end {
+                ExitReason::EndTurn | ExitReason::StopSequence => Ok(output.text),
+                end => Err(BoxError::from(format!(
+                    "the librarian has no answer: {end}"
+                ))),
+            }
+        }
     };
     FuncTool::typed_with_context("research", "Asks the librarian", ask)
 }

@@ -1,30 +1,83 @@
 //! Calls that wait for an approval: who decides, and how.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use agentcore::agent::Decisions;
+use agentcore::serde_json::{self, Deserializer, Value, json};
 use agentcore::state::PendingCall;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
-use agentcore::{Decision, Error, Session, serde_json};
+use agentcore::{AgentState, Decision, Error};
 
 use super::args::{Args, usage};
-use super::output::note;
+use super::output::{Output, note};
 
 const YES: usize = 0;
 const NO: usize = 1;
 
-/// The calls of a session that wait and that it may answer: those in a copy belong to its original.
-///
-/// # Errors
-///
-/// When the session cannot be read.
-pub(crate) async fn waiting(session: &Session) -> Result<Vec<PendingCall>, Error> {
-    let state = session.state().await?;
-    let mut pending = state.map(|state| state.pending).unwrap_or_default();
-    pending.retain(|call| call.session_id == *session.id());
-    Ok(pending)
+/// The calls of a session that wait for an approval.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    session: String,
+    pub(crate) calls: Vec<PendingCall>,
+}
+
+impl Waiting {
+    /// Those in the state of a session. In a copy, what waits in its original is not asked about.
+    pub(crate) fn among(session: &str, state: &AgentState) -> Self {
+        let own = |call: &&PendingCall| *call.session_id == *session;
+        Self {
+            session: session.to_owned(),
+            calls: state.pending.iter().filter(own).cloned().collect(),
+        }
+    }
+
+    /// For programs: what is asked, and the decisions to choose from.
+    pub(crate) fn in_json(&self) -> Value {
+        let calls = self.calls.iter().map(|call| {
+            json!({
+                "question": call.question,
+                "name": call.call.name,
+                "input": call.call.args,
+                "allow": Decision::allow(call),
+                "deny": Decision::deny(call, "the user denied this call"),
+            })
+        });
+        calls.collect()
+    }
+
+    /// Prints what waits where programs look for it. Those that read a result have it there.
+    ///
+    /// # Errors
+    ///
+    /// When standard output does not take it.
+    pub(crate) fn print(&self, output: Output) -> io::Result<()> {
+        match output {
+            Output::Text => Ok(()),
+            Output::Json | Output::StreamJson => {
+                let line = json!({"session_id": self.session, "pending": self.in_json()});
+                writeln!(io::stdout().lock(), "{line}")
+            }
+        }
+    }
+
+    /// Says which calls wait, and how to answer.
+    pub(crate) fn tell(&self, has_prompt: bool) {
+        for call in &self.calls {
+            note(&format!("waits for an approval: {}", call.question));
+            let decision = serde_json::to_string(&Decision::allow(call)).unwrap_or_default();
+            note(&format!("    {decision}"));
+        }
+        let id = &self.session;
+        note(&format!(
+            "answer at a terminal with --resume {id}, or with such lines in a file: --resume {id} \
+             --decisions FILE"
+        ));
+        if has_prompt {
+            note("the prompt was not sent; --dismiss sends it, and what waits is not run");
+        }
+    }
 }
 
 /// The decisions about them, from `--decisions` or from the user at the terminal. `None` when nothing
@@ -33,10 +86,7 @@ pub(crate) async fn waiting(session: &Session) -> Result<Vec<PendingCall>, Error
 /// # Errors
 ///
 /// When the decisions cannot be read.
-pub(crate) async fn decide(
-    args: &Args,
-    pending: &[PendingCall],
-) -> Result<Option<Decisions>, Error> {
+pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Decisions>, Error> {
     if let Some(file) = &args.decisions {
         let read = read(file).map_err(|error| {
             let name = file.display();
@@ -45,11 +95,11 @@ pub(crate) async fn decide(
         return read.map(Some);
     }
     let terminal = TerminalInteractor::new();
-    if pending.is_empty() || !terminal.is_available() {
+    if waiting.calls.is_empty() || !terminal.is_available() {
         return Ok(None);
     }
     let mut decisions = Vec::new();
-    for call in pending {
+    for call in &waiting.calls {
         decisions.extend(ask(&terminal, call).await?);
     }
     Ok(match decisions.is_empty() {
@@ -58,12 +108,27 @@ pub(crate) async fn decide(
     })
 }
 
+/// One decision, several one after the other, or a list of them.
 fn read(file: &Path) -> io::Result<Decisions> {
     let json = match file == Path::new("-") {
         true => io::read_to_string(io::stdin())?,
         false => fs::read_to_string(file)?,
     };
-    Ok(serde_json::from_str(&json)?)
+    let mut decisions = Vec::<Decision>::new();
+    for value in Deserializer::from_str(&json).into_iter() {
+        match value? {
+            Value::Array(list) => {
+                for one in list {
+                    decisions.push(serde_json::from_value(one)?);
+                }
+            }
+            one => decisions.push(serde_json::from_value(one)?),
+        }
+    }
+    match decisions.is_empty() {
+        true => Err(io::Error::other("there are no decisions in it")),
+        false => Ok(decisions.into()),
+    }
 }
 
 async fn ask(terminal: &TerminalInteractor, call: &PendingCall) -> Result<Option<Decision>, Error> {
@@ -87,17 +152,4 @@ async fn ask(terminal: &TerminalInteractor, call: &PendingCall) -> Result<Option
         (None, Some(&NO)) => denied(String::new()),
         _ => None,
     })
-}
-
-/// Says which calls wait, and how to answer.
-pub(crate) fn tell(session: &Session, pending: &[PendingCall]) {
-    for call in pending {
-        note(&format!("waits for an approval: {}", call.question));
-        let decision = serde_json::to_string(&Decision::allow(call)).unwrap_or_default();
-        note(&format!("    {decision}"));
-    }
-    note(&format!(
-        "answer at a terminal with --resume {}, or with such lines in a list: --decisions FILE",
-        session.id()
-    ));
 }

@@ -9,9 +9,28 @@ use clap::Parser;
 use super::output::Output;
 use super::tools::Tools;
 
+/// What the help ends with. The documentation of this program has the same tables.
+const AFTER: &str = "\
+Exit codes:
+  0    the run succeeded, or what was asked for was shown or done
+  1    the run failed, files could not be rewound, or the store's server did not answer
+  2    what was asked for cannot be started; nothing was run
+  3    calls wait for an approval
+  130  it was given up with a second Ctrl-C
+
+Environment:
+  AGENTCORE_MODEL     the model, unless --model names one
+  ANTHROPIC_API_KEY   the key for anthropic: models
+  OPENAI_API_KEY      the key for openai: models
+  ANTHROPIC_BASE_URL  another address for anthropic: models
+  OPENAI_BASE_URL     another address for openai: models; at such a one the key may be missing
+  OLLAMA_HOST         the address for ollama: models
+  XDG_STATE_HOME      sessions are in agentcore/sessions there, unless --store names a place
+  HOME                or else in .local/state/agentcore/sessions there";
+
 /// Runs an agent on one prompt.
 #[derive(Debug, Parser)]
-#[command(name = "agent", version)]
+#[command(name = "agent", version, after_help = AFTER)]
 pub(crate) struct Args {
     /// What to do; `-`, or nothing at all, reads it from standard input
     prompt: Option<String>,
@@ -86,6 +105,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NEW", requires = "which")]
     pub(crate) fork: Option<String>,
 
+    /// Ends the copy before this message, by its number in --list-messages: where to take another turn
+    #[arg(long, value_name = "MESSAGE", requires = "fork")]
+    pub(crate) at: Option<usize>,
+
     /// Where sessions are: DIR, sqlite:PATH, postgres:URL or redis:URL; unless given,
     /// agentcore/sessions in the user's state directory
     #[arg(long, value_name = "PLACE")]
@@ -95,22 +118,36 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["which", "fork", "park", "decisions", "prompt"])]
     pub(crate) list_sessions: bool,
 
+    /// Lists the messages of a session with their numbers, and does nothing else
+    #[arg(
+        long,
+        requires = "which",
+        conflicts_with_all = ["fork", "park", "decisions", "prompt", "list_sessions", "rewind"]
+    )]
+    pub(crate) list_messages: bool,
+
     /// Calls that need an answer nobody is there to give wait for it, instead of being denied
     #[arg(long)]
     pub(crate) park: bool,
 
-    /// Answers to calls that wait, as a JSON list: `[{"decision": "allow", "id": "..",
-    /// "args_hash": ".."}, {"decision": "deny", "id": "..", "message": ".."}]`; - is standard input
+    /// Answers to calls that wait, in JSON, one or several or a list: `{"decision": "allow", "id":
+    /// "..", "args_hash": ".."}`, `{"decision": "deny", "id": "..", "message": ".."}`; `--output
+    /// json` prints both for each call; - is standard input
     #[arg(long, value_name = "FILE", requires = "which", conflicts_with = "fork")]
     pub(crate) decisions: Option<PathBuf>,
+
+    /// Closes the questions about calls that wait, which are not run, and goes on
+    #[arg(long, requires = "which", conflicts_with_all = ["fork", "decisions"])]
+    pub(crate) dismiss: bool,
 
     /// Keeps files as they were before each message, so that they can be rewound; what commands
     /// change is not seen
     #[arg(long)]
     pub(crate) checkpoints: bool,
 
-    /// Makes files what they were before this message of the session, by its place in the history,
-    /// and does nothing else; without MESSAGE, lists the messages after which files were changed
+    /// Makes files what they were before this message of the session, by its number in
+    /// --list-messages, and does nothing else; the number of all messages takes back what was
+    /// rewound; without MESSAGE, lists the messages after which files were changed
     #[arg(
         long,
         value_name = "MESSAGE",
@@ -152,8 +189,15 @@ impl Args {
             let text = "--checkpoints needs a session that lasts; name one with --session";
             return Err(usage(text.to_owned()));
         }
-        if self.session.as_deref() == Some("") {
-            return Err(usage("--session needs an id that is not empty".to_owned()));
+        let resumed = self.resume.as_ref().and_then(Option::as_ref);
+        for (option, id) in [
+            ("--session", self.session.as_ref()),
+            ("--resume", resumed),
+            ("--fork", self.fork.as_ref()),
+        ] {
+            if id.is_some_and(String::is_empty) {
+                return Err(usage(format!("{option} needs an id that is not empty")));
+            }
         }
         Ok(())
     }
@@ -166,6 +210,22 @@ impl Args {
     /// Whether a session is named.
     pub(crate) fn names_session(&self) -> bool {
         self.session.is_some() || self.latest || self.resume.is_some()
+    }
+
+    /// Whether the session that is named has to exist.
+    pub(crate) fn needs_session(&self) -> bool {
+        self.rewind.is_some()
+            || self.list_messages
+            || self.fork.is_some()
+            || self.decisions.is_some()
+            || self.dismiss
+            || self.resume.is_some()
+            || self.latest
+    }
+
+    /// Whether the session is picked at the terminal.
+    pub(crate) fn picks(&self) -> bool {
+        self.resume == Some(None)
     }
 
     /// What to do; `None` when nothing is said.

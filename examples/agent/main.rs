@@ -17,14 +17,28 @@
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
 //! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` names another place.
 //! The agent can neither read nor write that place. With `--park`, calls that nobody is there to allow
-//! wait; continuing the session asks about them, at the terminal or with `--decisions`. With
-//! `--checkpoints`, `--rewind` restores the files to what they were before a message.
+//! wait; continuing the session asks about them, at the terminal or with `--decisions`, and `--dismiss`
+//! goes on without them. With `--checkpoints`, `--rewind` restores the files to what they were before a
+//! message; `--fork NEW --at` the same message takes the conversation there.
 //!
-//! Addresses come from `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL` and `OLLAMA_HOST`.
+//! | exit code | |
+//! |---|---|
+//! | 0 | the run succeeded, or what was asked for was shown or done |
+//! | 1 | the run failed, files could not be rewound, or the store's server did not answer |
+//! | 2 | what was asked for cannot be started; nothing was run |
+//! | 3 | calls wait for an approval |
+//! | 130 | it was given up with a second Ctrl-C |
 //!
-//! Exits with 0 when the run succeeded, 1 when it did not or the store's server did not answer, 2 when
-//! what was asked for cannot be started, 3 when calls wait for an approval, and 130 when it was given
-//! up with a second Ctrl-C.
+//! | variable | |
+//! |---|---|
+//! | `AGENTCORE_MODEL` | the model, unless `--model` names one |
+//! | `ANTHROPIC_API_KEY` | the key for anthropic: models |
+//! | `OPENAI_API_KEY` | the key for openai: models |
+//! | `ANTHROPIC_BASE_URL` | another address for anthropic: models |
+//! | `OPENAI_BASE_URL` | another address for openai: models; at such a one the key may be missing |
+//! | `OLLAMA_HOST` | the address for ollama: models |
+//! | `XDG_STATE_HOME` | sessions are in agentcore/sessions there, unless `--store` names a place |
+//! | `HOME` | or else in .local/state/agentcore/sessions there |
 
 mod approvals;
 mod args;
@@ -36,23 +50,22 @@ mod script;
 mod sessions;
 mod store;
 mod tools;
+mod work;
 
 use std::io;
-use std::pin::pin;
 use std::process::ExitCode;
 
-use agentcore::agent::Decisions;
-use agentcore::hooks::{FileCheckpoints, TracingHook};
+use agentcore::hooks::TracingHook;
 use agentcore::state::SessionInfo;
 use agentcore::trace::MemoryRecorder;
-use agentcore::{AgentBuilder, Error, ErrorKind, Messages, Role, Run, Session, Unanswered};
+use agentcore::{AgentBuilder, Error, ErrorKind, Messages, Session, Unanswered};
 use clap::Parser;
-use futures::StreamExt;
 
+use approvals::Waiting;
 use args::{Args, no_prompt};
-use checkpoints::Report;
-use output::{Output, Printer};
+use output::Output;
 use store::Place;
+use work::{Next, Task};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
@@ -62,16 +75,28 @@ const GIVEN_UP: u8 = 130;
 
 /// What is to be done.
 enum Job {
-    List(Vec<SessionInfo>),
-    Report(Report),
-    Work(Box<Work>),
+    Sessions(Vec<SessionInfo>),
+    Messages(Messages),
+    Rewound(checkpoints::Report),
+    /// Nothing, for nobody has decided about what waits.
+    Wait(Waiting, bool),
+    Run(Session, Task),
 }
 
-/// One run, or two when decisions go before an input.
-struct Work {
-    session: Session,
-    decisions: Option<Decisions>,
-    input: Option<Messages>,
+impl Job {
+    /// Does it, and returns the exit code.
+    async fn run(self, output: Output) -> io::Result<u8> {
+        match self {
+            Self::Sessions(list) => sessions::print(&list, output).map(|()| 0),
+            Self::Messages(messages) => sessions::print_messages(&messages, output).map(|()| 0),
+            Self::Rewound(report) => report.print(output),
+            Self::Wait(waiting, has_prompt) => {
+                waiting.tell(has_prompt);
+                waiting.print(output).map(|()| AWAITING)
+            }
+            Self::Run(session, task) => task.run(session, output).await,
+        }
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -79,10 +104,7 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     let trace = MemoryRecorder::new();
     let done = match prepare(&args, &trace).await {
-        Ok(Some(Job::List(list))) => sessions::print(&list, args.output).map(|()| 0),
-        Ok(Some(Job::Report(report))) => report.print(args.output),
-        Ok(Some(Job::Work(work))) => work.run(&args).await,
-        Ok(None) => Ok(AWAITING),
+        Ok(job) => job.run(args.output).await,
         Err(error) => {
             output::note(&error.to_string());
             return match error.kind() {
@@ -106,120 +128,89 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Everything that can be wrong before anything runs; `None` when calls wait and nobody decides.
-async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Option<Job>, Error> {
+/// Everything that can be wrong before anything runs.
+async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     args.check()?;
     let place = match args.has_store() || args.list_sessions {
         true => Some(Place::of(args.store.as_deref())?),
         false => None,
     };
-    let store = match &place {
-        Some(place) => Some(place.open().await?),
-        None => None,
-    };
-    if args.list_sessions {
-        let list = match &store {
-            Some(store) => store.list().await?,
-            None => Vec::new(),
-        };
-        return Ok(Some(Job::List(list)));
+    if let Some(place) = &place
+        && let Some(job) = look(args, place).await?
+    {
+        return Ok(job);
     }
     let cwd = args.cwd()?;
-    let files = match &place {
-        Some(place) => checkpoints::open(args, place, &cwd)?,
-        None => None,
-    };
-    if let (Some(store), Some(files), Some(to)) = (&store, &files, args.rewind) {
-        let id = sessions::choose(args, store, &cwd).await?;
-        let report = checkpoints::rewind(args, store, files, &id, to).await?;
-        return Ok(Some(Job::Report(report)));
-    }
     let prompt = args.prompt()?;
     if prompt.is_none() && !args.names_session() {
         return Err(no_prompt());
     }
-    let mut builder = build(args, place.as_ref(), &cwd, trace)?;
-    let mut id = String::new();
-    if let Some(store) = store {
-        id = sessions::choose(args, &store, &cwd).await?;
-        builder = builder.store(store);
+    let builder = build(args, place.as_ref(), &cwd, trace)?;
+    match place {
+        Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
+        None => {
+            let agent = tools::add(builder, args.tools, &cwd, None)?.build()?;
+            let prompt = prompt.unwrap_or_default();
+            Ok(Job::Run(agent.session(""), Task::of(&prompt)))
+        }
     }
-    let builder = tools::add(builder, args.tools, &cwd, files.as_ref())?;
-    let mut session = builder.build()?.session(id);
-    if let Some(new) = &args.fork {
-        session = fork(&session, new, files.as_ref()).await?;
-    }
-    sessions::introduce(args, &session, &cwd).await?;
-    work(args, session, prompt).await
 }
 
-/// A copy of the session, with its checkpoints.
-async fn fork(
-    session: &Session,
-    new: &str,
-    files: Option<&FileCheckpoints>,
-) -> Result<Session, Error> {
-    let fork = session.fork(new).await?;
-    if let Some(files) = files {
-        files.fork(session.id(), new).await?;
+/// What needs no agent.
+async fn look(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
+    if args.list_sessions {
+        let list = place.look().await?.list().await?;
+        return Ok(Some(Job::Sessions(list)));
     }
-    Ok(fork)
-}
-
-/// The work that the session and the prompt leave to do; `None` when calls wait and nobody decides.
-async fn work(args: &Args, session: Session, prompt: Option<String>) -> Result<Option<Job>, Error> {
-    let waiting = approvals::waiting(&session).await?;
-    let decisions = approvals::decide(args, &waiting).await?;
-    if decisions.is_none() && !waiting.is_empty() {
-        approvals::tell(&session, &waiting);
+    if args.list_messages {
+        let store = place.look().await?;
+        let id = sessions::choose(args, &store, &args.cwd()?).await?;
+        let state = sessions::load(&store, &id).await?;
+        return Ok(Some(Job::Messages(state.messages)));
+    }
+    let Some(to) = args.rewind else {
         return Ok(None);
-    }
-    let input = match prompt {
-        Some(prompt) => Some(prompt.as_str().into()),
-        None if decisions.is_some() => None,
-        None if is_unfinished(&session).await? => Some(Messages::new()),
-        None => return Err(no_prompt()),
     };
-    Ok(Some(Job::Work(Box::new(Work {
-        session,
-        decisions,
-        input,
-    }))))
+    let store = place.look().await?;
+    let report = checkpoints::rewind(args, place, &store, to).await?;
+    Ok(Some(Job::Rewound(report)))
 }
 
-/// Whether the model has something to answer: its last run was cut off.
-async fn is_unfinished(session: &Session) -> Result<bool, Error> {
-    let state = session.state().await?;
-    let last = state.and_then(|state| state.messages.last().map(|message| message.role()));
-    Ok(last.is_some_and(|role| role != Role::Assistant))
-}
-
-impl Work {
-    /// # Errors
-    ///
-    /// When standard output does not take the output.
-    async fn run(self, args: &Args) -> io::Result<u8> {
-        let Self {
-            session,
-            decisions,
-            input,
-        } = self;
-        let mut code = 0;
-        if let Some(decisions) = decisions {
-            let run = session.clone().resume(decisions);
-            code = drive(run, Printer::new(args.output)).await?;
-        }
-        if let Some(input) = input.filter(|_| code == 0) {
-            code = drive(session.clone().run(input), Printer::new(args.output)).await?;
-        }
-        if code == AWAITING {
-            match approvals::waiting(&session).await {
-                Ok(waiting) => approvals::tell(&session, &waiting),
-                Err(error) => output::note(&error.to_string()),
-            }
-        }
-        Ok(code)
+/// The next run of a session that is kept. What is to be made on the disk is made last.
+async fn go_on(
+    args: &Args,
+    place: &Place,
+    cwd: &str,
+    prompt: Option<&str>,
+    builder: AgentBuilder,
+) -> Result<Job, Error> {
+    if args.checkpoints {
+        checkpoints::check_place(place, cwd)?;
     }
+    let store = match args.needs_session() || prompt.is_none() {
+        true => place.look().await?,
+        false => place.open().await?,
+    };
+    let id = sessions::choose(args, &store, cwd).await?;
+    let state = sessions::load(&store, &id).await?;
+    if args.checkpoints {
+        checkpoints::check_cwd(&state, cwd)?;
+    }
+    let task = match work::next(args, &id, &state, prompt).await? {
+        Next::Task(task) => task,
+        Next::Wait(waiting) => return Ok(Job::Wait(waiting, prompt.is_some())),
+    };
+    let files = match args.checkpoints {
+        true => Some(checkpoints::open(place, cwd)?),
+        false => None,
+    };
+    let builder = tools::add(builder.store(store), args.tools, cwd, files.as_ref())?;
+    let mut session = builder.build()?.session(id);
+    sessions::introduce(args, session.id(), &state, cwd);
+    if let Some(new) = &args.fork {
+        session = checkpoints::fork(args, place, &session, new).await?;
+    }
+    Ok(Job::Run(session, task))
 }
 
 /// The agent that the arguments describe, but for its tools. Further options go here.
@@ -262,39 +253,4 @@ fn build(
         builder = builder.max_budget_usd(usd);
     }
     Ok(builder)
-}
-
-/// Polls the run to its end. The first Ctrl-C interrupts it, and its result still comes; the
-/// second drops it.
-async fn drive(mut run: Run, mut printer: Printer) -> io::Result<u8> {
-    let handle = run.handle();
-    let mut code = FAILED;
-    let mut interrupted = false;
-    // Kept over the loop's rounds, so that no signal falls between two of them.
-    let mut signal = pin!(tokio::signal::ctrl_c());
-    loop {
-        let message = tokio::select! {
-            message = run.next() => message,
-            received = &mut signal => {
-                received?;
-                if interrupted {
-                    return Ok(GIVEN_UP);
-                }
-                interrupted = true;
-                signal.set(tokio::signal::ctrl_c());
-                handle.interrupt();
-                continue;
-            }
-        };
-        let Some(message) = message else { break };
-        if let Some(result) = message.as_result() {
-            code = match result.terminal_reason.as_deref() {
-                _ if result.is_error => FAILED,
-                Some("tool_deferred") => AWAITING,
-                _ => 0,
-            };
-        }
-        printer.print(&message)?;
-    }
-    Ok(code)
 }

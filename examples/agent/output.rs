@@ -11,7 +11,7 @@ use clap::ValueEnum;
 pub(crate) enum Output {
     /// The answer, as it comes
     Text,
-    /// The result message, as one line of JSON
+    /// The result message, as one line of JSON; the calls that wait are in its `pending`
     Json,
     /// Every message, one line of JSON each
     StreamJson,

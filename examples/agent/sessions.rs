@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use agentcore::state::SessionInfo;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
-use agentcore::{Error, Session, SessionStore};
+use agentcore::{AgentState, Error, Message, Messages, SessionStore};
 use serde_json::{Value, json};
 
 use super::args::{Args, usage};
@@ -17,6 +17,9 @@ pub(crate) type Store = Arc<dyn SessionStore>;
 /// The most sessions that are offered to pick from.
 const OFFERED: usize = 9;
 
+/// How much of a message a list shows, in characters.
+const LINE: usize = 72;
+
 /// The id of the session that the arguments name; empty for a new one.
 ///
 /// # Errors
@@ -24,7 +27,7 @@ const OFFERED: usize = 9;
 /// When it has to exist and does not.
 pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
     match (&args.session, &args.resume) {
-        (Some(id), _) if args.rewind.is_none() => Ok(id.clone()),
+        (Some(id), _) if !args.needs_session() => Ok(id.clone()),
         (Some(id), _) | (None, Some(Some(id))) => match store.load(id).await? {
             Some(_) => Ok(id.clone()),
             None => Err(usage(format!(
@@ -152,15 +155,70 @@ pub(crate) fn shown(text: &str) -> String {
         .collect()
 }
 
+/// The session as it is stored; without an id, or before its first run, an empty one.
+///
+/// # Errors
+///
+/// When the store cannot be read.
+pub(crate) async fn load(store: &Store, id: &str) -> Result<AgentState, Error> {
+    match id {
+        "" => Ok(AgentState::default()),
+        id => Ok(store.load(id).await?.unwrap_or_default().state),
+    }
+}
+
+/// Prints the messages of a session with their numbers.
+///
+/// # Errors
+///
+/// When standard output does not take it.
+pub(crate) fn print_messages(messages: &Messages, output: Output) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let mut all = messages.iter().enumerate();
+    match output {
+        Output::Json => {
+            let all: Vec<Value> = all.map(message_in_json).collect();
+            writeln!(out, "{}", Value::from(all))
+        }
+        Output::StreamJson => all.try_for_each(|one| writeln!(out, "{}", message_in_json(one))),
+        Output::Text => all.try_for_each(|(number, message)| {
+            writeln!(out, "{number}  {}: {}", message.role(), beginning(message))
+        }),
+    }
+}
+
+fn message_in_json((number, message): (usize, &Message)) -> Value {
+    let calls: Vec<&str> = message.tool_calls().map(|call| &*call.name).collect();
+    json!({
+        "message": number,
+        "role": message.role().as_str(),
+        "text": message.text(),
+        "calls": calls,
+    })
+}
+
+/// The first line of what a message says, and what it calls.
+fn beginning(message: &Message) -> String {
+    let text = message.text();
+    let line = text.trim().lines().next().unwrap_or_default();
+    let mut said: String = line.chars().take(LINE).collect();
+    if said.len() < text.trim().len() {
+        said.push_str(" ..");
+    }
+    let calls: Vec<&str> = message.tool_calls().map(|call| &*call.name).collect();
+    if !calls.is_empty() {
+        let space = if said.is_empty() { "" } else { " " };
+        said = format!("{said}{space}calls {}", calls.join(", "));
+    }
+    shown(&said)
+}
+
 /// Says where a session began when that is not where it goes on, and its id when nobody named it.
-pub(crate) async fn introduce(args: &Args, session: &Session, cwd: &str) -> Result<(), Error> {
-    let state = session.state().await?;
-    let began = state.and_then(|state| state.cwd);
-    if let Some(began) = began.filter(|began| **began != *cwd) {
-        note(&format!("this session began in {}", shown(&began)));
+pub(crate) fn introduce(args: &Args, id: &str, state: &AgentState, cwd: &str) {
+    if let Some(began) = state.cwd.as_deref().filter(|began| *began != cwd) {
+        note(&format!("this session began in {}", shown(began)));
     }
-    if args.has_store() && !args.names_session() {
-        note(&format!("session {}", session.id()));
+    if !args.names_session() {
+        note(&format!("session {id}"));
     }
-    Ok(())
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentcore::permission::{Behavior, Permissions, Rule};
-use agentcore::{Error, SessionStore};
+use agentcore::{Error, SessionStore, ThreadStore};
 
 use super::args::usage;
+use super::output::note;
 
 /// A place for sessions, as `--store` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,21 @@ impl Place {
         }
     }
 
+    /// Opens it to look for what is there. What is not there is not made, and found empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(crate) async fn look(&self) -> Result<Arc<dyn SessionStore>, Error> {
+        match self {
+            Self::Folder(path) | Self::Sqlite(path) if matches!(path.try_exists(), Ok(false)) => {
+                note(&format!("there is nothing at {}", path.display()));
+                Ok(Arc::new(ThreadStore::new()))
+            }
+            _ => self.open().await,
+        }
+    }
+
     /// The folder of checkpoints: in that of the sessions, else in the state directory, one for
     /// each place, for two of them may have sessions of the same name.
     ///
@@ -103,11 +119,10 @@ impl Place {
             Self::Sqlite(file) => (file, "*"),
             Self::Postgres(_) | Self::Redis(_) => return Ok(permissions),
         };
-        let path = real(path)?;
-        if !path.starts_with(cwd) {
+        if !is_beneath(path, cwd)? {
             return Ok(permissions);
         }
-        let path = path.display().to_string();
+        let path = real(path)?.display().to_string();
         if path.contains(['*', '?', '[', ']', '{', '}', '(', ')', '\\']) {
             return Err(usage(format!(
                 "--store {path} lies beneath the working directory, and its name has characters \
@@ -163,6 +178,15 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// Whether the path lies beneath the directory, whether or not it is there.
+///
+/// # Errors
+///
+/// When there is no current directory.
+pub(crate) fn is_beneath(path: &Path, cwd: &str) -> Result<bool, Error> {
+    Ok(real(path)?.starts_with(cwd))
 }
 
 /// The path as the file tools would name it; what is missing of it is taken as it is written.

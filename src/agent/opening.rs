@@ -25,6 +25,9 @@ impl Driver {
     pub(super) async fn open(&mut self, start: Box<Start>) -> Result<Option<ExitReason>> {
         let (stored, is_cut) = self.lease_and_load(&start).await?;
         let id = start.shared.session_id().clone();
+        if let Some(decisions) = &start.decisions {
+            decisions.check_session(&stored.state.pending, &id)?;
+        }
         let resuming = start.decisions.is_some();
         // What a resumption says are decisions, not an input.
         let input_id = start.input_id.filter(|_| !resuming);

@@ -11,7 +11,7 @@ use crate::state::PendingCall;
 
 /// What somebody decided about a [`PendingCall`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "decision", rename_all = "snake_case")]
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Decision {
     /// The call may run, once.
@@ -153,6 +153,22 @@ impl Decisions {
             }
         }
         Ok(())
+    }
+
+    /// Checks that none is about a question that was copied with a fork: it is answered where it
+    /// was asked.
+    pub(super) fn check_session(&self, pending: &[PendingCall], session: &str) -> Result<()> {
+        let foreign = |id: &str| {
+            let mut pending = pending.iter();
+            pending.find(|call| *call.id == *id && *call.session_id != *session)
+        };
+        match self.0.iter().find_map(|one| foreign(one.id())) {
+            None => Ok(()),
+            Some(call) => {
+                let why = format!("it waits in session {:?}; answer it there", call.session_id);
+                Err(refuse(&call.id, &why))
+            }
+        }
     }
 
     /// The decision about a pending call.

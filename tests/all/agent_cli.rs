@@ -17,7 +17,15 @@ use tempfile::TempDir;
 pub fn example(name: &str) -> &'static Path {
     static PROGRAMS: OnceLock<HashMap<String, PathBuf>> = OnceLock::new();
     PROGRAMS
-        .get_or_init(|| build(&["agent", "approval", "quickstart", "repair_history"]))
+        .get_or_init(|| {
+            build(&[
+                "agent",
+                "approval",
+                "quickstart",
+                "repair_history",
+                "sessions",
+            ])
+        })
         .get(name)
         .expect("cargo says where it put the example")
 }

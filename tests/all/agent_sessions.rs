@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use crate::agent_cli::{Workshop, agent, call, messages, results, text};
 use crate::agent_terminal::Somebody;
 
-fn talk() -> Workshop {
+pub fn talk() -> Workshop {
     Workshop::new(&json!([{"text": "Hello."}]))
 }
 
 /// What it says to standard error, its exit code, and whether it said anything else.
-fn told(mut command: Command) -> (String, Option<i32>, bool) {
+pub fn told(mut command: Command) -> (String, Option<i32>, bool) {
     let output = command.output().unwrap();
     let said = !output.stdout.is_empty();
     (text(&output.stderr), output.status.code(), said)
 }
 
-fn list(store: &str) -> Vec<Value> {
+pub fn list(store: &str) -> Vec<Value> {
     let arguments = ["--list-sessions", "--output", "json", "--store", store];
     let output = agent(&arguments).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn succeed(mut command: Command) -> String {
+pub fn succeed(mut command: Command) -> String {
     let output = command.output().unwrap();
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
@@ -231,7 +231,7 @@ fn a_fork_leaves_the_session_as_it_is() {
 fn options_that_do_not_go_together_are_told() {
     let workshop = talk();
     let store = workshop.beside("store");
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["--session", "a", "--continue"], "cannot be used with"),
         (&["--session", "a", "--resume", "b"], "cannot be used with"),
         (&["--continue", "--resume", "b"], "cannot be used with"),
@@ -239,7 +239,13 @@ fn options_that_do_not_go_together_are_told() {
         (&["--decisions", "f"], "were not provided"),
         (&["--list-sessions"], "cannot be used with"),
         (&["--park"], "--park needs a session that lasts"),
-        (&["--session", ""], "an id that is not empty"),
+        (
+            &["--session", ""],
+            "--session needs an id that is not empty",
+        ),
+        (&["--resume", ""], "--resume needs an id that is not empty"),
+        (&["--session", "a", "--fork", ""], "--fork needs an id that"),
+        (&["--dismiss"], "were not provided"),
         (
             &["--store", "mysql://a:secret@b/c"],
             "unknown kind of store \"mysql\"",
@@ -299,7 +305,7 @@ fn its_own_sessions_are_out_of_the_agents_reach() {
 }
 
 /// A session in which a call waits, and the decision that would allow it.
-fn parked() -> (Workshop, String, Value) {
+pub fn parked() -> (Workshop, String, Value) {
     let workshop = Workshop::new(&json!([call("Bash", json!({"command": "touch made"})),]));
     let store = workshop.beside("store");
     let (told, code, _) = told(workshop.agent(&["--store", &store, "--session", "s", "--park"]));
@@ -347,7 +353,10 @@ fn what_waits_is_decided_by_a_file() {
     assert!(why.contains("other arguments"), "{why}");
     assert_eq!((code, workshop.get("made")), (Some(1), None));
     let (_, why, code) = decide(&json!({"allow": "all"}));
-    assert!(why.contains("decisions.json: invalid type"), "{why}");
+    assert!(
+        why.contains("decisions.json: missing field `decision`"),
+        "{why}"
+    );
     assert_eq!((code, workshop.get("made")), (Some(2), None));
 
     let (said, _, code) = decide(&json!([decision]));

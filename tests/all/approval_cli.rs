@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use agentcore::SessionStore;
+use agentcore::session::JsonlStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -127,6 +129,7 @@ fn stale_and_forged_decisions_run_nothing() {
             "args_hash",
         ),
         (json!({"decision": "maybe", "id": calls[1]["id"]}), "maybe"),
+        (forged("args", "{}"), "unknown field `args`"),
     ] {
         // The first decision is right, and is not acted upon either.
         refused(&answer(folder, &[allow(&calls[0]), second]), why);
@@ -165,6 +168,38 @@ fn decisions_of_another_session_fit_nothing() {
         (ledger(held.path()), ledger(other.path())),
         Default::default()
     );
+}
+
+#[tokio::test]
+async fn questions_of_another_session_are_not_shown() {
+    let (held, calls) = asked();
+    let store = JsonlStore::open(held.path().join("sessions")).unwrap();
+    let json = store.export("payments").await.unwrap();
+    store.delete("payments").await.unwrap();
+    // As they are in a fork.
+    let own = r#""session_id":"payments""#;
+    assert!(json.contains(own), "{json}");
+    let json = json.replace(own, r#""session_id":"original""#);
+    store.import("payments", json.as_bytes()).await.unwrap();
+    assert!(waiting(&run(held.path(), &["show"])).is_empty());
+    refused(
+        &run(held.path(), &["approve", id(&calls[0])]),
+        &format!("no call {} waits", calls[0]["id"]),
+    );
+    refused(
+        &answer(held.path(), &[allow(&calls[0])]),
+        "it waits in session \"original\"",
+    );
+}
+
+#[test]
+fn one_decision_needs_no_list() {
+    let (held, calls) = asked();
+    let path = held.path().join("one.json");
+    fs::write(&path, allow(&calls[0]).to_string()).unwrap();
+    let left = waiting(&run(held.path(), &["answer", &path.display().to_string()]));
+    assert_eq!(left, calls[1..]);
+    assert_eq!(ledger(held.path()), "50 to \"Ada\"\n");
 }
 
 #[test]

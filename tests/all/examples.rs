@@ -168,3 +168,20 @@ fn the_quickstart_needs_no_key_and_finds_what_is_there() {
     assert!(said.contains("> Why?"), "{said}");
     assert!(said.contains("one question only"), "{said}");
 }
+
+#[test]
+fn sessions_are_begun_and_removed_without_a_key() {
+    let output = run(Command::new(example("sessions")), "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "trip: Plan a trip to Oslo. (2 messages)",
+        "continued: 4 messages",
+        "forked: 4 messages",
+        "imported: 4 messages",
+        "removed: 3",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}

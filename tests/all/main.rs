@@ -3,14 +3,26 @@
 
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_cli;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_forks;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_help;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_interrupt;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_job;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_rewind;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_sessions;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_stores;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_terminal;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_unfinished;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_waiting;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_workspace;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]

@@ -199,8 +199,15 @@ async fn a_fork_does_not_run_what_its_parent_asks_about() {
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("a"), &store, &log);
     let fork = agent.session("s").fork("f").await.unwrap();
-    let error = fork.resume(Decision::allow(&calls[0])).await.unwrap_err();
-    assert_eq!((error.kind(), log.len()), (ErrorKind::Conflict, 0));
+    for _ in 0..2 {
+        let error = fork.clone().resume(Decision::allow(&calls[0])).await;
+        let error = error.unwrap_err();
+        assert_eq!((error.kind(), log.len()), (ErrorKind::Conflict, 0));
+        assert!(
+            error.to_string().contains("waits in session \"s\""),
+            "{error}"
+        );
+    }
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     agent.session("s").resume(all).await.unwrap();
     assert_eq!(log.len(), 2);

@@ -1,0 +1,151 @@
+//! Copies of the headless agent's sessions: all or nothing, whole or up to a message.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::agent_cli::{Workshop, call, text};
+use crate::agent_sessions::{list, succeed, talk, told};
+
+fn ids(store: &str) -> Vec<String> {
+    let mut ids: Vec<String> = list(store)
+        .iter()
+        .map(|info| info["id"].as_str().unwrap().to_owned())
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn write(content: &str) -> Value {
+    json!([
+        call("Write", json!({"file_path": "a", "content": content})),
+        {"text": "done"}
+    ])
+}
+
+/// A session `a` of two turns, in each of which the file `a` was written.
+fn written() -> (Workshop, String) {
+    let workshop = Workshop::new(&write("1\n"));
+    workshop.put("a", "0\n");
+    let store = workshop.beside("store");
+    let accept = ["--checkpoints", "--permission-mode", "acceptEdits"];
+    for content in ["1\n", "2\n"] {
+        workshop.script(&write(content));
+        let mut command = workshop.agent(&["--store", &store, "--session", "a"]);
+        command.args(accept);
+        succeed(command);
+    }
+    workshop.script(&json!([{"text": "Hello."}]));
+    (workshop, store)
+}
+
+#[test]
+fn without_a_prompt_nothing_is_copied() {
+    let workshop = talk();
+    let store = workshop.beside("store");
+    succeed(workshop.agent(&["--store", &store, "--session", "a"]));
+    let fork = ["--store", &*store, "--session", "a", "--fork", "b"];
+    let (why, code, _) = told(workshop.without_prompt(&fork));
+    assert!(why.contains("there is no prompt"), "{why}");
+    assert_eq!((code, ids(&store)), (Some(2), vec!["a".to_owned()]));
+    succeed(workshop.agent(&fork));
+    assert_eq!(ids(&store), ["a", "b"]);
+}
+
+#[test]
+fn a_copy_has_the_checkpoints_though_it_keeps_none() {
+    let (workshop, store) = written();
+    succeed(workshop.agent(&["--store", &store, "--session", "a", "--fork", "b"]));
+    let rewind = ["--store", &*store, "--session", "b", "--rewind", "0"];
+    let output = workshop.without_prompt(&rewind).output().unwrap();
+    assert!(text(&output.stdout).starts_with("change "));
+    assert_eq!(workshop.get("a").as_deref(), Some("0\n"));
+}
+
+#[test]
+fn a_copy_without_its_checkpoints_is_not_left() {
+    let (workshop, store) = written();
+    let fork = ["--store", &*store, "--session", "a", "--fork", "b"];
+    succeed(workshop.agent(&fork));
+    // Its checkpoints stay.
+    fs::remove_file(format!("{store}/b.jsonl")).unwrap();
+    for more in [&[][..], &["--checkpoints"]] {
+        let mut command = workshop.agent(&fork);
+        command.args(more);
+        let (why, code, said) = told(command);
+        assert!(why.contains("has checkpoints already"), "{why}");
+        assert_eq!((code, said), (Some(2), false));
+        assert_eq!(ids(&store), ["a"]);
+    }
+}
+
+#[test]
+fn a_copy_may_end_at_a_message() {
+    let (workshop, store) = written();
+    let at = ["--store", &*store, "--session", "a"];
+    let show = |arguments: &[&str]| {
+        let mut command = workshop.without_prompt(&["--store", &store]);
+        let output = command.args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let messages = show(&["--session", "a", "--list-messages"]);
+    let lines: Vec<&str> = messages.lines().collect();
+    assert_eq!(lines.len(), 8, "{messages}");
+    assert_eq!(lines[4], "4  user: Go");
+    assert!(
+        lines[5].starts_with("5  assistant: calls Write"),
+        "{messages}"
+    );
+    assert!(lines[6].starts_with("6  tool: "), "{messages}");
+    assert_eq!(lines[7], "7  assistant: done");
+    let json = show(&["--session", "a", "--list-messages", "--output", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json[4],
+        json!({"message": 4, "role": "user", "text": "Go", "calls": []})
+    );
+    assert_eq!(json[5]["calls"], json!(["Write"]));
+
+    let fork = |more: &[&str]| {
+        let mut command = workshop.agent(&at);
+        command.args(more);
+        command
+    };
+    // The numbers are those of the files.
+    show(&["--session", "a", "--rewind", "4"]);
+    assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
+    succeed(fork(&["--fork", "b", "--at", "4"]));
+    let messages = show(&["--session", "b", "--list-messages"]);
+    let lines: Vec<&str> = messages.lines().skip(3).collect();
+    assert_eq!(
+        lines,
+        ["3  assistant: done", "4  user: Go", "5  assistant: Hello."]
+    );
+    let kept = show(&["--session", "b", "--rewind"]);
+    assert_eq!(
+        kept.lines().filter(|line| !line.starts_with(' ')).count(),
+        1
+    );
+    assert!(kept.starts_with("0  Go\n"), "{kept}");
+    show(&["--session", "b", "--rewind", "0"]);
+    assert_eq!(workshop.get("a").as_deref(), Some("0\n"));
+
+    for (more, why) in [
+        (&["--fork", "c", "--at", "9"][..], "has 8 messages"),
+        (&["--at", "4"], "were not provided"),
+        (&["--fork", "c", "--at", "first"], "invalid value"),
+    ] {
+        let (told, code, said) = told(fork(more));
+        assert!(told.contains(why), "{told}");
+        assert_eq!((code, said), (Some(2), false));
+    }
+    // In the middle of a turn there is something to answer.
+    let (_, code, _) = told({
+        let mut command = workshop.without_prompt(&at);
+        command.args(["--fork", "c", "--at", "5"]);
+        command
+    });
+    assert_eq!(code, Some(0));
+    assert_eq!(ids(&store), ["a", "b", "c"]);
+}

@@ -1,0 +1,52 @@
+//! What the headless agent says of itself.
+
+use crate::agent_cli::{agent, text};
+
+const DOCS: &str = include_str!("../../examples/agent/main.rs");
+const SOURCES: [&str; 5] = [
+    include_str!("../../examples/agent/model.rs"),
+    include_str!("../../examples/agent/store.rs"),
+    include_str!("../../src/providers/anthropic/messages.rs"),
+    include_str!("../../src/providers/openai/model.rs"),
+    include_str!("../../src/providers/ollama/model.rs"),
+];
+
+/// The rows of the tables at the top of the program.
+fn rows() -> Vec<(String, String)> {
+    let lines = DOCS.lines().filter_map(|line| line.strip_prefix("//! | "));
+    lines
+        .filter_map(|line| line.strip_suffix(" |")?.split_once(" | "))
+        .map(|(name, what)| (name.replace('`', ""), what.replace('`', "")))
+        .collect()
+}
+
+#[test]
+fn its_help_tells_what_its_documentation_does() {
+    let output = agent(&["--help"]).output().unwrap();
+    let help = text(&output.stdout);
+    let (_, after) = help.split_once("\nExit codes:\n").unwrap();
+    let told: Vec<(String, String)> = after
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_once(' '))
+        .map(|(name, what)| (name.to_owned(), what.trim_start().to_owned()))
+        .collect();
+    assert_eq!(told, rows());
+    let codes: Vec<String> = told.into_iter().map(|(name, _)| name).take(5).collect();
+    assert_eq!(codes, ["0", "1", "2", "3", "130"]);
+}
+
+#[test]
+fn every_variable_is_documented() {
+    let rows = rows();
+    let mut count = 0;
+    for source in SOURCES {
+        let mut named: Vec<&str> = source.split("var(\"").skip(1).collect();
+        named.extend(source.split("VARIABLE: &str = \"").skip(1));
+        for rest in named {
+            let (name, _) = rest.split_once('"').unwrap();
+            count += 1;
+            assert!(rows.iter().any(|(row, _)| row.contains(name)), "{name}");
+        }
+    }
+    assert!(count > 5, "only {count} were found");
+}

@@ -1,0 +1,105 @@
+//! What the headless agent refuses to rewind, and what it says when there is nothing to do.
+
+use serde_json::json;
+
+use crate::agent_cli::{Workshop, call, text};
+use crate::agent_sessions::{succeed, talk, told};
+
+fn rewound(workshop: &Workshop, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let output = workshop.without_prompt(arguments).output().unwrap();
+    (
+        text(&output.stdout),
+        text(&output.stderr),
+        output.status.code(),
+    )
+}
+
+#[test]
+fn files_are_those_of_the_folder_the_session_began_in() {
+    let (workshop, elsewhere) = (talk(), talk());
+    let store = workshop.beside("store");
+    let on = ["--store", &*store, "--session", "s"];
+    workshop.script(&json!([
+        call("Write", json!({"file_path": "a", "content": "1\n"})),
+        {"text": "done"}
+    ]));
+    let mut command = workshop.agent(&on);
+    succeed({
+        command.args(["--checkpoints", "--permission-mode", "acceptEdits"]);
+        command
+    });
+    elsewhere.put("a", "1\n");
+    let both = [&workshop, &elsewhere].map(|shop| {
+        let path = shop.project().canonicalize().unwrap();
+        path.display().to_string()
+    });
+    for more in [
+        &["--rewind"][..],
+        &["--rewind", "0"],
+        &["--checkpoints", "Go"],
+    ] {
+        let mut command = elsewhere.without_prompt(&on);
+        command.args(more);
+        let (why, code, said) = told(command);
+        for folder in &both {
+            assert!(why.contains(folder), "{why}");
+        }
+        assert_eq!((code, said), (Some(2), false));
+    }
+    assert_eq!(elsewhere.get("a").as_deref(), Some("1\n"));
+}
+
+#[test]
+fn what_does_nothing_says_so() {
+    let workshop = talk();
+    let store = workshop.beside("store");
+    let on = |more: &[&'static str]| {
+        let mut all = vec!["--store", &*store, "--session", "s"];
+        all.extend(more);
+        rewound(&workshop, &all)
+    };
+    succeed(workshop.agent(&["--store", &store, "--session", "s"]));
+    for (more, expected) in [
+        (&["--rewind"][..], ""),
+        (&["--rewind", "0"], ""),
+        (&["--rewind", "0", "--dry-run", "--output", "json"], "[]\n"),
+        (&["--rewind", "--output", "stream-json"], "[]\n"),
+    ] {
+        let (said, told, code) = on(more);
+        assert!(
+            told.contains("nothing to do: this session has no checkpoints"),
+            "{told}"
+        );
+        assert_eq!((said.as_str(), code), (expected, Some(0)));
+    }
+    workshop.script(&json!([
+        call("Write", json!({"file_path": "a", "content": "1\n"})),
+        {"text": "done"}
+    ]));
+    let mut command = workshop.agent(&["--store", &store, "--session", "s"]);
+    command.args(["--checkpoints", "--permission-mode", "acceptEdits"]);
+    succeed(command);
+    let (_, told, code) = on(&["--rewind", "5"]);
+    assert!(
+        told.contains("nothing to do: every file is what it was before message 5"),
+        "{told}"
+    );
+    assert_eq!(code, Some(0));
+
+    for (more, why) in [
+        (&["--rewind", "7"][..], "the session has 6 messages"),
+        (
+            &["--rewind", "18446744073709551615"],
+            "the session has 6 messages",
+        ),
+    ] {
+        let (said, told, code) = on(more);
+        assert!(told.contains(why), "{told}");
+        assert_eq!((said.as_str(), code), ("", Some(2)));
+    }
+    // The end of the history undoes what was rewound.
+    on(&["--rewind", "0"]);
+    assert_eq!(workshop.get("a"), None);
+    on(&["--rewind", "6"]);
+    assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
+}

@@ -1,0 +1,131 @@
+//! What the headless agent leaves on the disk when it refuses to begin, or only looks.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::agent_cli::{Workshop, agent, text};
+use crate::agent_sessions::{talk, told};
+
+/// Places for sessions that are not there.
+fn places(workshop: &Workshop) -> Vec<(String, String)> {
+    let folder = workshop.beside("typo");
+    let mut places = vec![(folder.clone(), folder)];
+    if cfg!(feature = "sqlite") {
+        let file = workshop.beside("typo.db");
+        places.push((format!("sqlite:{file}"), file));
+    }
+    places
+}
+
+fn left(path: &str) -> bool {
+    [
+        path.to_owned(),
+        format!("{path}-locks"),
+        format!("{path}-wal"),
+    ]
+    .iter()
+    .any(|path| Path::new(path).exists())
+}
+
+#[test]
+fn a_list_of_what_is_not_there_is_empty_and_makes_nothing() {
+    let workshop = talk();
+    for (place, path) in places(&workshop) {
+        for (output, expected) in [("json", "[]\n"), ("text", ""), ("stream-json", "")] {
+            let list = ["--list-sessions", "--store", &*place, "--output", output];
+            let output = agent(&list).output().unwrap();
+            let told = text(&output.stderr);
+            assert_eq!(text(&output.stdout), expected);
+            assert!(
+                told.contains(&format!("there is nothing at {path}")),
+                "{told}"
+            );
+            assert_eq!((output.status.code(), left(&path)), (Some(0), false));
+        }
+    }
+}
+
+#[test]
+fn who_goes_on_with_a_session_that_is_not_there_makes_nothing() {
+    let workshop = talk();
+    for (place, path) in places(&workshop) {
+        for (arguments, why) in [
+            (&["--resume", "s"][..], "there is no session \"s\""),
+            (&["--continue"], "no session began in"),
+            (
+                &["--session", "s", "--fork", "t"],
+                "there is no session \"s\"",
+            ),
+            (&["--session", "s", "--rewind"], "there is no session \"s\""),
+            (
+                &["--session", "s", "--list-messages"],
+                "there is no session \"s\"",
+            ),
+            (
+                &["--session", "s", "--decisions", "/dev/null"],
+                "there is no session \"s\"",
+            ),
+            (
+                &["--session", "s", "--dismiss"],
+                "there is no session \"s\"",
+            ),
+            (&["--session", "s"], "there is no prompt"),
+        ] {
+            let mut command = match arguments {
+                ["--session", "s"] | [.., "--rewind" | "--list-messages"] => {
+                    workshop.without_prompt(arguments)
+                }
+                _ => workshop.agent(arguments),
+            };
+            command.args(["--store", &place]);
+            let (told, code, said) = told(command);
+            assert!(told.contains(why), "{arguments:?}: {told}");
+            assert_eq!((code, said, left(&path)), (Some(2), false, false), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_place_is_not_made() {
+    let workshop = talk();
+    let beneath = workshop.project().join("state").display().to_string();
+    let odd = workshop.project().join("s*t").display().to_string();
+    for (arguments, why) in [
+        (
+            vec!["--store", &*beneath, "--checkpoints"],
+            "beneath the work",
+        ),
+        (vec!["--store", &odd], "choose another place"),
+        (
+            vec!["--store", &beneath, "--max-turns", "1", "--deny", "Bash()"],
+            "--deny",
+        ),
+    ] {
+        let (told, code, said) = told(workshop.agent(&arguments));
+        assert!(told.contains(why), "{told}");
+        assert_eq!((code, said), (Some(2), false));
+        assert_eq!(
+            workshop.project().read_dir().unwrap().count(),
+            0,
+            "{arguments:?}"
+        );
+    }
+    let home = workshop.project().display().to_string();
+    let mut command = workshop.agent(&["--session", "s", "--checkpoints"]);
+    command.env_remove("XDG_STATE_HOME").env("HOME", home);
+    let (why, code, _) = told(command);
+    assert!(why.contains("beneath the work"), "{why}");
+    assert_eq!(
+        (code, workshop.project().read_dir().unwrap().count()),
+        (Some(2), 0)
+    );
+}
+
+#[test]
+fn a_model_that_cannot_be_had_leaves_no_store() {
+    let workshop = Workshop::new(&json!({"not": "a list"}));
+    let store = workshop.beside("store");
+    let (_, code, _) = told(workshop.agent(&["--store", &store, "--session", "s"]));
+    assert_eq!((code, left(&store)), (Some(2), false));
+}

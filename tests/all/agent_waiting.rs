@@ -1,0 +1,211 @@
+//! Calls of the headless agent that wait: what a program reads of them, and how they are answered.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::agent_cli::{Workshop, messages, results, text};
+use crate::agent_sessions::{parked, told};
+
+fn touch(name: &str) -> Value {
+    json!({"name": "Bash", "args": {"command": format!("touch {name}")}})
+}
+
+/// A session in which two calls wait, and what its process printed.
+fn two(output: &str) -> (Workshop, String, Vec<Value>) {
+    let workshop = Workshop::new(&json!([{"calls": [touch("a"), touch("b")]}]));
+    let store = workshop.beside("store");
+    let arguments = [
+        "--store",
+        &*store,
+        "--session",
+        "s",
+        "--park",
+        "--output",
+        output,
+    ];
+    let mut command = workshop.agent(&arguments);
+    let (said, code) = messages(&command.output().unwrap());
+    assert_eq!(code, Some(3));
+    workshop.script(&json!([{"text": "It is made."}]));
+    (workshop, store, said)
+}
+
+fn decide(workshop: &Workshop, store: &str, decisions: &str) -> (String, String, Option<i32>) {
+    let file = workshop.beside("decisions.json");
+    fs::write(&file, decisions).unwrap();
+    let arguments = ["--store", store, "--resume", "s", "--decisions", &file];
+    let output = workshop.without_prompt(&arguments).output().unwrap();
+    (
+        text(&output.stdout),
+        text(&output.stderr),
+        output.status.code(),
+    )
+}
+
+#[test]
+fn programs_read_what_waits_and_hand_back_what_they_read() {
+    for output in ["json", "stream-json"] {
+        let (workshop, store, said) = two(output);
+        let result = said.last().unwrap();
+        assert_eq!(said.len() == 1, output == "json", "{said:#?}");
+        assert_eq!(
+            (&result["type"], &result["terminal_reason"]),
+            (&json!("result"), &json!("tool_deferred"))
+        );
+        let pending = result["pending"].as_array().unwrap();
+        assert_eq!(pending.len(), 2);
+        let first = &pending[0];
+        assert_eq!(first["name"], "Bash");
+        assert_eq!(first["input"], json!({"command": "touch a"}));
+        assert!(first["question"].as_str().unwrap().contains("touch a"));
+        assert_eq!(first["allow"]["decision"], "allow");
+        assert_eq!(first["deny"]["decision"], "deny");
+
+        // One decision, then the same as a list.
+        let (_, told, code) = decide(&workshop, &store, &first["allow"].to_string());
+        assert_eq!(code, Some(3), "{told}");
+        let list = json!([pending[1]["deny"]]).to_string();
+        let (said, told, code) = decide(&workshop, &store, &list);
+        assert_eq!((said.as_str(), code), ("It is made.\n", Some(0)), "{told}");
+        let made = ["a", "b"].map(|name| workshop.get(name).is_some());
+        assert_eq!(made, [true, false]);
+    }
+}
+
+#[test]
+fn decisions_may_be_lines() {
+    let (workshop, store, said) = two("json");
+    let pending = said[0]["pending"].as_array().unwrap();
+    let lines = format!("{}\n{}\n", pending[0]["allow"], pending[1]["allow"]);
+    let (said, told, code) = decide(&workshop, &store, &lines);
+    assert_eq!((said.as_str(), code), ("It is made.\n", Some(0)), "{told}");
+    assert!(workshop.get("a").is_some() && workshop.get("b").is_some());
+}
+
+#[test]
+fn what_is_still_waiting_is_printed_again() {
+    for output in ["json", "stream-json"] {
+        let (workshop, store, said) = two(output);
+        let pending = &said.last().unwrap()["pending"];
+        let on = ["--store", &*store, "--resume", "s", "--output", output];
+        let (again, code) = messages(&workshop.without_prompt(&on).output().unwrap());
+        assert_eq!(again, [json!({"session_id": "s", "pending": pending})]);
+        assert_eq!(code, Some(3));
+    }
+}
+
+#[test]
+fn a_decision_with_anything_else_in_it_is_refused() {
+    let (workshop, store, decision) = parked();
+    let mut edited = decision.clone();
+    edited["args"] = json!({"command": "touch other"});
+    let whole = json!({"question": "?", "allow": decision, "deny": {}});
+    for (wrong, why) in [
+        (edited.to_string(), "unknown field `args`"),
+        (json!([edited]).to_string(), "unknown field `args`"),
+        (json!([whole]).to_string(), "missing field `decision`"),
+        (json!([[decision]]).to_string(), "decisions.json: "),
+        ("\"allow\"".to_owned(), "decisions.json: "),
+        (format!("{decision} {{"), "decisions.json: EOF"),
+        (String::new(), "decisions.json: there are no decisions"),
+        ("[]".to_owned(), "decisions.json: there are no decisions"),
+    ] {
+        let (said, told, code) = decide(&workshop, &store, &wrong);
+        assert!(told.contains(why), "{wrong}: {told}");
+        assert_eq!((said.as_str(), code), ("", Some(2)), "{wrong}");
+        assert_eq!(workshop.get("made"), None);
+    }
+}
+
+fn resume(workshop: &Workshop, store: &str, more: &[&str]) -> Command {
+    let mut command = workshop.without_prompt(&["--store", store, "--session", "s"]);
+    command.args(more);
+    command
+}
+
+#[test]
+fn a_prompt_is_sent_when_what_waits_is_dismissed() {
+    let (workshop, store, _) = parked();
+    let (why, code, said) = told(resume(&workshop, &store, &["Never mind"]));
+    assert!(why.contains("the prompt was not sent"), "{why}");
+    assert!(why.contains("--dismiss"), "{why}");
+    assert_eq!((code, said), (Some(3), false));
+    // Without a prompt there is none to speak of.
+    let (why, code, _) = told(resume(&workshop, &store, &[]));
+    assert!(!why.contains("was not sent"), "{why}");
+    assert_eq!(code, Some(3));
+
+    let mut command = resume(&workshop, &store, &["--dismiss", "Never mind"]);
+    command.args(["--output", "stream-json"]);
+    let (said, code) = messages(&command.output().unwrap());
+    assert_eq!((code, results(&said).len()), (Some(0), 0));
+    assert_eq!(workshop.get("made"), None);
+    let output = resume(&workshop, &store, &["--list-messages"])
+        .output()
+        .unwrap();
+    let listed = text(&output.stdout);
+    assert!(listed.contains("3  user: Never mind"), "{listed}");
+    let (why, code, _) = told(resume(&workshop, &store, &[]));
+    assert!(why.contains("there is no prompt"), "{why}");
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn a_prompt_that_stays_behind_decisions_is_told() {
+    let (workshop, store, said) = two("json");
+    let first = &said[0]["pending"][0];
+    let mut forged = first["allow"].clone();
+    forged["args_hash"] = "0".into();
+    // Refused, and about one of two.
+    for (decision, then) in [(&forged, 1), (&first["deny"], 3)] {
+        let file = workshop.beside("one.json");
+        fs::write(&file, decision.to_string()).unwrap();
+        let arguments = ["--decisions", &*file, "And now?"];
+        let (why, code, _) = told(resume(&workshop, &store, &arguments));
+        assert!(why.contains("the prompt was not sent"), "{why}");
+        assert_eq!(code, Some(then));
+    }
+}
+
+#[test]
+fn dismissing_without_a_prompt_lets_the_model_go_on() {
+    let (workshop, store, _) = parked();
+    let output = resume(&workshop, &store, &["--dismiss"]).output().unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        "It is made.\n",
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(
+        (output.status.code(), workshop.get("made")),
+        (Some(0), None)
+    );
+    for (more, why) in [
+        (
+            &["--dismiss", "--decisions", "-"][..],
+            "cannot be used with",
+        ),
+        (&["--dismiss", "--fork", "t", "Go"], "cannot be used with"),
+    ] {
+        let (told, code, _) = told(resume(&workshop, &store, more));
+        assert!(told.contains(why), "{told}");
+        assert_eq!(code, Some(2));
+    }
+}
+
+#[test]
+fn a_copy_leaves_the_questions_to_its_original() {
+    let (workshop, store, decision) = parked();
+    let mut command = resume(&workshop, &store, &["--fork", "t", "Never mind"]);
+    let output = command.output().unwrap();
+    let told = text(&output.stderr);
+    assert!(told.contains("go on waiting in the session"), "{told}");
+    assert_eq!(text(&output.stdout), "It is made.\n");
+    assert_eq!(workshop.get("made"), None);
+    let (_, told, code) = decide(&workshop, &store, &decision.to_string());
+    assert_eq!(code, Some(0), "{told}");
+    assert!(workshop.get("made").is_some());
+}
