@@ -9,5 +9,5 @@ pub(super) use folder::{make_folder, sync_folder};
 pub(super) use lock::check_kind;
 pub(super) use lock::{LockFile, failed};
 #[cfg(feature = "jsonl")]
-pub(super) use lock::{check_own, is_own};
+pub(super) use lock::{check_own, is_at, is_own};
 pub(super) use name::file_name;
