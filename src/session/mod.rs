@@ -35,6 +35,7 @@ mod log;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
 mod queue;
 mod record;
 #[cfg(feature = "redis")]
