@@ -4,6 +4,7 @@
 //! cargo run --example sessions --features jsonl
 //! ```
 
+use std::io::Write;
 use std::time::Duration;
 
 use agentcore::session::JsonlStore;
@@ -24,6 +25,7 @@ fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
+    let mut out = std::io::stdout();
     let folder = tempfile::tempdir()?;
     let store = JsonlStore::open(folder.path())?;
     agent(&store)?
@@ -33,7 +35,7 @@ async fn main() -> Result<(), BoxError> {
 
     for info in store.list().await? {
         let title = info.title.as_deref().unwrap_or("-");
-        println!("{}: {title} ({} messages)", info.id, info.messages);
+        writeln!(out, "{}: {title} ({} messages)", info.id, info.messages)?;
     }
 
     // The next process: the conversation of this directory that was written last goes on.
@@ -41,23 +43,23 @@ async fn main() -> Result<(), BoxError> {
     let latest = store.latest("/srv/travel").await?;
     let session = agent.session(latest.ok_or("there is none")?.id);
     let output = session.clone().run("And by train?").await?;
-    println!("continued: {} messages", output.messages.len());
+    writeln!(out, "continued: {} messages", output.messages.len())?;
 
     // Another turn after the first two messages. The session itself stays as it is.
     let fork = session.fork_at("by boat", 2).await?;
     let output = fork.run("And by boat?").await?;
-    println!("forked: {} messages", output.messages.len());
+    writeln!(out, "forked: {} messages", output.messages.len())?;
 
     // JSON, for a backup, another store or another program.
     let json = store.export("trip").await?;
     store.import("copy", json.as_bytes()).await?;
     let copy = agent.session("copy").state().await?;
     let messages = copy.map_or(0, |state| state.messages.len());
-    println!("imported: {messages} messages");
+    writeln!(out, "imported: {messages} messages")?;
 
     // Only what nobody has written for so long, and no run holds.
     let kept = store.prune(Duration::from_secs(30 * 24 * 60 * 60)).await?;
     let removed = store.prune(Duration::ZERO).await?;
-    println!("a month old: {kept}; removed: {removed}");
+    writeln!(out, "a month old: {kept}; removed: {removed}")?;
     Ok(())
 }

@@ -40,6 +40,7 @@
 //! | `XDG_STATE_HOME` | sessions are in agentcore/sessions there, unless `--store` names a place |
 //! | `HOME` | or else in .local/state/agentcore/sessions there |
 
+mod address;
 mod approvals;
 mod args;
 mod checkpoints;

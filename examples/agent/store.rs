@@ -7,6 +7,7 @@ use std::sync::Arc;
 use agentcore::permission::{Behavior, Permissions, Rule};
 use agentcore::{Error, SessionStore, ThreadStore};
 
+use super::address;
 use super::args::usage;
 use super::output::note;
 
@@ -97,14 +98,16 @@ impl Place {
     ///
     /// When there is no state directory.
     pub(crate) fn checkpoints(&self) -> Result<PathBuf, Error> {
-        let (kind, place) = match self {
+        let (kind, id) = match self {
             Self::Folder(folder) => return Ok(folder.join("checkpoints")),
-            Self::Sqlite(file) => ("sqlite", real(file)?.into_os_string().into_encoded_bytes()),
-            Self::Postgres(url) => ("postgres", address(url).into_bytes()),
-            Self::Redis(url) => ("redis", address(url).into_bytes()),
+            Self::Sqlite(file) => (
+                "sqlite",
+                address::id_of(real(file)?.as_os_str().as_encoded_bytes()),
+            ),
+            Self::Postgres(url) => ("postgres", address::id_of_server(url)),
+            Self::Redis(url) => ("redis", address::id_of_server(url)),
         };
-        let hash = fnv1a(&place);
-        Ok(state_directory()?.join(format!("checkpoints-{kind}-{hash:016x}")))
+        Ok(state_directory()?.join(format!("checkpoints-{kind}-{id}")))
     }
 
     /// Keeps the agent away from its own sessions when they lie beneath its working directory.
@@ -152,32 +155,6 @@ fn state_directory() -> Result<PathBuf, Error> {
         usage("there is no HOME to keep sessions in; say where with --store DIR".to_owned())
     })?;
     Ok(state.join("agentcore/sessions"))
-}
-
-/// The user, server and database of a URL, without password and options of the connection.
-fn address(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let before_query = rest.split('?').next().unwrap_or(rest);
-    // A password may have any of these characters in it.
-    let (who, place) = match before_query.rfind('@').or(rest.find('@')) {
-        Some(at) => (&rest[..at], &rest[at + 1..]),
-        None => ("", rest),
-    };
-    let user = who.split(':').next().unwrap_or(who);
-    let (place, query) = place.split_once('?').unwrap_or((place, ""));
-    let names = [
-        "user", "host", "hostaddr", "port", "dbname", "db", "options",
-    ];
-    let is_place = |pair: &&str| names.contains(&pair.split('=').next().unwrap_or(pair));
-    let query: Vec<_> = query.split('&').filter(is_place).collect();
-    format!("{user}@{place}?{}", query.join("&"))
-}
-
-/// The same in every build: what is kept under it outlives the program.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// Whether the path lies beneath the directory, whether or not it is there.

@@ -201,6 +201,31 @@ pub(super) async fn check_approved(
     }
 }
 
+/// Why a call with other arguments than hooks have seen may not run, if they do not let it. A
+/// question of theirs is what was answered.
+pub(super) async fn check_edited(
+    config: &Config,
+    cx: &RunContext,
+    call: &ToolCall,
+) -> Option<ToolResult> {
+    let said = match ask_hooks(config, cx, call.clone()).await {
+        Ok(said) => said,
+        Err(error) => return Some(ToolResult::failed(call, error.to_string())),
+    };
+    match said.verdict {
+        Verdict::Stop(reason) => {
+            cx.stop(reason.clone());
+            Some(deny(cx, call, "hook", &reason))
+        }
+        Verdict::Deny(reason) => Some(deny(cx, call, "hook", &reason)),
+        _ if said.call.args != call.args => {
+            let why = "a hook would run this call with other arguments than were approved";
+            Some(deny(cx, call, "hook", why))
+        }
+        _ => None,
+    }
+}
+
 /// Plan mode holds whatever gates and hooks say.
 fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
     let is_refused = !is_planned(cx.permission_mode(), tool);

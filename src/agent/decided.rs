@@ -9,7 +9,7 @@ use crate::run::{ExitReason, Stop};
 use crate::state::PendingCall;
 use crate::tool::Tool;
 
-use super::decide::{Approved, check_approved, deny, grant};
+use super::decide::{Approved, check_approved, check_edited, deny, grant};
 use super::drive::Driver;
 use super::restore::insert_result;
 use super::resume::{Decision, Decisions, now_ms};
@@ -25,6 +25,21 @@ impl Driver {
         decisions.check(&pending, now_ms())?;
         self.check_tools(&pending, decisions)?;
         let mut results = Vec::new();
+        let done = self.decide(pending, decisions, &mut results).await;
+        // Also when it broke off: these calls have run.
+        self.count_late(&results);
+        self.show_late(results);
+        let halted = done?;
+        let waits = self.cx.state(|state| !state.pending.is_empty());
+        Ok(halted.or(waits.then_some(ExitReason::AwaitingApproval)))
+    }
+
+    async fn decide(
+        &mut self,
+        pending: Vec<PendingCall>,
+        decisions: &Decisions,
+        results: &mut Vec<ToolResult>,
+    ) -> Result<Option<ExitReason>> {
         let mut halted = self.halted();
         for call in pending {
             let decision = decisions.about(&call).filter(|_| halted.is_none());
@@ -42,18 +57,18 @@ impl Driver {
             tidy::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
-            self.cx.state(|state| {
+            let place = self.cx.state(|state| {
                 state.pending.retain(|other| other.id != call.id);
-                insert_result(&mut state.messages, result.clone());
+                insert_result(&mut state.messages, result.clone())
             });
+            if place.is_some_and(|place| place < self.first_new) {
+                self.first_new += 1;
+            }
             results.push(result);
         }
         let state = self.cx.state(|state| state.clone());
         self.save(&state).await?;
-        self.count_late(&results);
-        self.show_late(results);
-        let waits = !state.pending.is_empty();
-        Ok(halted.or(waits.then_some(ExitReason::AwaitingApproval)))
+        Ok(halted)
     }
 
     /// Refuses approvals of calls that this agent cannot run: they are for one that can.
@@ -73,7 +88,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What an approved call comes to; `None` when the run is stopped before the call began.
+    /// What an approved call comes to; `None` when it could not begin, and goes on waiting.
     async fn run_approved(
         &self,
         pending: &PendingCall,
@@ -85,7 +100,14 @@ impl Driver {
             Err(text) => return Ok(Some(ToolResult::failed(&call, text))),
         };
         let shared = self.cx.shared();
-        let checked = shared.unless_stopped(check_approved(&self.cx, &tool, &call));
+        let checked = shared.unless_stopped(async {
+            if let Decision::Edit { .. } = decision
+                && let Some(refused) = check_edited(self.agent.config(), &self.cx, &call).await
+            {
+                return Approved::Refuse(refused);
+            }
+            check_approved(&self.cx, &tool, &call).await
+        });
         match checked.await {
             None => return Ok(None),
             Some(Approved::Run) => {}
@@ -99,11 +121,14 @@ impl Driver {
             grant(&self.cx, &tool, &call).await;
         }
         // Decided once: a resume that dies in between must not run the call again.
-        self.forget_pending(&pending.id).await?;
+        let place = self.forget_pending(&pending.id).await?;
         let result = self.run_decided(&tool, &call).await?;
         if result.is_none() {
             let pending = pending.clone();
-            self.cx.state(|state| state.pending.push(pending));
+            self.cx.state(|state| {
+                let place = place.min(state.pending.len());
+                state.pending.insert(place, pending);
+            });
         }
         Ok(result)
     }
@@ -118,17 +143,25 @@ impl Driver {
         let started = AtomicBool::new(false);
         let running = calls.run_permitted(tool, call.clone(), &started);
         let result = self.cx.shared().unless_stopped(running).await;
-        let has_started = started.load(Ordering::Acquire);
-        Ok(result.or_else(|| has_started.then(|| cancelled(call, true))))
+        if started.load(Ordering::Acquire) {
+            return Ok(Some(result.unwrap_or_else(|| cancelled(call, true))));
+        }
+        if let Some(why) = result {
+            self.cx
+                .warn(format!("{}; it goes on waiting", why.content.text()));
+        }
+        Ok(None)
     }
 
-    /// Stored first: a question whose approval could not be used up stays open.
-    async fn forget_pending(&self, id: &str) -> Result<()> {
+    /// Stored first: a question whose approval could not be used up stays open. Returned is where
+    /// among the others it was.
+    async fn forget_pending(&self, id: &str) -> Result<usize> {
         let mut state = self.cx.state(|state| state.clone());
+        let place = state.pending.iter().position(|call| &*call.id == id);
         state.pending.retain(|call| &*call.id != id);
         self.save(&state).await?;
         self.cx.state(|slot| slot.pending = state.pending);
-        Ok(())
+        Ok(place.unwrap_or_default())
     }
 
     /// Shows results of an earlier run's calls, which are in the history already.

@@ -16,8 +16,8 @@ use super::attempt::is_empty;
 use super::drive::Driver;
 
 impl Driver {
-    /// Stores an answer, then shows it. One that goes on with a paused answer joins it; returned
-    /// is the whole.
+    /// Stores an answer, or what there is of one that was `aborted`, then shows it. One behind
+    /// another answer joins that; if it was less than a whole one, what is returned is both.
     pub(super) async fn keep(
         &mut self,
         response: Arc<ModelResponse>,
@@ -33,7 +33,7 @@ impl Driver {
         if info.id.is_empty() {
             info.id = format!("msg_{}", envelope.uuid.simple()).into();
         }
-        let whole = match self.before() {
+        let whole = match self.answer_to_join() {
             None => {
                 self.append_answer(message.clone(), info.clone()).await?;
                 response.clone()
@@ -55,7 +55,7 @@ impl Driver {
     }
 
     /// The answer that stands last in the history and asks for nothing, with what is known of it.
-    fn before(&self) -> Option<(AssistantMessage, Option<Arc<MessageInfo>>)> {
+    fn answer_to_join(&self) -> Option<(AssistantMessage, Option<Arc<MessageInfo>>)> {
         self.cx.state(|state| {
             let last = state.messages.len().checked_sub(1)?;
             match state.messages.get(last) {

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::run::{ExitReason, RunContext};
+use crate::run::{ExitReason, RunContext, Stop};
 use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
 use super::answer;
@@ -19,11 +19,12 @@ use super::tools::RunTools;
 /// A summary stands for messages that are no longer there.
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary stood for; the summary is dropped";
+
 impl Driver {
     /// Leases and loads the session, runs `before_agent`, appends the input. `Some` when that
     /// input was sent before and there is nothing left to do about it.
     pub(super) async fn open(&mut self, start: Box<Start>) -> Result<Option<ExitReason>> {
-        let (stored, is_cut) = self.lease_and_load(&start).await?;
+        let mut stored = self.lease_and_load(&start).await?;
         let id = start.shared.session_id().clone();
         if let Some(decisions) = &start.decisions {
             decisions.check_session(&stored.state.pending, &id)?;
@@ -34,6 +35,11 @@ impl Driver {
         let was_sent =
             |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
         let sent_again = input_id.as_ref().is_some_and(was_sent);
+        // An input that was sent again is there already, behind the cut that came with it.
+        let cut_to = start.at.filter(|_| !sent_again);
+        if let Some(len) = cut_to {
+            stored = cut_history(&id, stored, len)?;
+        }
         let Restored {
             mut state,
             changed,
@@ -51,7 +57,8 @@ impl Driver {
         self.cx.set_system(prompt.clone());
         state.system_prompt = prompt;
         self.before_agent(state).await?;
-        late.extend(self.rerun(open).await?);
+        let again = self.rerun(open).await?;
+        late.extend(again.results);
 
         let (system, rest) = split_system(&start.input);
         self.set_input_system(&system);
@@ -63,9 +70,9 @@ impl Driver {
             ));
         }
         self.first_new = self.cx.state(|state| state.messages.len());
-        if changed || is_cut {
+        if changed || cut_to.is_some() {
             // What was decided about open calls is decided for good: a later load must not find
-            // a question open that this run has told the model was closed.
+            // a question open that this run has told the model was closed. A cut is for good, too.
             let state = self.cx.state(|state| state.clone());
             self.save(&state).await?;
         }
@@ -76,18 +83,25 @@ impl Driver {
         if !rest.is_empty() {
             self.append_input(rest, input_id).await?;
         }
+        if again.interrupted {
+            // Not before: whatever waits after this is dropped, and the input would be lost.
+            self.cx.shared().request_stop(Stop::Interrupt);
+        }
         Ok(None)
     }
 
     /// Holds the session for this run, makes its handle found, and reads what is stored.
-    ///
-    /// Also returned is whether the history was cut to where the run is to go on.
-    async fn lease_and_load(&mut self, start: &Start) -> Result<(StoredSession, bool)> {
+    async fn lease_and_load(&mut self, start: &Start) -> Result<StoredSession> {
+        if start.at.is_some() && start.decisions.is_some() {
+            let text = "a run answers what waits at the end of the history, or goes on from an \
+                        earlier message; resume without `resume_at`, or run with it";
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
         let store = self.agent.store().clone();
         let id = start.shared.session_id();
         let lease = store.lease(id).await?;
         self.registered = Some(self.agent.register(&start.shared));
-        let mut stored = match store.load(id).await? {
+        let stored = match store.load(id).await? {
             None if start.must_exist || start.decisions.is_some() => return Err(not_found(id)),
             stored => stored.unwrap_or_default(),
         };
@@ -96,15 +110,7 @@ impl Driver {
             self.cx
                 .warn(format!("the stored session is damaged: {damage}"));
         }
-        let Some(len) = start.at else {
-            return Ok((stored, false));
-        };
-        let (inputs, before) = (stored.state.inputs.clone(), stored.state.messages.len());
-        stored = cut(id, stored, len)?;
-        stored.state.inputs = inputs;
-        let len = stored.state.messages.len();
-        stored.state.inputs.keep(len, len);
-        Ok((stored, len < before))
+        Ok(stored)
     }
 
     /// Shows the results that calls of an earlier run got at last, as far as hooks left them.
@@ -139,11 +145,13 @@ impl Driver {
         let from = self.first_new;
         self.cx.state(AgentState::settle_inputs);
         self.append(input, id.clone()).await?;
-        if let Some(id) = id {
-            self.cx
-                .state(|state| state.inputs.begin(id, from..state.messages.len()));
-        }
         self.repair_input();
+        if let Some(id) = id {
+            self.cx.state(|state| {
+                let len = state.messages.len();
+                state.inputs.begin(id, from.min(len)..len);
+            });
+        }
         self.ids = self.cx.state(|state| CallIds::of(&state.messages));
         Ok(())
     }
@@ -337,6 +345,15 @@ impl Drop for Undo {
             drop(self.cx.state(|state| std::mem::replace(state, before)));
         }
     }
+}
+
+/// The session's beginning, as if what came behind had never been said.
+fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSession> {
+    let inputs = stored.state.inputs.clone();
+    let mut kept = cut(id, stored, len)?;
+    kept.state.inputs = inputs;
+    kept.state.inputs.cut(kept.state.messages.len());
+    Ok(kept)
 }
 
 /// What only users say is held to the strict rules; whole histories to the common ones.

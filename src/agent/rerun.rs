@@ -5,12 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Result;
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::run::Stop;
 
 use super::drive::Driver;
 use super::restore::{MAY_HAVE_RUN, OpenCall};
 use super::tidy;
 use super::tool_call::Outcome;
+
+/// What calls came to that had no result.
+#[derive(Default)]
+pub(super) struct Again {
+    pub(super) results: Vec<ToolResult>,
+    /// Whether the gate wants the run to end.
+    pub(super) interrupted: bool,
+}
 
 impl Driver {
     /// Runs those of the calls again that may have begun and whose tools are idempotent, in their
@@ -20,19 +27,19 @@ impl Driver {
     /// The start of a call that changes nothing is not stored, so it may have begun in any case.
     ///
     /// Nothing is saved before all is done: a run that is dropped in here leaves the calls as
-    /// they were, without a result. Returned are the results of all.
-    pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> Result<Vec<ToolResult>> {
-        let mut results = Vec::with_capacity(open.len());
+    /// they were, without a result.
+    pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> Result<Again> {
+        let mut again = Again::default();
         for open in open {
-            let result = self.result_of(&open).await?;
+            let result = self.result_of(&open, &mut again.interrupted).await?;
             self.replace_result(&open, &result);
-            results.push(result);
+            again.results.push(result);
         }
-        self.count_late(&results);
-        Ok(results)
+        self.count_late(&again.results);
+        Ok(again)
     }
 
-    async fn result_of(&self, open: &OpenCall) -> Result<ToolResult> {
+    async fn result_of(&self, open: &OpenCall, interrupted: &mut bool) -> Result<ToolResult> {
         let Some(tool) = self.cx.tool(&open.call.name) else {
             return Ok(open.answer());
         };
@@ -40,13 +47,17 @@ impl Driver {
             return Ok(open.answer());
         }
         let again = match tool.is_idempotent() {
-            true => self.run_again(&open.call).await?,
-            false => None,
+            true if !*interrupted => self.run_again(&open.call, interrupted).await?,
+            _ => None,
         };
         Ok(again.unwrap_or_else(|| ToolResult::failed(&open.call, MAY_HAVE_RUN)))
     }
 
-    async fn run_again(&self, call: &ToolCall) -> Result<Option<ToolResult>> {
+    async fn run_again(
+        &self,
+        call: &ToolCall,
+        interrupted: &mut bool,
+    ) -> Result<Option<ToolResult>> {
         // The reader sees what the run begins with before it sees what it does.
         self.cx.open();
         let halt = AtomicBool::new(false);
@@ -58,7 +69,7 @@ impl Driver {
                 Ok(Some(result))
             }
             Some(Outcome::Interrupt(_)) => {
-                self.cx.shared().request_stop(Stop::Interrupt);
+                *interrupted = true;
                 Ok(None)
             }
             Some(Outcome::Done(_) | Outcome::Parked(_)) | None => Ok(None),

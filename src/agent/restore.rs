@@ -153,7 +153,9 @@ fn last_said(messages: &Messages) -> Range<usize> {
 }
 
 /// Puts a result where its call's results stand: after the call, in the order of the calls.
-pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) {
+///
+/// Returned is the place; none where there is no such call.
+pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Option<usize> {
     let all = messages.as_slice();
     let calling = all.iter().rposition(|message| {
         message.role() == Role::Assistant
@@ -161,9 +163,7 @@ pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) {
                 .tool_calls()
                 .any(|call| call.id == result.tool_call_id)
     });
-    let Some(calling) = calling else {
-        return;
-    };
+    let calling = calling?;
     let order: Vec<_> = all[calling]
         .tool_calls()
         .map(|call| call.id.clone())
@@ -179,5 +179,7 @@ pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) {
                 .is_some_and(|other| rank(&other.tool_call_id) < own)
         })
         .count();
-    messages.insert(calling + 1 + later, Message::Tool(result));
+    let place = calling + 1 + later;
+    messages.insert(place, Message::Tool(result));
+    Some(place)
 }

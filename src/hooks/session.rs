@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::hook::{Hook, Phases};
+use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::{AgentState, Lease, SessionStore};
+use crate::state::{AgentState, Infos, Inputs, Lease, SessionStore};
 use crate::util::sync::lock;
 
 /// Loads the session from `store` before a run and saves it afterwards, the run's own messages
@@ -32,6 +33,9 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * The messages of this store come before those of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
+/// * What is damaged in the store is a warning.
+/// * The title, the working directory and the ids of inputs stay as they are stored. Questions that
+///   waited for an answer are closed: the conversation has gone on without one.
 /// * If saving fails, the run gets a warning; the answer stays valid.
 ///
 /// ```
@@ -58,8 +62,13 @@ pub struct SessionHooks {
     store: Arc<dyn SessionStore>,
 }
 
-/// The right to write the session, from the beginning of a run to its end.
-struct Held(Mutex<Option<Lease>>);
+/// The right to write the session, from the beginning of a run to its end, and what was stored.
+struct Held {
+    lease: Mutex<Option<Lease>>,
+    messages: Messages,
+    inputs: Inputs,
+    infos: Infos,
+}
 
 #[async_trait]
 impl Hook for SessionHooks {
@@ -88,28 +97,62 @@ impl Hook for SessionHooks {
         })?;
         let stored = self.store.load(&id).await;
         let stored = stored.map_err(|error| error.context(format!("cannot load {id:?}")))?;
-        cx.set_value(Held(Mutex::new(Some(lease))));
-        let Some(stored) = stored else {
+        let is_new = stored.is_none();
+        let stored = stored.unwrap_or_default();
+        let mut inputs = stored.state.inputs.clone();
+        for id in stored
+            .input_ids
+            .iter()
+            .filter(|id| !stored.state.inputs.contains(id))
+        {
+            // That it was sent is known, and no more.
+            inputs.begin(id.clone(), usize::MAX..usize::MAX);
+        }
+        // What both stores have is one conversation, said once.
+        let (theirs, own) = (stored.state.messages.as_slice(), state.messages.as_slice());
+        let pairs = own.iter().zip(theirs);
+        let same = pairs.take_while(|(own, their)| own == their).count();
+        let all = own[..same]
+            .iter()
+            .chain(&theirs[same..])
+            .chain(&own[same..]);
+        let messages: Messages = all.cloned().collect();
+        cx.set_value(Held {
+            lease: Mutex::new(Some(lease)),
+            messages: messages.clone(),
+            inputs,
+            infos: stored.state.infos.clone(),
+        });
+        if is_new {
             return Ok(state);
-        };
+        }
+        for damage in &stored.damage {
+            cx.warn(format!(
+                "the session {id:?} in the hook's store is damaged: {damage}"
+            ));
+        }
         let stored = stored.state;
-        let own = std::mem::take(&mut state.messages);
-        if own.is_empty() {
+        if state.messages.is_empty() {
             state.compaction = stored.compaction;
         }
-        state.messages = stored.messages;
-        state.messages.extend(own.as_slice().iter().cloned());
+        state.messages = messages;
         state.user_id = state.user_id.or(stored.user_id);
+        state.title = state.title.or(stored.title);
+        state.cwd = stored.cwd.or(state.cwd);
         state.todos = stored.todos;
         state.files = stored.files;
         Ok(state)
     }
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
-        let held = cx.value::<Held>();
-        let lease = held.and_then(|held| lock(&held.0).take());
-        let lease = lease.ok_or_else(|| Error::other("the session was not loaded by this run"))?;
-        self.store.save(&lease, &state).await?;
+        let not_loaded = || Error::other("the session was not loaded by this run");
+        let held = cx.value::<Held>().ok_or_else(not_loaded)?;
+        let lease = lock(&held.lease).take().ok_or_else(not_loaded)?;
+        let mut kept = state.clone();
+        let same = held.messages.shared_prefix(&state.messages);
+        kept.inputs.put_before(held.inputs.clone(), same);
+        kept.infos.put_before(&held.infos, same);
+        self.store.save(&lease, &kept).await?;
         Ok(state)
     }
 }

@@ -9,8 +9,6 @@ use crate::message::{Message, Todo};
 use crate::model::Compaction;
 use crate::state::{AgentState, InputsChanged, MessageInfo, PendingCall, Record};
 
-use super::fold::Folded;
-
 /// One step from a stored session to the next.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
@@ -79,8 +77,8 @@ pub(super) struct FileChanged {
 }
 
 impl Change {
-    /// What a record that the loop appends does to the session.
-    pub(super) fn of(record: Record, before: &Folded) -> Self {
+    /// What a record that the loop appends does to the session, of which `about` is known.
+    pub(super) fn of(record: Record, about: &mut About) -> Self {
         match record {
             Record::Message { message, input_id } => {
                 Self::Message(MessageAdded { message, input_id })
@@ -89,17 +87,14 @@ impl Change {
             Record::ToolStarted { call_id } => Self::Started(call_id),
             Record::ToolEnded { result } => Self::Ended(result),
             Record::Began { user_id, cwd } => {
-                let known = About::of(before.state());
-                Self::About(About {
-                    user_id: user_id.or(known.user_id),
-                    title: known.title,
-                    cwd: cwd.or(known.cwd),
-                })
+                about.user_id = user_id.or(about.user_id.take());
+                about.cwd = cwd.or(about.cwd.take());
+                Self::About(about.clone())
             }
-            Record::Titled { title } => Self::About(About {
-                title,
-                ..About::of(before.state())
-            }),
+            Record::Titled { title } => {
+                about.title = title;
+                Self::About(about.clone())
+            }
             Record::Todos { todos } => Self::Todos(todos),
             Record::File { path, content } => Self::File(FileChanged { path, content }),
         }

@@ -22,6 +22,9 @@ pub(super) struct Folded {
     inputs: Vec<(Option<usize>, Arc<str>)>,
     /// What the user said first; a title stays when the history is cut.
     said_first: Option<Arc<str>>,
+    /// How many messages were lost before those from a place on. Whoever wrote on knew nothing of
+    /// it, and counted them.
+    lost: Vec<(usize, usize)>,
     /// Which message to look at, and what was beside the history when it came.
     moment: Option<(usize, Beside)>,
     /// When the first record was written, in milliseconds since the Unix epoch.
@@ -42,6 +45,7 @@ impl Folded {
             ended: Vec::new(),
             inputs: Vec::new(),
             said_first: None,
+            lost: Vec::new(),
             moment: None,
             created: 0,
             at: 0,
@@ -113,15 +117,19 @@ impl Folded {
                 self.inputs.extend(added.input_id.map(|id| (place, id)));
                 state.messages.push(added.message);
             }
-            Change::Info(info) => state.inform(info),
-            Change::Keep(len) => {
-                state.messages.as_mut_vec().truncate(len);
-                state.infos.keep(len);
-                self.inputs
-                    .retain(|(place, _)| place.is_none_or(|place| place < len));
+            // Where the message it is about is lost, it is about none.
+            Change::Info(info)
+                if state
+                    .message_info(state.messages.len().wrapping_sub(1))
+                    .is_none() =>
+            {
+                state.inform(info);
             }
+            Change::Info(_) => {}
+            Change::Keep(len) => self.keep(len),
             Change::Started(id) => self.started.push(id),
-            Change::Ended(result) => self.ended.push(result),
+            Change::Ended(result) if result.as_tool_result().is_some() => self.ended.push(result),
+            Change::Ended(_) => {}
             Change::Settled => {
                 self.started.clear();
                 self.ended.clear();
@@ -130,6 +138,7 @@ impl Folded {
             Change::Inputs(changed) => {
                 state.inputs.apply(changed);
                 self.inputs.clear();
+                self.forget_what_is_behind_a_loss();
             }
             Change::About(about) => {
                 state.user_id = about.user_id;
@@ -144,9 +153,86 @@ impl Folded {
                     None => drop(files.remove(&file.path)),
                 }
             }
-            Change::Compaction(compaction) => state.compaction = compaction,
+            Change::Compaction(compaction) => {
+                state.compaction = compaction;
+                self.forget_what_is_behind_a_loss();
+            }
             Change::Pending(pending) => state.pending = pending,
-            Change::Checked => {}
+            // Who wrote this had seen what is lost, and counts what is there.
+            Change::Checked => self.lost.clear(),
+        }
+    }
+
+    /// Applies a write from which records are missing: before the change number `hole`, or at its
+    /// end. There were so many `messages` when it was done, where that is known.
+    pub(super) fn apply_broken(
+        &mut self,
+        mut changes: Vec<Change>,
+        hole: usize,
+        messages: Option<usize>,
+    ) {
+        let rest = changes.split_off(hole);
+        self.apply_loosely(changes);
+        let cuts = rest.iter().any(|change| matches!(change, Change::Keep(_)));
+        // A cut says itself where it is.
+        if let Some(messages) = messages.filter(|_| !cuts) {
+            let added = |change: &&Change| matches!(change, Change::Message(_));
+            let before = messages.saturating_sub(rest.iter().filter(added).count());
+            if before == self.state.messages.len() {
+                // Whoever wrote this had seen an earlier loss, and what said so is lost.
+                self.lost.clear();
+            }
+            self.keep(before);
+            self.forget_from(self.state.messages.len());
+        }
+        self.apply_loosely(rest);
+    }
+
+    /// Also drops what a cut would have said to drop, for that may be what is missing.
+    fn apply_loosely(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            let cuts = matches!(change, Change::Keep(_));
+            self.apply(change);
+            if cuts {
+                self.forget_from(self.state.messages.len());
+            }
+        }
+    }
+
+    /// Cuts the history to what is left of its first `len` messages, as they were counted when
+    /// none was lost.
+    fn keep(&mut self, len: usize) {
+        let mut lost = 0;
+        self.lost.retain_mut(|(place, count)| {
+            *count = (*count).min(len.saturating_sub(*place + lost));
+            lost += *count;
+            *count > 0
+        });
+        let left = len - lost;
+        let messages = self.state.messages.as_mut_vec();
+        if let Some(more) = left.checked_sub(messages.len()).filter(|more| *more > 0) {
+            self.lost.push((messages.len(), more));
+            return;
+        }
+        messages.truncate(left);
+        self.state.infos.keep(left);
+        self.inputs
+            .retain(|(place, _)| place.is_none_or(|place| place < left));
+    }
+
+    fn forget_what_is_behind_a_loss(&mut self) {
+        if let Some((place, _)) = self.lost.first() {
+            self.forget_from(*place);
+        }
+    }
+
+    /// Forgets what names messages by their places, from this one on.
+    fn forget_from(&mut self, place: usize) {
+        let state = &mut self.state;
+        state.inputs.forget_from(place);
+        let compaction = state.compaction.as_ref();
+        if compaction.is_some_and(|made| made.through_message > place) {
+            state.compaction = None;
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 
+use super::queue::Queue;
 use super::scan::Scan;
 
 /// The last bytes of a log, and how many bytes it has.
@@ -16,6 +17,16 @@ pub(super) trait Log: Send + Sync + 'static {
     /// The right to write a session's log, which nobody else has, in this process or another.
     /// Dropping it gives the right back.
     type Writer: Send + 'static;
+
+    /// Who only reads takes turns here, where not all can read at once.
+    fn readers(&self) -> Option<&Queue> {
+        None
+    }
+
+    /// As [`readers`](Log::readers), of those who write.
+    fn writers(&self) -> Option<&Queue> {
+        None
+    }
 
     /// The ids of all sessions, in any order.
     fn ids(&self) -> Result<Vec<Arc<str>>>;

@@ -20,7 +20,9 @@
 //! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
 //! | `info` | what lists say about the session; only on the last record of a write |
 //!
-//! The records of a write count only if its last one is there.
+//! The records of a write count only if its last one is there. What a provider wrote in several lines
+//! is kept in one. Where records are lost, `info` tells how many messages went with them: what names
+//! messages by their places is corrected, or forgotten where it cannot be.
 
 mod change;
 mod diff;
@@ -33,12 +35,15 @@ mod log;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
+mod queue;
 mod record;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod remote;
 mod scan;
+mod slots;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
 mod store;

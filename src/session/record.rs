@@ -121,6 +121,16 @@ fn check_depth(line: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// JSON that came from a provider is kept as it is written, and may be written in several lines. No
+/// text in it has ends of lines that are not escaped, so between its tokens a space does as well.
+fn put_on_one_line(record: &mut [u8]) {
+    let mut rest = record;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        rest[at] = b' ';
+        rest = &mut rest[at + 1..];
+    }
+}
+
 /// The lines of one write. The first record has the number `seq`.
 ///
 /// # Errors
@@ -148,6 +158,7 @@ pub(super) fn write(
             info: (number + 1 == changes.len()).then_some(info),
         };
         serde_json::to_writer(&mut bytes, &out)?;
+        put_on_one_line(&mut bytes[start..]);
         // The object goes on where its own brace would open another.
         bytes[start + COMMA] = b',';
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);

@@ -41,6 +41,7 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
             end: 0,
         },
         open: Vec::new(),
+        hole: None,
         seq: 0,
         at: 0,
         gap_explained: false,
@@ -102,6 +103,8 @@ struct Scanner {
     scan: Scan,
     /// The changes of a write whose last record has not been seen yet.
     open: Vec<Change>,
+    /// Before which of them records are missing.
+    hole: Option<usize>,
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,
     /// When that was written.
@@ -157,7 +160,12 @@ impl Scanner {
             Ok(change) => change,
             Err(_) => return self.damaged(at, next - at),
         };
-        if line.seq > self.seq + 1 && !self.gap_explained {
+        let is_gap = line.seq > self.seq + 1;
+        // Numbers of what was lost at the end are used again.
+        if is_gap || (self.gap_explained && !self.open.is_empty()) {
+            self.hole.get_or_insert(self.open.len());
+        }
+        if is_gap && !self.gap_explained {
             self.note(DamageKind::Missing, at, 0);
         }
         self.gap_explained = false;
@@ -169,21 +177,27 @@ impl Scanner {
         }
         self.at = line.at;
         self.open.extend(change);
-        if line.info.is_some() {
-            self.commit(next);
+        if let Some(info) = &line.info {
+            self.commit(next, Some(info.messages));
         }
     }
 
-    /// Ends a write: its records count.
-    fn commit(&mut self, end: usize) {
+    /// Ends a write, behind which there were so many messages: its records count.
+    fn commit(&mut self, end: usize, messages: Option<usize>) {
         let folded = &mut self.scan.folded;
         folded.at = self.at;
         folded.seq = self.seq;
-        for change in self.open.drain(..) {
-            if matches!(change, Change::Checked) {
-                self.scan.damage.clear();
+        let is_check = |change: &Change| matches!(change, Change::Checked);
+        if self.open.iter().any(is_check) {
+            self.scan.damage.clear();
+        }
+        match (self.hole.take(), messages) {
+            (None, Some(_)) => self.open.drain(..).for_each(|change| folded.apply(change)),
+            (hole, _) => {
+                let changes = std::mem::take(&mut self.open);
+                let hole = hole.unwrap_or(changes.len());
+                folded.apply_broken(changes, hole, messages);
             }
-            folded.apply(change);
         }
         self.scan.end = end as u64;
     }
@@ -210,7 +224,7 @@ impl Scanner {
         // A whole line that cannot be read is no torn one: it may have been acknowledged, and
         // with it what stands before it.
         if bytes.ends_with(b"\n") && damage.last().is_some_and(is_last) {
-            self.commit(bytes.len());
+            self.commit(bytes.len(), None);
         }
         let end = self.scan.end;
         self.scan.damage.retain(|damage| damage.offset < end);

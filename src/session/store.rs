@@ -1,7 +1,6 @@
 //! A session store made of a log for each session.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -11,13 +10,15 @@ use crate::state::{
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-use super::change::Change;
+use super::change::{About, Change};
 use super::diff::{diff, whole};
 use super::fold::Folded;
 use super::log::{Log, Tail};
-use super::open::{Clock, Open, session, time};
+use super::open::{Open, session, time};
+use super::queue::Queue;
 use super::record::Info;
 use super::scan::{last_info, scan, scan_into};
+use super::slots::Inner;
 
 /// How many bytes of a log's end are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -27,56 +28,9 @@ const AT_ONCE: usize = 100;
 /// Everything a session store does, over any [`Log`]. Clones share it.
 pub(super) struct LogStore<L: Log>(Arc<Inner<L>>);
 
-struct Inner<L: Log> {
-    log: L,
-    clock: Clock,
-    slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
-}
-
-type Shared<L> = Arc<Mutex<Option<Open<L>>>>;
-
-/// A session somebody is busy with.
-struct Slot<L: Log> {
-    users: usize,
-    /// Whether one of the users holds or is about to hold the lease.
-    held: bool,
-    /// Locked only on threads for blocking work, and by its last user.
-    open: Shared<L>,
-}
-
-/// Keeps a slot where it is. The last user closes the session.
-struct User<L: Log> {
-    inner: Arc<Inner<L>>,
-    id: Arc<str>,
-    open: Shared<L>,
-    holds: bool,
-}
-
-impl<L: Log> Drop for User<L> {
-    fn drop(&mut self) {
-        let mut slots = lock(&self.inner.slots);
-        let Some(slot) = slots.get_mut(&self.id) else {
-            return;
-        };
-        if self.holds {
-            slot.held = false;
-        }
-        slot.users -= 1;
-        if slot.users == 0 {
-            // Closed while nobody can look for the slot: who finds none finds the session free.
-            drop(lock(&self.open).take());
-            slots.remove(&self.id);
-        }
-    }
-}
-
 impl<L: Log> LogStore<L> {
     pub(super) fn new(log: L) -> Self {
-        Self(Arc::new(Inner {
-            log,
-            clock: Clock::default(),
-            slots: Mutex::default(),
-        }))
+        Self(Arc::new(Inner::new(log)))
     }
 
     pub(super) fn log(&self) -> &L {
@@ -85,14 +39,14 @@ impl<L: Log> LogStore<L> {
 
     pub(super) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let (inner, id) = (self.0.clone(), Arc::<str>::from(id));
-        let user = self.join(&id);
-        blocking(move || {
-            if let Some(user) = &user
-                && let Some(open) = &*lock(&user.open)
-            {
-                return Ok(open.session());
+        if let Some(user) = self.0.join_holder(&id) {
+            let known = move || Ok(lock(&user.open).as_ref().map(Open::session));
+            if let Some(known) = blocking(known).await? {
+                return Ok(known);
             }
-            let Some(bytes) = inner.log.read(&id)? else {
+        }
+        self.reading(move || {
+            let Some(bytes) = inner.read(&id)? else {
                 return Ok(None);
             };
             // A tail that is not whole may be a write that is under way: the next lease knows.
@@ -104,8 +58,11 @@ impl<L: Log> LogStore<L> {
 
     pub(super) async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
         self.write(lease, move |folded| {
+            let mut about = About::of(folded.state());
             let records = records.into_iter();
-            records.map(|record| Change::of(record, folded)).collect()
+            records
+                .map(|record| Change::of(record, &mut about))
+                .collect()
         })
         .await
     }
@@ -116,15 +73,16 @@ impl<L: Log> LogStore<L> {
     }
 
     pub(super) async fn lease(&self, id: &str) -> Result<Lease> {
-        let user = self.hold(id)?;
+        let mut user = self.0.hold(id)?;
+        user.is_async = true;
         let inner = self.0.clone();
         let (id, open) = (user.id.clone(), user.open.clone());
         // Declared behind the user: when this future is dropped, nobody wants the lease any more
         // before another may take it.
         let wanted = Arc::new(());
         let is_wanted = Arc::downgrade(&wanted);
-        let worker = self.join(&id);
-        let token = blocking(move || {
+        let worker = self.0.join(&id);
+        let opened = blocking(move || {
             let _worker = worker;
             let mut open = lock(&open);
             if is_wanted.strong_count() == 0 {
@@ -134,15 +92,15 @@ impl<L: Log> LogStore<L> {
             *open = None;
             let opened = open.insert(Open::new(&inner.log, &inner.clock, &id)?);
             Ok(opened.token)
-        })
-        .await?;
+        });
+        let token = opened.await?;
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
     }
 
     pub(super) async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
-        let user = self.hold(id)?;
-        blocking(move || {
+        let user = self.0.hold(id)?;
+        self.writing(move || {
             let Inner { log, clock, .. } = &*user.inner;
             let mut open = lock(&user.open);
             *open = None;
@@ -157,8 +115,8 @@ impl<L: Log> LogStore<L> {
 
     pub(super) async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let (inner, id) = (self.0.clone(), from.to_owned());
-        let forked = blocking(move || {
-            let bytes = inner.log.read(&id)?.ok_or_else(|| not_found(&id))?;
+        let forked = self.reading(move || {
+            let bytes = inner.read(&id)?.ok_or_else(|| not_found(&id))?;
             let whole = scan(&id, &bytes)?;
             let all = whole.folded.state().messages.len();
             let found = session(&whole.folded, Vec::new()).ok_or_else(|| not_found(&id))?;
@@ -175,13 +133,16 @@ impl<L: Log> LogStore<L> {
     }
 
     pub(super) async fn delete(&self, id: &str) -> Result<bool> {
-        let user = self.hold(id)?;
-        blocking(move || user.remove(None)).await
+        if id.is_empty() {
+            return Ok(false);
+        }
+        let user = self.0.hold(id)?;
+        self.writing(move || user.remove(None)).await
     }
 
     pub(super) async fn list(&self) -> Result<Vec<SessionInfo>> {
         let inner = self.0.clone();
-        blocking(move || {
+        self.reading(move || {
             let mut list = Vec::new();
             for ids in inner.log.ids()?.chunks(AT_ONCE) {
                 for (id, end) in ids.iter().zip(inner.log.tails(ids, TAIL)?) {
@@ -196,13 +157,14 @@ impl<L: Log> LogStore<L> {
 
     pub(super) async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.0.clone();
-        let ids = blocking(move || inner.log.ids()).await?;
+        let ids = self.reading(move || inner.log.ids()).await?;
         let mut removed = 0;
+        let mut first = Ok(());
         for id in ids {
-            let Ok(user) = self.hold(&id) else {
+            let Ok(user) = self.0.hold(&id) else {
                 continue;
             };
-            let gone = blocking(move || {
+            let gone = self.writing(move || {
                 let end = user.inner.log.tail(&user.id, TAIL);
                 let info = user.inner.info(&user.id, end)?;
                 let is_old = info
@@ -223,10 +185,11 @@ impl<L: Log> LogStore<L> {
             match gone.await {
                 Ok(gone) => removed += usize::from(gone),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
+                Err(error) if L::is_of_one(&error) => first = first.and(Err(error)),
                 Err(error) => return Err(error),
             }
         }
-        Ok(removed)
+        first.map(|()| removed)
     }
 
     async fn write<F>(&self, lease: &Lease, changes: F) -> Result<()>
@@ -234,9 +197,9 @@ impl<L: Log> LogStore<L> {
         F: FnOnce(&Folded) -> Vec<Change> + Send + 'static,
     {
         let id = lease.session_id();
-        let user = self.join(id).ok_or_else(|| taken_over(id))?;
+        let user = self.0.join(id).ok_or_else(|| taken_over(id))?;
         let token = lease.token();
-        blocking(move || {
+        self.writing(move || {
             let mut open = lock(&user.open);
             // Also a write that only comes to its turn when the session is leased anew.
             let open = open
@@ -249,55 +212,48 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    /// Joins those who are busy with the session, if there are any.
-    fn join(&self, id: &Arc<str>) -> Option<User<L>> {
-        let mut slots = lock(&self.0.slots);
-        let slot = slots.get_mut(id)?;
-        slot.users += 1;
-        Some(self.user(id, slot, false))
+    async fn reading<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> Result<T> + Send + 'static,
+    {
+        in_turn(self.0.log.readers(), work).await
     }
 
-    /// Reserves the session in this process.
-    fn hold(&self, id: &str) -> Result<User<L>> {
-        if id.is_empty() {
-            return Err(Error::new(
-                ErrorKind::InvalidRequest,
-                "a session id must not be empty",
-            ));
-        }
-        let id = Arc::<str>::from(id);
-        let mut slots = lock(&self.0.slots);
-        let slot = slots.entry(id.clone()).or_insert_with(|| Slot {
-            users: 0,
-            held: false,
-            open: Shared::<L>::default(),
-        });
-        if slot.held {
-            return Err(busy(&id));
-        }
-        slot.held = true;
-        slot.users += 1;
-        Ok(self.user(&id, slot, true))
-    }
-
-    fn user(&self, id: &Arc<str>, slot: &Slot<L>, holds: bool) -> User<L> {
-        User {
-            inner: self.0.clone(),
-            id: id.clone(),
-            open: slot.open.clone(),
-            holds,
-        }
+    async fn writing<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> Result<T> + Send + 'static,
+    {
+        in_turn(self.0.log.writers(), work).await
     }
 }
 
-impl<L: Log> User<L> {
-    fn remove(&self, size: Option<u64>) -> Result<bool> {
-        *lock(&self.open) = None;
-        self.inner.log.remove(&self.id, size)
-    }
+/// Does what blocks when it is its turn. Nothing of it is done if nobody waits for it then.
+async fn in_turn<T, F>(queue: Option<&Queue>, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T> + Send + 'static,
+{
+    let turn = match queue {
+        Some(queue) => queue.turn().await,
+        None => None,
+    };
+    blocking(move || {
+        let _turn = turn;
+        work()
+    })
+    .await
 }
 
 impl<L: Log> Inner<L> {
+    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        match id.is_empty() {
+            true => Ok(None),
+            false => self.log.read(id),
+        }
+    }
+
     /// What a list says of a log with this `end`; `None` for a session that has nothing in it.
     fn info(&self, id: &str, mut end: Result<Option<Tail>>) -> Result<Option<SessionInfo>> {
         let mut len = TAIL;

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{Messages, Repairs, Todo, ToolCall};
+use crate::message::{Message, Messages, Repairs, Todo, ToolCall};
 use crate::model::{Compaction, ModelResponse, SystemPrompt};
 use crate::tool::{StateView, Tool};
 use crate::usage::Usage;
@@ -14,8 +14,8 @@ use crate::util::Values;
 use crate::util::hash::fnv1a;
 use crate::util::lenient::or_default;
 
-use super::infos::{Infos, MessageInfo};
 use super::inputs::Inputs;
+use super::message_info::{Infos, MessageInfo};
 
 pub(crate) type Files = BTreeMap<Arc<str>, Arc<str>>;
 
@@ -174,10 +174,10 @@ impl AgentState {
         infos.map(|(message, info)| (message, &**info))
     }
 
-    /// The last message came about like this.
+    /// The last message, if it is an answer, came about like this.
     pub(crate) fn inform(&mut self, info: Arc<MessageInfo>) {
-        if let Some(last) = self.messages.len().checked_sub(1) {
-            self.infos.put(last, info);
+        if let Some(Message::Assistant(_)) = self.messages.last() {
+            self.infos.put(self.messages.len() - 1, info);
         }
     }
 
@@ -185,7 +185,11 @@ impl AgentState {
     pub(crate) fn keep_places(&mut self, before: &Messages) {
         let kept = self.messages.shared_prefix(before);
         self.inputs.keep(kept, self.messages.len());
-        self.infos.keep(kept);
+        let (now, before) = (self.messages.as_slice(), before.as_slice());
+        self.infos.retain(|at| match (now.get(at), before.get(at)) {
+            (Some(now), Some(before)) => Arc::ptr_eq(now, before),
+            _ => false,
+        });
     }
 
     /// What stands last in the history answers all inputs that have no answer yet, if it is a

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use crate::error::Result;
 
 use super::agent_state::AgentState;
-use super::store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
+use super::info::SessionInfo;
+use super::lease::Lease;
+use super::store::{Record, SessionStore, StoredSession};
 
 #[async_trait]
 impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {

@@ -61,6 +61,18 @@ impl Inputs {
         inputs.truncate(change.keep);
         inputs.extend(change.then);
     }
+
+    /// What stands from message `place` on is not what stood there.
+    pub(crate) fn forget_from(&mut self, place: usize) {
+        if self.is_empty() {
+            return;
+        }
+        for input in Arc::make_mut(&mut self.0) {
+            if input.from.max(input.answer) >= Some(place) {
+                (input.from, input.answer) = (None, None);
+            }
+        }
+    }
 }
 
 /// What became of an input.
@@ -147,6 +159,30 @@ impl Inputs {
                 (input.from, input.answer) = (None, None);
             }
         }
+    }
+
+    /// The history was cut to its first `len` messages. What is left without its answer waits for
+    /// another.
+    pub(crate) fn cut(&mut self, len: usize) {
+        if self.is_empty() {
+            return;
+        }
+        for input in Arc::make_mut(&mut self.0) {
+            input.answer.take_if(|answer| *answer >= len);
+        }
+        self.keep(len, len);
+    }
+
+    /// Adds those of the messages that were put before these, of which `kept` are still there.
+    pub(crate) fn put_before(&mut self, mut earlier: Self, kept: usize) {
+        if earlier.is_empty() {
+            return;
+        }
+        earlier.keep(kept, kept);
+        let own = self.0.iter().filter(|input| !earlier.contains(&input.id));
+        let own: Vec<_> = own.cloned().collect();
+        Arc::make_mut(&mut earlier.0).extend(own);
+        *self = earlier;
     }
 
     /// What became of the input `id` in this history; `None` when there was none.

@@ -9,8 +9,10 @@
 mod agent_state;
 mod damage;
 mod forward;
-mod infos;
+mod info;
 mod inputs;
+mod lease;
+mod message_info;
 mod snapshot;
 mod store;
 mod thread_store;
@@ -18,15 +20,16 @@ mod thread_store;
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
-pub use infos::MessageInfo;
+pub use info::SessionInfo;
 #[cfg(feature = "__log")]
 pub(crate) use inputs::InputsChanged;
-pub(crate) use inputs::Known;
-pub(crate) use snapshot::cut;
-pub(crate) use snapshot::title_of;
-pub(crate) use store::answers;
-pub(crate) use store::not_found;
-pub use store::{Lease, Record, SessionInfo, SessionStore, StoredSession};
+pub(crate) use inputs::{Inputs, Known};
+pub use lease::Lease;
+pub(crate) use message_info::Infos;
+pub use message_info::MessageInfo;
+pub(crate) use snapshot::{cut, title_of};
+pub use store::{Record, SessionStore, StoredSession};
+pub(crate) use store::{answers, not_found};
 #[cfg(feature = "__log")]
-pub(crate) use store::{busy, exists, taken_over};
+pub(crate) use store::{busy, check_id, exists, taken_over};
 pub use thread_store::ThreadStore;

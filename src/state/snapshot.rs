@@ -23,8 +23,12 @@ pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
     (!line.is_empty()).then(|| truncate(&line, TITLE_CHARS).into())
 }
 
+/// The version of the format that is written, and the highest that is read.
+const VERSION: u32 = 1;
+
 #[derive(Serialize)]
 struct Snapshot<'a> {
+    v: u32,
     #[serde(flatten)]
     state: &'a AgentState,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -33,6 +37,12 @@ struct Snapshot<'a> {
     ended: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     input_ids: &'a [Arc<str>],
+}
+
+/// Read before anything else: what a newer version wrote need not be understood.
+#[derive(Deserialize)]
+struct Versioned {
+    v: Option<u32>,
 }
 
 /// What a snapshot has beside the state. Read on its own, for messages keep some of their parts
@@ -52,6 +62,7 @@ struct Beside {
 
 pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
     let snapshot = Snapshot {
+        v: VERSION,
         state: &session.state,
         started: &session.started,
         ended: &session.ended,
@@ -66,6 +77,16 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
             messages: Messages::from_json(json)?,
             ..AgentState::default()
         }));
+    }
+    let Versioned { v } = serde_json::from_slice(json).map_err(refuse)?;
+    if let Some(version) = v.filter(|version| *version > VERSION) {
+        return Err(Error::new(
+            ErrorKind::VersionTooNew,
+            format!(
+                "this session was exported in version {version} of the format, this program reads \
+                 up to {VERSION}; use a newer program"
+            ),
+        ));
     }
     let mut state: AgentState = serde_json::from_slice(json).map_err(refuse)?;
     let beside: Beside = serde_json::from_slice(json).map_err(refuse)?;

@@ -1,18 +1,18 @@
 //! Where sessions are kept.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Todo};
-use crate::util::panic;
 
 use super::agent_state::AgentState;
 use super::damage::Damage;
-use super::infos::MessageInfo;
+use super::info::SessionInfo;
+use super::lease::Lease;
+use super::message_info::MessageInfo;
 use super::snapshot::{cut, read_snapshot, write_snapshot};
 
 /// Something that happened in a session, in the order it did.
@@ -146,105 +146,6 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
         .is_some_and(|result| *result.tool_call_id == *call_id)
 }
 
-/// What a list of sessions says about one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionInfo {
-    /// The session's id.
-    pub id: Arc<str>,
-    /// Its title, or the beginning of what its user said first.
-    pub title: Option<Arc<str>>,
-    /// How many messages it has.
-    pub messages: usize,
-    /// When it was first written, where the store knows.
-    pub created_at: Option<SystemTime>,
-    /// When it was last written, where the store knows.
-    pub updated_at: Option<SystemTime>,
-    /// How many bytes it takes in the store, where the store knows.
-    pub size: Option<u64>,
-    /// The working directory it began in.
-    pub cwd: Option<Arc<str>>,
-    /// Why it cannot be read, if it cannot; the rest is then a guess.
-    pub problem: Option<Arc<str>>,
-}
-
-impl SessionInfo {
-    /// An entry of which only this much is known.
-    pub fn new(id: impl Into<Arc<str>>, messages: usize) -> Self {
-        Self {
-            id: id.into(),
-            title: None,
-            messages,
-            created_at: None,
-            updated_at: None,
-            size: None,
-            cwd: None,
-            problem: None,
-        }
-    }
-
-    /// Whether it was last written so long ago. One without a time never was.
-    pub fn is_older_than(&self, age: Duration) -> bool {
-        let elapsed = self.updated_at.and_then(|time| time.elapsed().ok());
-        elapsed.is_some_and(|elapsed| elapsed >= age)
-    }
-}
-
-/// The right to write a session. Held by one run at a time, released when dropped.
-pub struct Lease {
-    session_id: Arc<str>,
-    token: u64,
-    release: Option<Box<dyn FnOnce() + Send + Sync>>,
-}
-
-impl Lease {
-    /// A lease that calls `release` when it is dropped. `release` must not block.
-    ///
-    /// `token` grows with every lease of the session, so that a store can refuse the writes of
-    /// one that was taken over.
-    pub fn new(
-        session_id: impl Into<Arc<str>>,
-        token: u64,
-        release: impl FnOnce() + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            session_id: session_id.into(),
-            token,
-            release: Some(Box::new(release)),
-        }
-    }
-
-    /// Which session.
-    pub fn session_id(&self) -> &Arc<str> {
-        &self.session_id
-    }
-
-    /// The fencing token.
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        if let Some(release) = self.release.take() {
-            // The run may be ending with another panic.
-            if let Err(text) = panic::contained(release) {
-                tracing::warn!("the release of a session panicked: {text}");
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("session_id", &self.session_id)
-            .field("token", &self.token)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Keeps sessions.
 ///
 /// Six methods make a store; the rest follows from them. A store that can do better than
@@ -252,14 +153,135 @@ impl fmt::Debug for Lease {
 /// made of it. [`conformance::session_store`](crate::testing::conformance::session_store) holds a
 /// store against all that is promised here.
 ///
-/// * An id is any text that is not empty. A store may refuse one that it cannot keep, with
+/// * An id is any text that is not empty: an empty one is refused where a session would be made,
+///   and names none elsewhere. A store may refuse an id that it cannot keep, with
 ///   [`ErrorKind::InvalidRequest`], but never takes one for another.
+/// * What is stored of an [`AgentState`] is what serde writes of it, all of it. Its `thread_id` is
+///   the id it is stored under, whatever it was.
 /// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
 ///   written is as durable as the store can make it. Both refuse a lease that is no longer the
 ///   session's newest with [`ErrorKind::Conflict`].
-/// * A session that was leased but never written does not exist.
+/// * A session that was leased but never written does not exist. An append of no records writes
+///   nothing.
+/// * The tokens of leases grow, also when the session was removed in between or the store was
+///   opened anew.
 /// * Every future may be dropped at any time: a write is then done as a whole or not at all, and
-///   a lease is given back.
+///   a lease is given back, at the latest when the session is leased again.
+///
+/// A whole store, in memory:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
+/// use std::time::SystemTime;
+///
+/// use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+/// use agentcore::testing::conformance;
+/// use agentcore::{AgentState, Error, ErrorKind, Result, SessionStore, async_trait};
+///
+/// #[derive(Clone, Default)]
+/// struct Shelf(Arc<Mutex<Books>>);
+///
+/// #[derive(Default)]
+/// struct Books {
+///     kept: HashMap<Arc<str>, Book>,
+///     /// Tokens, and the order of writes.
+///     count: u64,
+/// }
+///
+/// #[derive(Default)]
+/// struct Book {
+///     session: Option<StoredSession>,
+///     info: Option<(u64, SessionInfo)>,
+///     token: u64,
+///     is_held: bool,
+/// }
+///
+/// impl Shelf {
+///     fn write(&self, lease: &Lease, f: impl FnOnce(&mut StoredSession)) -> Result<()> {
+///         let mut books = self.0.lock().unwrap();
+///         books.count += 1;
+///         let count = books.count;
+///         let book = books.kept.get_mut(lease.session_id());
+///         let book = book.filter(|book| book.token == lease.token());
+///         let book = book.ok_or_else(|| Error::new(ErrorKind::Conflict, "it was taken over"))?;
+///         let session = book.session.get_or_insert_default();
+///         f(session);
+///         session.state.thread_id = lease.session_id().clone();
+///         let mut info = SessionInfo::of(session);
+///         if let (None, Some((_, before))) = (&session.state.title, &book.info) {
+///             // A title stays when the history is cut.
+///             info.title = before.title.clone().or(info.title);
+///         }
+///         info.updated_at = Some(SystemTime::now());
+///         book.info = Some((count, info));
+///         Ok(())
+///     }
+/// }
+///
+/// #[async_trait]
+/// impl SessionStore for Shelf {
+///     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+///         let books = self.0.lock().unwrap();
+///         Ok(books.kept.get(id).and_then(|book| book.session.clone()))
+///     }
+///
+///     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+///         if records.is_empty() {
+///             return Ok(());
+///         }
+///         self.write(lease, |session| {
+///             records.into_iter().for_each(|record| session.apply(record));
+///         })
+///     }
+///
+///     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+///         let state = serde_json::from_str(&serde_json::to_string(state)?)?;
+///         self.write(lease, |session| *session = StoredSession::new(state))
+///     }
+///
+///     async fn list(&self) -> Result<Vec<SessionInfo>> {
+///         let books = self.0.lock().unwrap();
+///         let mut list: Vec<_> = books.kept.values().filter_map(|book| book.info.clone()).collect();
+///         list.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+///         Ok(list.into_iter().map(|(_, info)| info).collect())
+///     }
+///
+///     async fn delete(&self, id: &str) -> Result<bool> {
+///         let mut books = self.0.lock().unwrap();
+///         if books.kept.get(id).is_some_and(|book| book.is_held) {
+///             return Err(Error::new(ErrorKind::SessionBusy, "it is in use"));
+///         }
+///         Ok(books.kept.remove(id).is_some_and(|book| book.session.is_some()))
+///     }
+///
+///     async fn lease(&self, id: &str) -> Result<Lease> {
+///         if id.is_empty() {
+///             return Err(Error::new(ErrorKind::InvalidRequest, "an id must not be empty"));
+///         }
+///         let mut books = self.0.lock().unwrap();
+///         books.count += 1;
+///         let token = books.count;
+///         let book = books.kept.entry(id.into()).or_default();
+///         if book.is_held {
+///             return Err(Error::new(ErrorKind::SessionBusy, "it is in use"));
+///         }
+///         (book.is_held, book.token) = (true, token);
+///         let (shelf, key) = (self.0.clone(), id.to_owned());
+///         Ok(Lease::new(id, token, move || {
+///             if let Some(book) = shelf.lock().unwrap().kept.get_mut(&*key) {
+///                 book.is_held = false;
+///             }
+///         }))
+///     }
+/// }
+///
+/// # let run = async {
+/// conformance::session_store(|| async { Shelf::default() }, |shelf| async { shelf }).await
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
     /// The session, or `None` when there is none.
@@ -358,8 +380,13 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Removes the sessions that were last written at least so long ago, and returns how many.
     ///
     /// A session that a run holds, or that cannot be read, stays.
+    ///
+    /// # Errors
+    ///
+    /// The first, once all others are removed that can be.
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut removed = 0;
+        let mut first = Ok(());
         for info in self.list().await? {
             if info.problem.is_some() || !info.is_older_than(older_than) {
                 continue;
@@ -367,13 +394,14 @@ pub trait SessionStore: Send + Sync + 'static {
             match self.delete(&info.id).await {
                 Ok(was_there) => removed += usize::from(was_there),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
-                Err(error) => return Err(error),
+                Err(error) => first = first.and(Err(error)),
             }
         }
-        Ok(removed)
+        first.map(|()| removed)
     }
 
-    /// The session as JSON: its [`AgentState`], the calls that had started, the ids of inputs.
+    /// The session as JSON: its [`AgentState`], the calls that had started, the ids of inputs, and
+    /// in `v` the version of the format.
     ///
     /// # Errors
     ///
@@ -391,7 +419,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidMessages`] when it is none of these, else as
+    /// [`ErrorKind::InvalidMessages`] when it is none of these,
+    /// [`ErrorKind::VersionTooNew`] when a newer version of this crate exported it, else as
     /// [`create`](SessionStore::create).
     ///
     /// ```
@@ -410,6 +439,19 @@ pub trait SessionStore: Send + Sync + 'static {
     /// ```
     async fn import(&self, id: &str, json: &[u8]) -> Result<()> {
         self.create(id, read_snapshot(json)?).await
+    }
+}
+
+/// # Errors
+///
+/// [`ErrorKind::InvalidRequest`] for the id that no session has.
+pub(crate) fn check_id(id: &str) -> Result<()> {
+    match id.is_empty() {
+        false => Ok(()),
+        true => Err(Error::new(
+            ErrorKind::InvalidRequest,
+            "a session id must not be empty",
+        )),
     }
 }
 

@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::util::sync::lock;
 
 use super::agent_state::AgentState;
+use super::info::SessionInfo;
+use super::lease::Lease;
 use super::snapshot::title_of;
-use super::store::{
-    Lease, Record, SessionInfo, SessionStore, StoredSession, busy, exists, taken_over,
-};
+use super::store::{Record, SessionStore, StoredSession, busy, check_id, exists, taken_over};
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -50,10 +50,14 @@ struct Threads {
     entries: HashMap<Arc<str>, Box<Entry>>,
     swept_at: Instant,
     clock: u64,
+    /// The newest token, of any session: one that is begun anew after it was removed has others.
+    token: u64,
 }
 
 struct Entry {
     session: StoredSession,
+    /// What the user said first; a title stays when the history is cut.
+    said_first: Option<Arc<str>>,
     last_access: Instant,
     /// Order of writes, for lists.
     written: u64,
@@ -88,6 +92,7 @@ impl ThreadStore {
                 entries: HashMap::new(),
                 swept_at: Instant::now(),
                 clock: 0,
+                token: 0,
             }),
         }))
     }
@@ -112,7 +117,7 @@ impl ThreadStore {
     /// Stores a state and refreshes its time to live.
     pub fn save(&self, id: &str, state: AgentState) {
         self.with(id, |threads| {
-            threads.written(id).session = StoredSession::new(state);
+            threads.written(id).set(StoredSession::new(state));
         });
     }
 
@@ -120,8 +125,9 @@ impl ThreadStore {
     pub fn delete(&self, id: &str) -> bool {
         self.with(id, |threads| match threads.entries.get_mut(id) {
             Some(entry) if entry.held => {
-                // The lease outlives the data, so that its fencing token keeps counting.
+                // The lease outlives the data: it is given back to the entry it was taken of.
                 entry.session = StoredSession::new(AgentState::new(id));
+                entry.said_first = None;
                 entry.deleted = true;
                 std::mem::take(&mut entry.exists)
             }
@@ -167,7 +173,7 @@ impl ThreadStore {
         f(&mut threads)
     }
 
-    fn write(&self, lease: &Lease, f: impl FnOnce(&mut StoredSession)) -> Result<()> {
+    fn write(&self, lease: &Lease, f: impl FnOnce(&mut Threads)) -> Result<()> {
         let id = lease.session_id();
         self.with(id, |threads| {
             let is_owned = threads
@@ -177,8 +183,7 @@ impl ThreadStore {
             if !is_owned {
                 return Err(taken_over(id));
             }
-            let entry = threads.written(id);
-            f(&mut entry.session);
+            f(threads);
             Ok(())
         })
     }
@@ -247,6 +252,7 @@ impl Entry {
     fn new(id: Arc<str>) -> Self {
         Self {
             session: StoredSession::new(AgentState::new(id)),
+            said_first: None,
             last_access: Instant::now(),
             written: 0,
             created_at: SystemTime::now(),
@@ -262,14 +268,27 @@ impl Entry {
         !self.held && self.last_access.elapsed() >= ttl
     }
 
-    fn info(&self, id: &Arc<str>) -> SessionInfo {
-        let state = &self.session.state;
-        let mut info = SessionInfo::new(id.clone(), state.messages.len());
-        let first = || state.messages.user_messages().find_map(title_of);
-        info.title = state.title.clone().or_else(first);
+    /// Replaces the session, but for its id.
+    fn set(&mut self, mut session: StoredSession) {
+        session.state.thread_id = self.session.state.thread_id.clone();
+        self.session = session;
+        self.note_first();
+    }
+
+    fn note_first(&mut self) {
+        if self.said_first.is_none() {
+            let mut said = self.session.state.messages.user_messages();
+            self.said_first = said.find_map(title_of);
+        }
+    }
+
+    fn info(&self) -> SessionInfo {
+        let mut info = SessionInfo::of(&self.session);
+        if self.session.state.title.is_none() {
+            info.title = self.said_first.clone();
+        }
         info.created_at = Some(self.created_at);
         info.updated_at = Some(self.updated_at);
-        info.cwd = state.cwd.clone();
         info
     }
 }
@@ -281,14 +300,24 @@ impl SessionStore for ThreadStore {
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        self.write(lease, |session| {
-            records.into_iter().for_each(|record| session.apply(record));
+        self.write(lease, |threads| {
+            if records.is_empty() {
+                return;
+            }
+            let entry = threads.written(lease.session_id());
+            for record in records {
+                entry.session.apply(record);
+            }
+            entry.note_first();
         })
     }
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let state = state.stored();
-        self.write(lease, |session| *session = StoredSession::new(state))
+        self.write(lease, |threads| {
+            let entry = threads.written(lease.session_id());
+            entry.set(StoredSession::new(state));
+        })
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
@@ -300,11 +329,11 @@ impl SessionStore for ThreadStore {
             .filter(|(_, entry)| entry.exists && !entry.is_expired(ttl))
             .collect();
         live.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.written));
-        Ok(live.into_iter().map(|(id, entry)| entry.info(id)).collect())
+        Ok(live.into_iter().map(|(_, entry)| entry.info()).collect())
     }
 
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
-        session.state.thread_id = id.into();
+        check_id(id)?;
         session.damage.clear();
         self.with(id, |threads| {
             let entry = threads.entries.get(id);
@@ -314,7 +343,7 @@ impl SessionStore for ThreadStore {
             if entry.is_some_and(|entry| entry.held) {
                 return Err(busy(id));
             }
-            threads.written(id).session = session;
+            threads.written(id).set(session);
             Ok(())
         })
     }
@@ -332,30 +361,27 @@ impl SessionStore for ThreadStore {
         let mut threads = lock(&self.0.threads);
         let before = threads.entries.len();
         // Looked at and removed in one go: nobody writes in between.
-        threads.entries.retain(|id, entry| {
+        threads.entries.retain(|_, entry| {
             !entry.exists
                 || entry.held
                 || entry.is_expired(ttl)
-                || !entry.info(id).is_older_than(older_than)
+                || !entry.info().is_older_than(older_than)
         });
         Ok(before - threads.entries.len())
     }
 
     async fn lease(&self, id: &str) -> Result<Lease> {
-        if id.is_empty() {
-            return Err(Error::new(
-                ErrorKind::InvalidRequest,
-                "a session id must not be empty",
-            ));
-        }
+        check_id(id)?;
         let leased = self.with(id, |threads| {
+            let token = threads.token + 1;
             let entry = threads.entry(id);
             if entry.held {
                 return None;
             }
-            entry.held = true;
-            entry.token += 1;
-            Some((entry.session.state.thread_id.clone(), entry.token))
+            (entry.held, entry.token) = (true, token);
+            let key = entry.session.state.thread_id.clone();
+            threads.token = token;
+            Some((key, token))
         });
         let (key, token) = leased.ok_or_else(|| busy(id))?;
         let store = Arc::downgrade(&self.0);

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::agent_cli::{Workshop, agent, call, messages, results, text};
 use crate::agent_terminal::Somebody;
 
+#[path = "../../examples/agent/address.rs"]
+mod address;
+
 pub fn talk() -> Workshop {
     Workshop::new(&json!([{"text": "Hello."}]))
 }
@@ -115,55 +118,24 @@ fn checkpoints_are_of_one_store() {
     }
 }
 
-/// The folder is known by where the server is and who asks, not by what is secret.
+/// Checkpoints of a server are known by where it is and who asks, not by what is secret.
 #[test]
-fn checkpoints_of_a_server_tell_no_password() {
-    let workshop = talk();
-    let state = workshop.beside("state");
-    // It has no model to go on to the server with.
-    fs::remove_file(workshop.beside("script.json")).unwrap();
-    let folders = |stores: &[&str]| {
-        for store in stores {
-            let command = workshop.agent(&["--store", store, "--session", "s", "--checkpoints"]);
-            let (why, code, _) = told(with(command, "XDG_STATE_HOME", &state));
-            assert!(why.contains("script.json"), "{why}");
-            assert_eq!(code, Some(2));
-        }
-        let folder = std::path::Path::new(&state).join("agentcore/sessions");
-        let mut names: Vec<_> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    };
-    let same = folders(&[
-        "redis://me:one@127.0.0.1:1/0",
+fn a_server_is_known_by_its_place_and_user() {
+    let id = address::id_of_server("redis://me:one@127.0.0.1:1/0");
+    for same in [
         "redis://me:t%2Fwo@127.0.0.1:1/0",
-        "redis:redis://me:th@ree@127.0.0.1:1/0",
-    ]);
-    assert_eq!(same.len(), 1, "{same:?}");
-    let others = folders(&[
+        "redis://me:th@ree@127.0.0.1:1/0",
+        "redis://me@127.0.0.1:1/0?sslmode=disable",
+    ] {
+        assert_eq!(address::id_of_server(same), id, "{same}");
+    }
+    for other in [
         "redis://me:one@127.0.0.1:1/1",
+        "redis://me:one@127.0.0.1:2/0",
         "redis://you:one@127.0.0.1:1/0",
-        "postgres://me:one@127.0.0.1:1/db",
-    ]);
-    assert_eq!(others.len(), 4, "{others:?}");
-    let again = folders(&[
-        "postgresql://me:two@127.0.0.1:1/db?sslmode=disable",
-        "postgres://me@127.0.0.1:1/db?connect_timeout=1&password=three",
-    ]);
-    assert_eq!(again, others);
-    assert_eq!(
-        folders(&["postgres://me:one@127.0.0.1:1/db?options=-csearch_path%3Dmine"]).len(),
-        5
-    );
-    for name in others {
-        let hash = name.rsplit('-').next().unwrap();
-        assert!(
-            hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()),
-            "{name}"
-        );
+        "redis://me:one@127.0.0.1:1/0?dbname=other",
+    ] {
+        assert_ne!(address::id_of_server(other), id, "{other}");
     }
 }
 

@@ -140,7 +140,9 @@ fn a_prompt_is_sent_when_what_waits_is_dismissed() {
     let mut command = resume(&workshop, &store, &["--dismiss", "Never mind"]);
     command.args(["--output", "stream-json"]);
     let (said, code) = messages(&command.output().unwrap());
-    assert_eq!((code, results(&said).len()), (Some(0), 0));
+    let results = results(&said);
+    assert_eq!((code, results.len()), (Some(0), 1));
+    assert!(results[0].1.contains("not approved"), "{results:?}");
     assert_eq!(workshop.get("made"), None);
     let output = resume(&workshop, &store, &["--list-messages"])
         .output()

@@ -7,7 +7,7 @@ use agentcore::hooks::{
     ClearToolResults, CompactionHook, UsageLogger, inject_context, session_hooks,
 };
 use agentcore::model::{ModelProfile, Prices};
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::state::{Damage, DamageKind, Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     AgentState, Content, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part, Result,
@@ -324,6 +324,101 @@ async fn sessions_by_hand() {
         .unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");
     drop(held);
+}
+
+#[tokio::test]
+async fn what_both_stores_have_of_a_session_by_hand_is_there_once() {
+    let by_hand = ThreadStore::new();
+    let model = ScriptedModel::new().say("One.").say("Two.").say("Three.");
+    let agent = agent(model)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    for (id, text) in [("i1", "First"), ("i2", "Second"), ("i3", "Third")] {
+        agent.session("s").input_id(id).run(text).await.unwrap();
+    }
+    let expected = "user assistant user assistant user assistant";
+    assert_eq!(roles(&stored(&agent, "s").await), expected);
+    let state = by_hand.get("s").unwrap();
+    assert_eq!(roles(&state.messages), expected);
+    assert_eq!(state.message_infos().count(), 3);
+    let known = agent
+        .session("s")
+        .input_id("i1")
+        .run("First")
+        .await
+        .unwrap();
+    assert_eq!((&*known.text, known.turns), ("One.", 0));
+}
+
+#[tokio::test]
+async fn what_is_stored_of_a_session_by_hand_stays() {
+    let store = ThreadStore::new();
+    let direct = |model| agent(model).store(store.clone()).build().unwrap();
+    let first = direct(ScriptedModel::new().say("One."));
+    let first = first.session("s").input_id("in_1").run("1");
+    let mut state = first.await.unwrap().state;
+    state.title = Some("Numbers".into());
+    state.cwd = Some("/began/here".into());
+    store.save("s", state);
+
+    let by_hand = agent(ScriptedModel::new().say("Two."))
+        .hook(session_hooks(store.clone()))
+        .build()
+        .unwrap();
+    by_hand.session("s").run("2").await.unwrap();
+    let kept = store.get("s").unwrap();
+    assert_eq!(kept.messages.len(), 4);
+    assert_eq!(kept.title.as_deref(), Some("Numbers"));
+    assert_eq!(kept.cwd.as_deref(), Some("/began/here"));
+
+    let silent = direct(ScriptedModel::new());
+    let again = silent.session("s").input_id("in_1").run("1").await.unwrap();
+    assert_eq!(again.text, "One.");
+}
+
+/// A store of which something cannot be read.
+struct Damaged(ThreadStore);
+
+#[async_trait]
+impl SessionStore for Damaged {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        let mut found = self.0.load(id).await?.unwrap_or_default();
+        found.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11)];
+        Ok(Some(found))
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.0.append(lease, records).await
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        SessionStore::save(&self.0, lease, state).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.0.list().await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.0, id).await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        self.0.lease(id).await
+    }
+}
+
+#[tokio::test]
+async fn damage_to_a_session_by_hand_is_a_warning() {
+    let agent = agent(ScriptedModel::new().say("hi"))
+        .hook(session_hooks(Damaged(ThreadStore::new())))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Hello")).await;
+    output.unwrap();
+    let said = warnings(&messages);
+    assert!(said[0].contains("11 bytes at offset 7"), "{said:?}");
 }
 
 /// A store that takes nothing.

@@ -371,3 +371,15 @@ async fn the_place_of_an_input_outlives_a_crash() {
         "To the first."
     );
 }
+
+#[tokio::test]
+async fn an_input_that_had_to_be_repaired_is_answered_once() {
+    let model = ScriptedModel::new().say("One.").say("Two.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    agent.session("s").run("First").await.unwrap();
+    let odd = || Messages::from(vec![Message::ai("And then?"), Message::human("Second")]);
+    for turns in [1, 0] {
+        let output = agent.session("s").input_id("i1").run(odd()).await.unwrap();
+        assert_eq!((&*output.text, output.turns), ("Two.", turns));
+    }
+}

@@ -1,19 +1,19 @@
 //! What decisions about waiting calls come to when things go wrong meanwhile.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentcore::state::{Lease, PendingCall, Record, SessionInfo, SessionStore, StoredSession};
-use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{
-    AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, PermissionMode, Result,
-    ThreadStore, ToolDecision, Unanswered, async_trait, hook,
+    AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, PermissionMode,
+    Result, StopReason, ThreadStore, ToolDecision, Unanswered, async_trait, hook,
 };
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::kit::{Gate, Log, agent, asking, logged, stuck, texts};
+use crate::kit::{Gate, Log, agent, asking, kinds, logged, roles, stuck, texts, warnings, watch};
 
 /// Two calls of `act` wait in the session "s" of this store.
 async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
@@ -70,11 +70,11 @@ async fn a_denied_call_waits_no_more_while_its_sibling_runs() {
     assert_eq!(log.len(), 0);
 }
 
-/// Fails the next save, once.
-struct OneBadSave(ThreadStore, AtomicBool);
+/// Fails one save: that after so many others.
+struct BadSave(ThreadStore, AtomicUsize);
 
 #[async_trait]
-impl SessionStore for OneBadSave {
+impl SessionStore for BadSave {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         self.0.load(id).await
     }
@@ -82,7 +82,7 @@ impl SessionStore for OneBadSave {
         self.0.append(lease, records).await
     }
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        if !self.1.swap(true, Ordering::SeqCst) {
+        if self.1.fetch_sub(1, Ordering::SeqCst) == 0 {
             return Err(Error::new(ErrorKind::Io, "the disk is away"));
         }
         SessionStore::save(&self.0, lease, state).await
@@ -103,7 +103,7 @@ async fn an_approval_that_could_not_be_used_up_is_still_good() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
-        .store(OneBadSave(store.clone(), AtomicBool::new(false)))
+        .store(BadSave(store.clone(), AtomicUsize::new(0)))
         .build()
         .unwrap();
     let all = || calls.iter().map(Decision::allow).collect::<Vec<_>>();
@@ -135,7 +135,7 @@ async fn a_question_that_cannot_be_stored_is_not_asked() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let model = ScriptedModel::new().call("act", json!({}));
     let agent = parking(model, &store, &log)
-        .store(OneBadSave(store.clone(), AtomicBool::new(false)))
+        .store(BadSave(store.clone(), AtomicUsize::new(0)))
         .build()
         .unwrap();
     let error = agent.session("s").run("Go").await.unwrap_err();
@@ -372,4 +372,119 @@ async fn an_expired_question_can_still_be_denied() {
     assert!(late.await.unwrap_err().to_string().contains("expired"));
     let denied = agent.session("s").resume(Decision::deny(call, "too late"));
     assert_eq!(texts(&denied.await.unwrap().messages), ["Error: too late"]);
+}
+
+/// Cannot store that a call begins.
+struct NoStarts(ThreadStore);
+
+#[async_trait]
+impl SessionStore for NoStarts {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.0.load(id).await
+    }
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        if let [Record::ToolStarted { .. }] = &records[..] {
+            return Err(Error::new(ErrorKind::Io, "the disk is away"));
+        }
+        self.0.append(lease, records).await
+    }
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        SessionStore::save(&self.0, lease, state).await
+    }
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.0.list().await
+    }
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.0, id).await
+    }
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        self.0.lease(id).await
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_start_cannot_be_stored_goes_on_waiting() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let failing = parking(ScriptedModel::new(), &store, &log)
+        .store(NoStarts(store.clone()))
+        .build()
+        .unwrap();
+    let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    let (messages, output) = watch(failing.session("s").resume(all)).await;
+    assert_eq!(output.unwrap().end, ExitReason::AwaitingApproval);
+    assert!(warnings(&messages)[0].contains("the disk is away"));
+    assert_eq!(failing.session("s").pending().await.unwrap(), calls);
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn what_ran_before_a_store_fails_is_shown() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let failing = parking(ScriptedModel::new(), &store, &log)
+        .store(BadSave(store.clone(), AtomicUsize::new(1)))
+        .build()
+        .unwrap();
+    let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    let (messages, output) = watch(failing.session("s").resume(all)).await;
+    assert_eq!(output.unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(log.take(), ["act{\"n\":1}"]);
+    assert!(kinds(&messages).contains(&"user".to_owned()));
+    assert_eq!(failing.session("s").pending().await.unwrap(), calls[1..]);
+}
+
+#[tokio::test]
+async fn hooks_see_what_a_call_was_edited_to() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let small = hook::pre_tool_use("small", |_, call| {
+        let is_small = call.args["n"].as_u64() < Some(5);
+        async move {
+            Ok(match is_small {
+                true => ToolDecision::proceed(),
+                false => ToolDecision::deny("too many"),
+            })
+        }
+    });
+    let agent = parking(ScriptedModel::new().say("done"), &store, &log)
+        .hook(small)
+        .build()
+        .unwrap();
+    let decisions = [
+        Decision::edit(&calls[0], json!({"n": 4})),
+        Decision::edit(&calls[1], json!({"n": 5})),
+    ];
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    assert_eq!(texts(&output.messages), ["act ran", "Error: too many"]);
+    assert_eq!(log.take(), ["act{\"n\":4}"]);
+}
+
+#[tokio::test]
+async fn nothing_is_cut_and_decided_at_once() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new(), &store, &log).build().unwrap();
+    let decision = Decision::allow(&calls[0]);
+    let run = agent.session("s").resume_at(1).resume(decision);
+    assert_eq!(run.await.unwrap_err().kind(), ErrorKind::InvalidRequest);
+    assert_eq!(agent.session("s").pending().await.unwrap(), calls);
+}
+
+/// What was said while calls waited stands behind their results, and belongs to the run before.
+#[tokio::test]
+async fn what_was_said_while_calls_waited_is_not_taken_back() {
+    let store = ThreadStore::new();
+    let log = Log::default();
+    parked(&store, &log).await;
+    let mut state = store.get("s").unwrap();
+    state.messages.push(Message::human("By the way"));
+    store.save("s", state);
+    let calls = store.get("s").unwrap().pending;
+    let refusing = ScriptedModel::new().step(Step::text("No.").stop(StopReason::Refusal));
+    let agent = parking(refusing, &store, &log).build().unwrap();
+    let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    let output = agent.session("s").resume(all).await.unwrap();
+    assert_eq!(output.end, ExitReason::Refused);
+    assert_eq!(roles(&output.messages), "user assistant tool tool user");
 }

@@ -418,6 +418,7 @@ async fn a_run_goes_on_from_an_earlier_message() {
         .call("echo", json!({"text": "x"}))
         .say("Two.")
         .say("Another two.")
+        .say("Edited two.")
         .say("Three.");
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
     let session = agent.session("s");
@@ -446,6 +447,12 @@ async fn a_run_goes_on_from_an_earlier_message() {
     assert_eq!((&*known.text, known.turns), ("One.", 0));
     let gone = send("i2", "Second").await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Conflict);
+    // The same request again, as after a lost connection.
+    let edit = || session.clone().resume_at(2).input_id("i3").run("Edited");
+    let output = edit().await.unwrap();
+    let again = edit().await.unwrap();
+    assert_eq!((&*again.text, again.turns), (&*output.text, 0));
+    assert_eq!(again.messages, output.messages);
     let output = session.clone().resume_at(0).run("Anew").await.unwrap();
     assert_eq!(roles(&output.messages), "user assistant");
 }
@@ -563,4 +570,45 @@ async fn a_session_is_free_before_its_run_is_over_and_keeps_nothing_of_it() {
     *slot.lock().unwrap() = Some(run.handle());
     run.await.unwrap();
     assert_eq!(log.take(), ["released, over: false"]);
+}
+
+#[tokio::test]
+async fn an_input_whose_answer_was_cut_gets_another() {
+    let model = ScriptedModel::new().say("One.").say("Other.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    let session = agent.session("s");
+    session.clone().input_id("i1").run("First").await.unwrap();
+    let again = session.clone().resume_at(1).run(agentcore::Messages::new());
+    assert_eq!(again.await.unwrap().text, "Other.");
+    let known = session.clone().input_id("i1").run("First").await.unwrap();
+    assert_eq!((&*known.text, known.turns), ("Other.", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_hook_redacts_leaves_what_is_known_of_answers() {
+    let redact = agentcore::hook::after_agent("redact", |_, mut state| async move {
+        let said = state
+            .messages
+            .iter()
+            .rposition(|message| message.role().is_user_input());
+        if let Some(message) = said.and_then(|at| state.messages.get_mut(at)) {
+            *message.content_mut() = "[redacted]".into();
+        }
+        Ok(state)
+    });
+    let model = ScriptedModel::new()
+        .step(Step::text("Once upon a").then_hang())
+        .say("Once upon a time.");
+    let agent = agent(StrictModel::new(model)).hook(redact).build().unwrap();
+    let run = agent.session("s").input_id("i1").run("Tell");
+    let handle = run.handle();
+    tokio::spawn(async move {
+        sleep(1).await;
+        handle.interrupt();
+    });
+    run.await.unwrap();
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    assert!(state.message_info(1).unwrap().aborted);
+    let again = agent.session("s").input_id("i1").run("Tell").await.unwrap();
+    assert_eq!(again.text, "Once upon a time.");
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::message::Messages;
+
 use super::record::{After, Before, Found, Record, Sum};
 use super::runs::At;
 
@@ -16,12 +18,14 @@ pub(super) struct Book {
     pub(super) end: u64,
     /// The files here that are kept since the last message.
     kept: HashSet<Arc<str>>,
-    /// How often the history became another: before that, places in it meant other messages.
-    era: u32,
+    /// How often the history became another, and how many messages stayed what they were each
+    /// time: places behind them meant other messages before that.
+    eras: Vec<usize>,
 }
 
 struct Entry {
-    era: u32,
+    /// How often the history had become another.
+    era: usize,
     /// Its root is that of another workspace, or none.
     record: Record,
     start: u64,
@@ -80,7 +84,7 @@ impl Book {
             entries: Vec::new(),
             end: 0,
             kept: HashSet::new(),
-            era: 0,
+            eras: Vec::new(),
         }
     }
 
@@ -99,20 +103,22 @@ impl Book {
         } = found;
         record.root.take_if(|root| *root == self.home);
         if let Some(Entry { record: last, .. }) = self.entries.last()
-            && (record.anew || (record.message, record.rewound) != (last.message, last.rewound))
+            && (record.still.is_some()
+                || (record.message, record.rewound) != (last.message, last.rewound))
         {
             self.kept.clear();
         }
         // A note that nothing was changed yet may stand behind the message that changes come after.
         let last = self.entries.iter().rfind(|entry| entry.is_change());
         let is_earlier = last.is_some_and(|last| record.message < last.record.message);
-        self.era += u32::from(record.anew || is_earlier);
+        let still = record.still.or(is_earlier.then_some(0));
+        self.eras.extend(still);
         if record.before.is_some() && record.root.is_none() {
             self.kept.insert(record.path.clone());
         }
         self.end = end;
         self.entries.push(Entry {
-            era: self.era,
+            era: self.eras.len(),
             record,
             start,
             content,
@@ -127,19 +133,24 @@ impl Book {
 
     /// The last message of the history as it is after which the session itself changed something.
     pub(super) fn said(&self) -> Option<At> {
-        let mut changes = self
-            .entries
-            .iter()
-            .rev()
-            .take_while(|entry| entry.era == self.era)
-            .map(|entry| &entry.record)
-            .filter(|record| !record.rewound && !record.path.is_empty());
-        let message = changes.clone().next()?.message;
-        let title = changes.find_map(|record| {
-            let title = record.title.as_ref()?;
-            (record.message == message).then(|| title.clone())
-        });
+        let (message, changed) = self.messages().pop_last()?;
+        let title = changed.title;
         Some(At { message, title })
+    }
+
+    /// How many of these messages are what they were when changes were made after them; `None`
+    /// when all are.
+    pub(super) fn still(&self, messages: &Messages) -> Option<usize> {
+        let known = self.messages().into_iter().rev();
+        let mut known = known.map(|(message, changed)| At {
+            message,
+            title: changed.title,
+        });
+        if known.next()?.is_in(messages) {
+            return None;
+        }
+        let last = known.find(|at| at.is_in(messages));
+        Some(last.map_or(0, |at| at.message + 1))
     }
 
     /// Whether what rewinding changed is the last that is known of.
@@ -154,17 +165,24 @@ impl Book {
         self.last() == Some(message) && self.is_rewound() == rewound && self.kept.contains(path)
     }
 
-    /// The entries of the history as it is, each with the last message that it came after.
+    /// The entries of the history as it is, each with the last of its messages that it came after.
     fn current(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut said = usize::MAX;
+        let (mut era, mut still) = (self.eras.len(), usize::MAX);
         let mut current: Vec<_> = self
             .entries
             .iter()
             .rev()
-            .take_while(|entry| entry.era == self.era)
-            .map(|entry| {
+            .map_while(|entry| {
+                let since = &self.eras[entry.era..era];
+                era = entry.era;
+                still = since.iter().fold(still, |still, one| still.min(*one));
+                Some((entry, still.checked_sub(1)?))
+            })
+            .map(|(entry, last)| {
                 if !entry.record.rewound {
-                    said = entry.record.message;
+                    // What came after a message that is not there any more stays changed.
+                    said = entry.record.message.min(last);
                     return (entry, said);
                 }
                 // After all that was said before the next message.
@@ -200,7 +218,10 @@ impl Book {
     /// The messages after which something was changed.
     pub(super) fn messages(&self) -> BTreeMap<usize, Changed> {
         let mut messages = BTreeMap::<usize, Changed>::new();
-        let current = self.current().map(|(entry, _)| &entry.record);
+        let there = self
+            .current()
+            .filter(|(entry, said)| entry.record.message == *said);
+        let current = there.map(|(entry, _)| &entry.record);
         for record in current.filter(|record| !record.rewound && !record.path.is_empty()) {
             let changed = messages.entry(record.message).or_default();
             if changed.title.is_none() {

@@ -117,7 +117,7 @@ impl FileCheckpoints {
                     message: at.message,
                     title: at.title.filter(|_| is_first),
                     rewound,
-                    anew: false,
+                    still: None,
                     root: Some(inner.root.clone()),
                     path,
                     before,
@@ -149,15 +149,15 @@ impl FileCheckpoints {
         blocking(move || {
             inner.on_book(&id, |inner, book| {
                 inner.shelf.read(&id, book)?;
-                let anew = book.said().is_some_and(|said| !said.is_in(&messages));
-                if !anew && !book.is_rewound() {
+                let still = book.still(&messages);
+                if still.is_none() && !book.is_rewound() {
                     return Ok(());
                 }
                 let record = Record {
                     message: messages.len(),
                     title: None,
                     rewound: false,
-                    anew,
+                    still,
                     root: Some(inner.root.clone()),
                     path: "".into(),
                     before: None,

@@ -102,9 +102,10 @@ pub(super) struct Record {
     /// Whether it is a change that rewinding made, after all that was said till then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rewound: bool,
-    /// Whether the history is no longer the one that earlier records count in.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) anew: bool,
+    /// How many messages of the history that earlier records count in are still what they were;
+    /// none when all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) still: Option<usize>,
     /// The workspace of the file. Version 1 did not tell, and is taken as of each; a program that
     /// knows no other would rewind the files of one in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]

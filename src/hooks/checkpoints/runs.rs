@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::message::{Messages, Role};
+use crate::message::{Message, Messages, Role};
 use crate::run::RunContext;
 use crate::state::title_of;
 use crate::util::Cancellation;
@@ -41,7 +41,13 @@ impl At {
     }
 
     fn of(messages: &Messages, known: &Self) -> Self {
+        // What was said while calls wait stands in front of their results only until they have them.
         let all = messages.as_slice();
+        let waiting = all
+            .iter()
+            .rposition(|message| message.tool_calls().next().is_some());
+        let waiting = waiting.filter(|at| all[*at].tool_calls().count() > results(&all[at + 1..]));
+        let all = &all[..waiting.unwrap_or(all.len())];
         let last = all.iter().rposition(|message| message.role() == Role::User);
         match last {
             None => Self::default(),
@@ -52,6 +58,12 @@ impl At {
             },
         }
     }
+}
+
+/// How many results of calls stand at the beginning.
+fn results(messages: &[Arc<Message>]) -> usize {
+    let is_result = |message: &&Arc<Message>| message.as_tool_result().is_some();
+    messages.iter().take_while(is_result).count()
 }
 
 impl Live {

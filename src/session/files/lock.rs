@@ -4,28 +4,39 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::busy;
 
 /// How often a file is opened again that somebody removed between opening and locking it.
 const ATTEMPTS: usize = 16;
+/// How long a file is waited for: one whose lease was dropped is let go of a moment later.
+const HANDOVER: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(1);
 
 /// A session's file, locked. Dropping it lets go of it, and removes it when it is empty; the end
 /// of the process does so, too.
 pub(in crate::session) struct LockFile {
     pub(in crate::session) file: File,
     pub(in crate::session) path: PathBuf,
+    /// Whether something is in it. Who empties it then is about to write it.
+    pub(in crate::session) has_content: bool,
 }
 
 impl LockFile {
-    /// Opens, or makes, and locks the file.
+    /// Opens with `open`, or makes, and locks the file.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::SessionBusy`] while somebody else has it.
-    pub(in crate::session) fn take(path: &Path, id: &str) -> Result<Self> {
-        Self::lock(path, id, true)?.ok_or_else(|| busy(id))
+    pub(in crate::session) fn take(
+        path: &Path,
+        id: &str,
+        open: impl Fn(&OpenOptions, &Path) -> io::Result<File>,
+    ) -> Result<Self> {
+        Self::lock(path, id, true, open)?.ok_or_else(|| busy(id))
     }
 
     /// Locks the file; `None` when there is none.
@@ -34,20 +45,27 @@ impl LockFile {
     ///
     /// [`ErrorKind::SessionBusy`] while somebody else has it.
     #[cfg(feature = "jsonl")]
-    pub(in crate::session) fn find(path: &Path, id: &str) -> Result<Option<Self>> {
-        Self::lock(path, id, false)
+    pub(in crate::session) fn find(
+        path: &Path,
+        id: &str,
+        open: impl Fn(&OpenOptions, &Path) -> io::Result<File>,
+    ) -> Result<Option<Self>> {
+        Self::lock(path, id, false, open)
     }
 
-    fn lock(path: &Path, id: &str, create: bool) -> Result<Option<Self>> {
-        for _ in 0..ATTEMPTS {
+    fn lock(
+        path: &Path,
+        id: &str,
+        create: bool,
+        open: impl Fn(&OpenOptions, &Path) -> io::Result<File>,
+    ) -> Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(create).mode(0o600);
+        let began = Instant::now();
+        let mut attempts = 0;
+        while attempts < ATTEMPTS {
             check_own(path)?;
-            let opened = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(create)
-                .mode(0o600)
-                .open(path);
-            let file = match opened {
+            let file = match open(&options, path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !create => {
                     return Ok(None);
@@ -55,13 +73,21 @@ impl LockFile {
                 Err(error) => return Err(failed("open", path, error)),
             };
             match file.try_lock() {
-                Ok(()) => {}
+                Ok(()) => attempts += 1,
+                Err(TryLockError::WouldBlock) if began.elapsed() < HANDOVER => {
+                    sleep(STEP);
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Err(busy(id)),
                 Err(TryLockError::Error(error)) => return Err(failed("lock", path, error)),
             }
             if is_at(&file, path).map_err(|error| failed("look at", path, error))? {
                 let path = path.to_owned();
-                return Ok(Some(Self { file, path }));
+                return Ok(Some(Self {
+                    file,
+                    path,
+                    has_content: false,
+                }));
             }
         }
         Err(busy(id))
@@ -70,8 +96,8 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        let is_empty = self.file.metadata().is_ok_and(|found| found.len() == 0);
-        if is_empty && is_at(&self.file, &self.path).unwrap_or(false) {
+        let is_empty = || self.file.metadata().is_ok_and(|found| found.len() == 0);
+        if !self.has_content && is_empty() && is_at(&self.file, &self.path).unwrap_or(false) {
             // Only litter stays if this fails: an empty file is no session.
             let _ = fs::remove_file(&self.path);
         }
@@ -108,7 +134,7 @@ fn irregular() -> io::Error {
 }
 
 /// Whether the file is (still) the one with this name, by no link.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+pub(in crate::session) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::symlink_metadata(path) {
         Ok(named) => Ok((own.dev(), own.ino()) == (named.dev(), named.ino())),

@@ -7,5 +7,5 @@ mod name;
 pub(super) use lock::check_kind;
 pub(super) use lock::{LockFile, failed};
 #[cfg(feature = "jsonl")]
-pub(super) use lock::{check_own, is_own};
+pub(super) use lock::{check_own, is_at, is_own};
 pub(super) use name::file_name;

@@ -1,13 +1,23 @@
 //! The system calls that may fail half-way.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::util::folder::sync_folder;
 
 /// What a store does to a disk. Tests put faults here.
 pub(super) trait Disk: Send + Sync + 'static {
+    /// Opens a file, or makes it.
+    fn open(&self, options: &OpenOptions, path: &Path) -> io::Result<File> {
+        options.open(path)
+    }
+
+    /// Reads from where the file was left to its end.
+    fn read(&self, file: &mut File, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        file.read_to_end(bytes)
+    }
+
     /// Writes some of the bytes at the file's end and says how many.
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
         file.write(bytes)
@@ -23,9 +33,27 @@ pub(super) trait Disk: Send + Sync + 'static {
         file.set_len(len)
     }
 
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
     /// Waits until the names in a folder are durable.
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         sync_folder(folder)
+    }
+
+    /// Writes all of the bytes at the file's end.
+    fn write_all(&self, file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(file, bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written.min(bytes.len())..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,12 +1,12 @@
 //! The file of a session that this process may write.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::OpenOptions;
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{LockFile, check_own, failed};
+use crate::session::files::{LockFile, check_own, failed, is_at};
 use crate::state::taken_over;
 
 use super::disk::Disk;
@@ -18,6 +18,8 @@ pub(super) struct SessionFile {
     id: String,
     /// How much of the file has been acknowledged.
     len: u64,
+    /// Whether its name is durable, as far as this lease knows.
+    named: bool,
     /// Whether the last line has no end.
     open_line: bool,
     /// Whether what is in the file is no longer known.
@@ -27,16 +29,17 @@ pub(super) struct SessionFile {
 impl SessionFile {
     /// Opens, or makes, and locks the file, and reads it.
     pub(super) fn open(disk: Arc<dyn Disk>, path: &Path, id: &str) -> Result<(Self, Vec<u8>)> {
-        let mut lock = LockFile::take(path, id)?;
+        let mut lock = LockFile::take(path, id, |options, path| disk.open(options, path))?;
         let mut bytes = Vec::new();
-        lock.file
-            .read_to_end(&mut bytes)
+        disk.read(&mut lock.file, &mut bytes)
             .map_err(|error| failed("read", &lock.path, error))?;
+        lock.has_content = !bytes.is_empty();
         let own = Self {
             disk,
             lock,
             id: id.to_owned(),
             len: bytes.len() as u64,
+            named: false,
             open_line: bytes.last().is_some_and(|last| *last != b'\n'),
             broken: false,
         };
@@ -49,6 +52,7 @@ impl SessionFile {
 
     /// Cuts off what stands behind `end`, where a line of `bytes` ends.
     pub(super) fn cut(&mut self, bytes: &[u8], end: u64) -> Result<()> {
+        self.check()?;
         let cut = self.disk.cut(&self.lock.file, end);
         cut.and_then(|()| self.disk.sync(&self.lock.file))
             .map_err(|error| failed("repair", &self.lock.path, error))?;
@@ -72,21 +76,18 @@ impl SessionFile {
                 ),
             ));
         }
-        let found = self.lock.file.metadata().map(|metadata| metadata.len());
-        let found = found.map_err(|error| failed("look at", &self.lock.path, error))?;
-        if found != self.len {
-            // A lock does not hold everywhere (network file systems) nor against everybody.
-            self.broken = true;
-            return Err(taken_over(&self.id));
-        }
+        self.check()?;
         let end: &[u8] = if self.open_line { b"\n" } else { b"" };
-        let written = self.write_all(end).and_then(|()| self.write_all(bytes));
+        let (disk, file) = (&self.disk, &mut self.lock.file);
+        let written = disk.write_all(file, end);
+        let written = written.and_then(|()| disk.write_all(file, bytes));
         if let Err(error) = written {
             self.undo();
             return Err(failed("write", &self.lock.path, error));
         }
         let mut synced = self.disk.sync(&self.lock.file);
-        if self.len == 0 && synced.is_ok() {
+        // Who made the file may have been killed before this.
+        if !self.named && synced.is_ok() {
             synced = match self.lock.path.parent() {
                 Some(folder) => self.disk.sync_folder(folder),
                 None => Ok(()),
@@ -100,19 +101,26 @@ impl SessionFile {
         }
         self.len += (end.len() + bytes.len()) as u64;
         self.open_line = false;
+        self.named = true;
+        self.lock.has_content = true;
         Ok(())
     }
 
-    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match self.disk.write(&mut self.lock.file, bytes) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => bytes = &bytes[written.min(bytes.len())..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+    /// Whether the file is as this writer left it, and where others will look for it. A lock does
+    /// not hold everywhere (network file systems) nor against everybody.
+    fn check(&mut self) -> Result<()> {
+        let LockFile { file, path, .. } = &self.lock;
+        let found = file.metadata().and_then(|metadata| {
+            let is_same = metadata.len() == self.len;
+            Ok(is_same && is_at(file, path)?)
+        });
+        match found.map_err(|error| failed("look at", path, error))? {
+            true => Ok(()),
+            false => {
+                self.broken = true;
+                Err(taken_over(&self.id))
             }
         }
-        Ok(())
     }
 
     /// Takes back what of a write is there.
@@ -125,8 +133,9 @@ impl SessionFile {
 }
 
 /// Removes the file; false when there was none, or not of this `size`.
-pub(super) fn remove(path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
-    let Some(held) = LockFile::find(path, id)? else {
+pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
+    let found = LockFile::find(path, id, |options, path| disk.open(options, path))?;
+    let Some(held) = found else {
         return Ok(false);
     };
     let found = held.file.metadata();
@@ -134,7 +143,7 @@ pub(super) fn remove(path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
     if size.is_some_and(|size| size != len) {
         return Ok(false);
     }
-    match fs::remove_file(path) {
+    match disk.remove(path) {
         Ok(()) => Ok(len > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failed("remove", path, error)),
@@ -142,19 +151,19 @@ pub(super) fn remove(path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
 }
 
 /// The whole file; `None` when there is none, or nothing in it.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    Ok(tail(path, u64::MAX)?.map(|(bytes, _)| bytes))
+pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
+    Ok(tail(disk, path, u64::MAX)?.map(|(bytes, _)| bytes))
 }
 
 /// The last `len` bytes of the file and its size; `None` when there is none or it is empty.
-pub(super) fn tail(path: &Path, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
     check_own(path)?;
     let read = || {
-        let mut file = File::open(path)?;
+        let mut file = disk.open(OpenOptions::new().read(true), path)?;
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(size.saturating_sub(len)))?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        disk.read(&mut file, &mut bytes)?;
         io::Result::Ok((bytes, size))
     };
     match read() {

@@ -59,11 +59,11 @@ impl Log for Folder {
     }
 
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        file::read(&self.file(id)?)
+        file::read(&*self.disk, &self.file(id)?)
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
-        file::tail(&self.file(id)?, len)
+        file::tail(&*self.disk, &self.file(id)?, len)
     }
 
     /// Each log is a file, with rights and a place on the disk of its own.
@@ -96,13 +96,13 @@ impl Log for Folder {
 
     fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
         let path = self.file(id)?;
-        let had_log = file::remove(&path, id, size)?;
+        let had_log = file::remove(&*self.disk, &path, id, size)?;
         if size.is_some() && !had_log {
             return Ok(false);
         }
         // What was put aside may be left of a removal that broke off.
         let place = sidecar::path_of(&path);
-        let removed = match fs::remove_file(&place) {
+        let removed = match self.disk.remove(&place) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => had_log,
             Err(error) => return Err(failed("remove", &place, error)),

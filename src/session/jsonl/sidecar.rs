@@ -1,7 +1,7 @@
 //! What could not be read, kept beside the session.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -30,15 +30,25 @@ struct Kept<'a> {
     base64: Option<String>,
 }
 
-/// Adds the bytes of `damage` to the sidecar, one line of JSON each. They are durable when this
-/// returns.
+/// Adds the bytes of `damage` to the sidecar, one line of JSON each, unless they are there: what
+/// was to follow may have failed before. They are durable when this returns.
 pub(super) fn keep<'a>(
     disk: &dyn Disk,
     path: &Path,
     bytes: &[u8],
     damage: impl Iterator<Item = &'a Damage>,
 ) -> io::Result<()> {
+    is_own(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    let mut file = disk.open(&options, path)?;
+    let mut known = Vec::new();
+    disk.read(&mut file, &mut known)?;
     let mut lines = Vec::new();
+    if known.last().is_some_and(|last| *last != b'\n') {
+        // What a crash left of a line has one to itself.
+        lines.push(b'\n');
+    }
     for damage in damage {
         let part = part_of(bytes, damage);
         let text = std::str::from_utf8(part).ok();
@@ -48,17 +58,22 @@ pub(super) fn keep<'a>(
             text,
             base64: text.is_none().then(|| STANDARD.encode(part)),
         };
-        serde_json::to_writer(&mut lines, &kept)?;
+        let line = serde_json::to_vec(&kept)?;
+        if known
+            .split(|byte| *byte == b'\n')
+            .any(|known| *known == line)
+        {
+            continue;
+        }
+        lines.extend(line);
         lines.push(b'\n');
     }
-    is_own(path)?;
-    let mut file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(&lines)?;
-    disk.sync(&file)?;
+    let written = disk.write_all(&mut file, &lines);
+    if let Err(error) = written.and_then(|()| disk.sync(&file)) {
+        // If this fails, too, only half a line stays.
+        let _ = disk.cut(&file, known.len() as u64);
+        return Err(error);
+    }
     match path.parent() {
         Some(folder) => disk.sync_folder(folder),
         None => Ok(()),

@@ -20,8 +20,8 @@ use super::folder::Folder;
 ///
 /// A lease is a lock on the file, so it also holds against other processes and other stores over
 /// the folder, and it ends with the process that holds it. Locks may not hold on network file
-/// systems: when somebody else has written the file, that is noticed, and the write is refused with
-/// [`Conflict`](crate::ErrorKind::Conflict).
+/// systems: when somebody else has written, removed or replaced the file, that is noticed, and the
+/// write is refused with [`Conflict`](crate::ErrorKind::Conflict).
 ///
 /// File names are the ids, with every character except `a` to `z`, digits, `-` and `_` written as
 /// `%XX`; an id whose name would have more than 240 bytes is refused. Files are created with mode

@@ -1,6 +1,6 @@
 //! A disk that fails at the n-th call, for every n.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,20 +8,25 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
 use crate::message::Message;
-use crate::state::{Record, SessionStore};
+use crate::state::{Lease, Record, SessionStore};
 use crate::util::sync::lock;
 
 use super::disk::{Disk, System};
 use super::file;
 use super::store::JsonlStore;
 
+/// The errors of a disk, as Unix numbers them.
+const INTERRUPTED: i32 = 4;
+const DEFECT: i32 = 5;
+const FULL: i32 = 28;
+
 /// How a call fails.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// With this error, once.
-    Once(io::ErrorKind),
+    Once(i32),
     /// With this error, and every later call as well.
-    From(io::ErrorKind),
+    From(i32),
     /// A write that takes half of the bytes, and every later call but cutting fails.
     Short,
     /// A write that takes half of the bytes and says so; nothing fails.
@@ -54,9 +59,10 @@ impl Failing {
 
     fn check(&self, is_cut: bool) -> io::Result<()> {
         match (self.step(), self.fault) {
-            (Some(1), Fault::Once(kind)) => Err(kind.into()),
+            (Some(1), Fault::Once(code)) | (None | Some(1), Fault::From(code)) => {
+                Err(io::Error::from_raw_os_error(code))
+            }
             (Some(1), Fault::Torn) => Err(io::ErrorKind::StorageFull.into()),
-            (None | Some(1), Fault::From(kind)) => Err(kind.into()),
             (None | Some(1), Fault::Short) if !is_cut => Err(io::ErrorKind::StorageFull.into()),
             _ => Ok(()),
         }
@@ -68,6 +74,21 @@ impl Failing {
 }
 
 impl Disk for Failing {
+    fn open(&self, options: &OpenOptions, path: &Path) -> io::Result<File> {
+        self.check(false)?;
+        System.open(options, path)
+    }
+
+    fn read(&self, file: &mut File, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        self.check(false)?;
+        System.read(file, bytes)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.check(false)?;
+        System.remove(path)
+    }
+
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
         let is_half = match self.left.load(Ordering::Relaxed) {
             1 => matches!(self.fault, Fault::Short | Fault::Partly),
@@ -142,7 +163,7 @@ async fn a_write_is_acknowledged_once_it_is_durable() {
     write(&store, 2, &lease).await.unwrap();
     assert_eq!(disk.take(), ["write", "sync"]);
     drop(lease);
-    drop(store.lease("s").await.unwrap());
+    let_go(store.lease("s").await.unwrap());
     assert_eq!(disk.take(), [""; 0], "nothing to repair");
     let path = held.path().join("s.jsonl");
     let torn = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
@@ -151,11 +172,21 @@ async fn a_write_is_acknowledged_once_it_is_durable() {
     let calls = disk.take();
     assert_eq!(
         calls,
-        ["sync", "sync folder", "cut", "sync"],
+        ["write", "sync", "sync folder", "cut", "sync"],
         "kept, then cut"
     );
+    // Who wrote first may have been killed before the name was durable.
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 3, &lease).await.unwrap();
+    assert_eq!(disk.take(), ["write", "sync", "sync folder"]);
+    drop(lease);
     store.delete("s").await.unwrap();
     assert_eq!(disk.take(), ["sync folder"]);
+}
+
+/// Gives the lease back before this returns: no runtime is there to do it later.
+fn let_go(lease: Lease) {
+    std::thread::spawn(move || drop(lease)).join().unwrap();
 }
 
 fn said(text: &str) -> Record {
@@ -166,7 +197,7 @@ fn said(text: &str) -> Record {
 }
 
 /// A write of two messages: both acknowledged, or neither.
-async fn write(store: &JsonlStore, number: usize, lease: &crate::state::Lease) -> Result<()> {
+async fn write(store: &JsonlStore, number: usize, lease: &Lease) -> Result<()> {
     let records = ["a", "b"].map(|half| said(&format!("{number}{half}")));
     store.append(lease, records.into()).await
 }
@@ -205,12 +236,47 @@ async fn work(folder: &Path, disk: Arc<Failing>) -> Result<Vec<usize>> {
     Ok(acknowledged)
 }
 
-async fn check(fault: Fault, at: usize) -> bool {
+/// What stands among the records of a damaged log, and behind them.
+const AMONG: &str = "no record\n";
+const BEHIND: &str = "torn";
+
+/// A log of one write with damage in it.
+async fn damage(folder: &Path) {
+    let store = JsonlStore::open(folder).unwrap();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 50, &lease).await.unwrap();
+    let_go(lease);
+    let path = folder.join("s.jsonl");
+    let log = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, [AMONG, &log, BEHIND].concat()).unwrap();
+}
+
+/// What was put aside, the halves of lines left out.
+fn put_aside(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("s.damaged")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(line["text"].as_str()?.to_owned())
+    });
+    lines.collect()
+}
+
+async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
     let held = tempfile::tempdir().unwrap();
+    if is_damaged {
+        damage(held.path()).await;
+    }
     let disk = Arc::new(Failing::new(fault, at));
     let acknowledged = work(held.path(), disk.clone()).await.unwrap_or_default();
     let store = JsonlStore::open(held.path()).unwrap();
     drop(store.lease("s").await.unwrap());
+    if is_damaged {
+        let aside = put_aside(held.path());
+        for part in [AMONG, BEHIND] {
+            let count = aside.iter().filter(|text| *text == part).count();
+            assert_eq!(count, 1, "{fault:?} at {at}: {aside:?}");
+        }
+    }
     let found = texts(&store, "s").await;
     let mut numbers = Vec::new();
     for pair in found.chunks(2) {
@@ -221,6 +287,9 @@ async fn check(fault: Fault, at: usize) -> bool {
             "{fault:?} at {at}: {found:?}"
         );
         numbers.push(number.parse::<usize>().unwrap());
+    }
+    if is_damaged {
+        assert_eq!(numbers.remove(0), 50, "{fault:?} at {at}: {found:?}");
     }
     assert!(numbers.is_sorted(), "{fault:?} at {at}: {found:?}");
     let lost = acknowledged.iter().find(|number| !numbers.contains(number));
@@ -236,28 +305,94 @@ async fn check(fault: Fault, at: usize) -> bool {
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_whichever_call_fails() {
     for fault in [
-        Fault::Once(io::ErrorKind::StorageFull),
-        Fault::Once(io::ErrorKind::Other),
-        Fault::Once(io::ErrorKind::Interrupted),
-        Fault::From(io::ErrorKind::StorageFull),
+        Fault::Once(FULL),
+        Fault::Once(DEFECT),
+        Fault::Once(INTERRUPTED),
+        Fault::From(FULL),
+        Fault::From(DEFECT),
         Fault::Short,
         Fault::Partly,
         Fault::Torn,
     ] {
-        let mut at = 1;
-        while !check(fault, at).await {
-            at += 1;
-            assert!(at < 200, "{fault:?} never ends");
+        for is_damaged in [false, true] {
+            let mut at = 1;
+            while !check(fault, at, is_damaged).await {
+                at += 1;
+                assert!(at < 200, "{fault:?} never ends");
+            }
+            assert!(at > 10, "{fault:?} came to {at} calls only");
         }
-        assert!(at > 10, "{fault:?} came to {at} calls only");
     }
+}
+
+#[tokio::test]
+async fn a_removal_that_fails_is_done_by_the_next() {
+    let mut at = 1;
+    loop {
+        let held = tempfile::tempdir().unwrap();
+        damage(held.path()).await;
+        let store = JsonlStore::open(held.path()).unwrap();
+        let_go(store.lease("s").await.unwrap());
+        let disk = Arc::new(Failing::new(Fault::Once(DEFECT), at));
+        let removed = match JsonlStore::on(held.path(), disk.clone()) {
+            Ok(store) => store.delete("s").await,
+            Err(error) => Err(error),
+        };
+        let is_over = disk.is_over();
+        assert_eq!(removed.is_err(), !is_over, "{at}");
+        let store = JsonlStore::open(held.path()).unwrap();
+        store.delete("s").await.unwrap();
+        assert!(store.load("s").await.unwrap().is_none());
+        let left = std::fs::read_dir(held.path()).unwrap().count();
+        assert_eq!(left, 0, "{at}");
+        if is_over {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 4, "{at}");
+}
+
+#[tokio::test]
+async fn half_a_line_put_aside_spoils_no_other() {
+    let held = tempfile::tempdir().unwrap();
+    damage(held.path()).await;
+    let half = r#"{"offset":3,"what":"a cra"#;
+    std::fs::write(held.path().join("s.damaged"), half).unwrap();
+    let store = JsonlStore::open(held.path()).unwrap();
+    drop(store.lease("s").await.unwrap());
+    assert_eq!(put_aside(held.path()), [AMONG, BEHIND]);
+}
+
+/// Somebody writes the log while what is damaged in it is put aside.
+struct Meddling(std::path::PathBuf);
+
+impl Disk for Meddling {
+    fn sync(&self, file: &File) -> io::Result<()> {
+        let mut log = OpenOptions::new().append(true).open(&self.0)?;
+        io::Write::write_all(&mut log, b" by somebody else")?;
+        System.sync(file)
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_wrote_is_not_cut_off() {
+    let held = tempfile::tempdir().unwrap();
+    damage(held.path()).await;
+    let path = held.path().join("s.jsonl");
+    let store = JsonlStore::on(held.path(), Arc::new(Meddling(path.clone()))).unwrap();
+    let refused = store.lease("s").await.unwrap_err();
+    assert_eq!(refused.kind(), crate::error::ErrorKind::Conflict);
+    let log = std::fs::read_to_string(&path).unwrap();
+    assert!(log.ends_with("torn by somebody else"), "{log}");
 }
 
 #[tokio::test]
 async fn a_full_disk_is_told_and_the_next_write_may_fit() {
     let held = tempfile::tempdir().unwrap();
-    // Opening syncs the parent folder; the first write is write, sync, sync of the folder.
-    let disk = Arc::new(Failing::new(Fault::Once(io::ErrorKind::StorageFull), 5));
+    // Opening syncs the parent folder, leasing is open and read; the first write is write, sync,
+    // sync of the folder.
+    let disk = Arc::new(Failing::new(Fault::Once(FULL), 7));
     let store = JsonlStore::on(held.path(), disk).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -272,7 +407,7 @@ async fn a_full_disk_is_told_and_the_next_write_may_fit() {
 #[tokio::test]
 async fn half_a_write_is_taken_back() {
     let held = tempfile::tempdir().unwrap();
-    let disk = Arc::new(Failing::new(Fault::Torn, 6));
+    let disk = Arc::new(Failing::new(Fault::Torn, 8));
     let store = JsonlStore::on(held.path(), disk).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -291,7 +426,7 @@ async fn half_a_write_is_taken_back() {
 #[tokio::test]
 async fn a_disk_that_did_not_sync_is_not_written_before_it_is_read_again() {
     let held = tempfile::tempdir().unwrap();
-    let disk = Arc::new(Failing::new(Fault::Once(io::ErrorKind::Other), 6));
+    let disk = Arc::new(Failing::new(Fault::Once(DEFECT), 8));
     let store = JsonlStore::on(held.path(), disk).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -313,13 +448,14 @@ async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
     let store = JsonlStore::open(held.path()).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
-    drop(lease);
+    let_go(lease);
     let path = held.path().join("s.jsonl");
     let content = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
     std::fs::write(&path, &content).unwrap();
-    // The first call behind opening is the sync of the sidecar, the third cuts the tail.
-    for at in 2..5 {
-        let disk = Arc::new(Failing::new(Fault::Once(io::ErrorKind::StorageFull), at));
+    // Open and read the log, then the sidecar; write, sync, sync the folder, and, with nothing left
+    // to write, cut the tail.
+    for at in [2, 3, 4, 5, 6, 7, 8, 8] {
+        let disk = Arc::new(Failing::new(Fault::Once(FULL), at));
         let store = JsonlStore::on(held.path(), disk).unwrap();
         store.lease("s").await.unwrap_err();
         assert_eq!(std::fs::read(&path).unwrap(), content, "{at}");
@@ -334,11 +470,11 @@ async fn a_file_that_was_written_since_it_was_looked_at_is_not_removed() {
     let store = JsonlStore::open(folder.path()).unwrap();
     let lease = store.lease("a").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
-    drop(lease);
+    let_go(lease);
     let path = folder.path().join("a.jsonl");
     let size = std::fs::metadata(&path).unwrap().len();
-    assert!(!file::remove(&path, "a", Some(size - 1)).unwrap());
+    assert!(!file::remove(&System, &path, "a", Some(size - 1)).unwrap());
     assert_eq!(texts(&store, "a").await, ["1a", "1b"]);
-    assert!(file::remove(&path, "a", Some(size)).unwrap());
+    assert!(file::remove(&System, &path, "a", Some(size)).unwrap());
     assert!(!path.exists());
 }

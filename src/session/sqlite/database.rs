@@ -10,6 +10,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::failed as file_failed;
+use crate::session::queue::Queue;
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 
@@ -28,6 +29,10 @@ pub(super) struct Database {
     identity: (u64, u64),
     reader: Mutex<Connection>,
     writer: Mutex<Connection>,
+    /// Where they are waited for, so that one thread at a time waits for each.
+    pub(super) readers: Queue,
+    pub(super) writers: Queue,
+    patience: Duration,
 }
 
 impl Database {
@@ -63,6 +68,9 @@ impl Database {
             identity,
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
+            readers: Queue::new(),
+            writers: Queue::new(),
+            patience,
             path,
         })
     }
@@ -102,7 +110,11 @@ impl Database {
         }
         let mut connection = lock(&self.writer);
         let failed = |error| failed(what, &self.path, error);
-        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        // Who has waited for others here has less patience left with those elsewhere.
+        let left = self.patience.saturating_sub(self.writers.waited());
+        let begun = connection
+            .busy_timeout(left)
+            .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
         let transaction = begun.map_err(|error| Unwritten::undone(failed(error)))?;
         let done = work(&transaction).map_err(|error| Unwritten::undone(failed(error)))?;
         match transaction.commit() {

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
 use crate::session::log::Log;
+use crate::session::queue::Queue;
 use crate::session::scan::{Scan, part_of};
 use crate::state::{Damage, taken_over};
 
@@ -31,7 +32,8 @@ pub(super) struct Writer {
 
 impl Database {
     fn lock(&self, id: &str) -> Result<LockFile> {
-        LockFile::take(&self.locks().join(file_name(id, ".lock")?), id)
+        let path = self.locks().join(file_name(id, ".lock")?);
+        LockFile::take(&path, id, |options, path| options.open(path))
     }
 
     /// Changes a log that ends where its writer left it.
@@ -74,6 +76,14 @@ impl Database {
 
 impl Log for Database {
     type Writer = Writer;
+
+    fn readers(&self) -> Option<&Queue> {
+        Some(&self.readers)
+    }
+
+    fn writers(&self) -> Option<&Queue> {
+        Some(&self.writers)
+    }
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
         self.read("list", |connection| {
@@ -237,7 +247,10 @@ fn put_aside(
     bytes: &[u8],
     damage: &Damage,
 ) -> rusqlite::Result<usize> {
-    let sql = "INSERT INTO damaged (session, at, what, bytes) VALUES (?1, ?2, ?3, ?4)";
+    // It may be there: what was to follow failed then.
+    let sql = "INSERT INTO damaged (session, at, what, bytes) SELECT ?1, ?2, ?3, ?4
+               WHERE NOT EXISTS (SELECT 1 FROM damaged
+                   WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)";
     let at = i64::try_from(damage.offset).unwrap_or(i64::MAX);
     connection.execute(sql, (id, at, damage.to_string(), part_of(bytes, damage)))
 }

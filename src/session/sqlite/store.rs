@@ -28,8 +28,9 @@ use super::database::{Database, PATIENCE};
 /// refused if it has more than 240 bytes once every character except `a` to `z`, digits, `-` and
 /// `_` is written as `%XX`.
 ///
-/// While another process writes, a write waits for it, for 10 seconds at most. Inside a tokio
-/// runtime, blocking work runs on the runtime's threads for it. A write that has begun is finished
+/// While another process writes, a write waits for it, for 10 seconds at most, counted from its
+/// call. Inside a tokio runtime, blocking work runs on the runtime's threads for it, of which those
+/// who wait take one, however many they are. A write that has begun is finished
 /// even if its future is dropped. Clones share one store.
 ///
 /// ```

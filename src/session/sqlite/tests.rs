@@ -239,3 +239,80 @@ async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
     drop(lease);
     check(&store, &[1, 2], "healed").await;
 }
+
+/// A runtime with so many threads for work that blocks.
+fn runtime(threads: usize) -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.max_blocking_threads(threads).build().unwrap()
+}
+
+#[test]
+fn those_who_wait_take_one_thread() {
+    runtime(2).block_on(async {
+        let held = tempfile::tempdir().unwrap();
+        let path = held.path().join("sessions.db");
+        let store = SqliteStore::waiting(&path, Duration::from_secs(60)).unwrap();
+        let mut leases = Vec::new();
+        for number in 0..8 {
+            leases.push(store.lease(&number.to_string()).await.unwrap());
+        }
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let writes = leases
+            .iter()
+            .map(|lease| store.append(lease, vec![said("Hi".into())]));
+        let writes = futures::future::join_all(writes);
+        let reads = async {
+            tokio::task::yield_now().await;
+            for _ in 0..3 {
+                assert!(store.load("nobody").await.unwrap().is_none());
+                assert!(store.list().await.unwrap().is_empty());
+            }
+            other.execute_batch("COMMIT").unwrap();
+        };
+        for written in futures::future::join(writes, reads).await.0 {
+            written.unwrap();
+        }
+        assert_eq!(store.list().await.unwrap().len(), 8);
+    });
+}
+
+#[test]
+fn patience_is_counted_from_the_call() {
+    runtime(2).block_on(async {
+        let held = tempfile::tempdir().unwrap();
+        let path = held.path().join("sessions.db");
+        let store = SqliteStore::waiting(&path, Duration::from_millis(50)).unwrap();
+        let first = store.lease("first").await.unwrap();
+        let second = store.lease("second").await.unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let said = || vec![said("Hi".into())];
+        let writes = (store.append(&first, said()), store.append(&second, said()));
+        let (one, two) = futures::future::join(writes.0, writes.1).await;
+        for error in [one.unwrap_err(), two.unwrap_err()] {
+            assert!(error.text().contains("for too long"), "{error}");
+        }
+        let left = {
+            let writer = store.database().writer();
+            writer.pragma_query_value(None, "busy_timeout", |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(left.unwrap(), 0, "the second had none left");
+        other.execute_batch("COMMIT").unwrap();
+        store.append(&second, said()).await.unwrap();
+    });
+}
+
+#[tokio::test]
+async fn a_write_that_is_given_up_before_its_turn_is_not_done() {
+    let (_held, store) = open();
+    let lease = store.lease("s").await.unwrap();
+    write(&store, 1, &lease).await.unwrap();
+    let turn = store.database().writers.turn().await;
+    let mut waiting = Box::pin(write(&store, 2, &lease));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    drop(waiting);
+    drop(turn);
+    write(&store, 3, &lease).await.unwrap();
+    check(&store, &[1, 3], "given up").await;
+}

@@ -10,4 +10,4 @@ mod session_store;
 
 pub use backend::backend;
 pub use model::model;
-pub use session_store::session_store;
+pub use session_store::{session_store, shared_session_store};

@@ -277,6 +277,85 @@ async fn other_messages_at_the_same_positions_are_counted_anew() {
     }
 }
 
+/// The user takes another turn: what came before that message can still be rewound.
+#[tokio::test]
+async fn what_came_before_another_turn_can_be_rewound() {
+    for is_rewound in [true, false] {
+        let place = Place::new();
+        place.put("a", "0");
+        let files = place.files();
+        for text in ["1", "2"] {
+            place
+                .changes(&files, json!([["write", "a", text], ["write", text, ""]]))
+                .await;
+        }
+        if is_rewound {
+            rewind(&files, 4).await;
+        }
+        let model = ScriptedModel::new()
+            .call("change", json!({"ops": [["write", "a", "3"]]}))
+            .say("done");
+        let agent = builder(&files, model)
+            .store(place.store.clone())
+            .build()
+            .unwrap();
+        agent
+            .session("s")
+            .resume_at(4)
+            .run("Otherwise")
+            .await
+            .unwrap();
+        let files = place.files();
+        let listed = files.checkpoints("s").await.unwrap();
+        let places: Vec<_> = listed.iter().map(|checkpoint| checkpoint.message).collect();
+        assert_eq!(places, [0, 4]);
+        let before = if is_rewound { "1" } else { "2" };
+        for (message, text) in [(4, before), (0, "0"), (usize::MAX, "3")] {
+            rewind(&files, message).await;
+            assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
+        }
+        rewind(&files, 0).await;
+        assert_eq!(
+            tree(&place.root()).len(),
+            1,
+            "what was never rewound is gone, too"
+        );
+    }
+}
+
+/// What is said while calls wait stands behind their results, whenever those come.
+#[tokio::test]
+async fn a_change_of_an_approved_call_belongs_to_the_message_that_asked_for_it() {
+    let place = Place::new();
+    place.put("a", "0");
+    let files = place.files();
+    let model = ScriptedModel::new()
+        .call("change", json!({"ops": [["write", "a", "1"]]}))
+        .say("done")
+        .say("Well.");
+    let agent = builder(&files, model)
+        .permissions(crate::kit::asking())
+        .unanswered(agentcore::Unanswered::Park)
+        .store(place.store.clone())
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let mut state = place.store.get("s").unwrap();
+    state.messages.push(Message::human("By the way"));
+    place.store.save("s", state);
+    let pending = agent.session("s").pending().await.unwrap();
+    let decision = agentcore::Decision::allow(&pending[0]);
+    agent.session("s").resume(decision).await.unwrap();
+    agent.session("s").run("More").await.unwrap();
+    let listed = files.checkpoints("s").await.unwrap();
+    assert_eq!(
+        listed.iter().map(|one| one.message).collect::<Vec<_>>(),
+        [0]
+    );
+    rewind(&files, 0).await;
+    assert_eq!(place.get("a").as_deref(), Some("0"));
+}
+
 #[tokio::test]
 async fn a_session_that_changed_nothing_has_nothing_to_rewind() {
     let place = Place::new();

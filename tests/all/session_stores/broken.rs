@@ -1,6 +1,8 @@
 //! A store that breaks its contract fails the suite, by the check it should.
 
+use std::collections::HashMap;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -45,12 +47,35 @@ enum Fault {
     CountsLeasesAnew,
     ListsOneTooFew,
     CountsTooFew,
+    SavesNoQuestions,
+    SavesNoInputs,
+    KeepsInputIds,
+    CountsAnewWhenOpened,
+    BreaksLines,
+    KeepsForeignIds,
+    CreatesNoId,
+    CreatesTwice,
+    CreatesWhatIsHeld,
+    BeginsFromTheOld,
+    TakesAnyEnd,
+    ListsEmptyWrites,
+    LoadsNoId,
+    RetitlesWhatIsCut,
+    ImportsAnyVersion,
+    ExcludesOnlyItself,
+    CountsEachForItself,
 }
 
 /// Memory with a fault.
 struct Broken {
     inner: ThreadStore,
     fault: Fault,
+    /// How far the tokens of its leases are behind.
+    behind: u64,
+    /// Ids of inputs, those of other sessions and what ended, which should not be known.
+    wrong: Mutex<HashMap<String, StoredSession>>,
+    /// Whether it holds a lease itself.
+    held: Arc<AtomicBool>,
     /// What was acknowledged and is not in the store yet.
     late: Mutex<Vec<(String, Vec<Record>)>>,
     /// Which sessions were made of which.
@@ -62,6 +87,9 @@ impl Broken {
         Self {
             inner,
             fault,
+            behind: 0,
+            wrong: Mutex::default(),
+            held: Arc::default(),
             late: Mutex::default(),
             forks: Mutex::default(),
         }
@@ -85,6 +113,20 @@ impl Broken {
         if self.fault == Fault::KeepsMessagesOnly {
             records.retain(|record| !matches!(record, Record::Todos { .. } | Record::File { .. }));
         }
+        if self.fault == Fault::BeginsFromTheOld {
+            let is_begun = |record: &Record| matches!(record, Record::Began { .. });
+            let last = records.iter().rposition(is_begun);
+            let mut at = 0..;
+            records.retain(|record| at.next() == last || !is_begun(record));
+        }
+        if self.fault == Fault::BreaksLines {
+            let is_line =
+                |message: &Message| !serde_json::to_string(message).unwrap().contains('\n');
+            records.retain(|record| match record {
+                Record::Message { message, .. } => is_line(message),
+                _ => true,
+            });
+        }
         for record in &mut records {
             let Record::Message { message, input_id } = record else {
                 continue;
@@ -97,6 +139,17 @@ impl Broken {
             }
         }
         records
+    }
+
+    /// What it should not have kept.
+    fn wrong(&self, id: &str, f: impl FnOnce(&mut StoredSession)) {
+        f(self.wrong.lock().unwrap().entry(id.to_owned()).or_default());
+    }
+
+    /// The lease as the store below knows it.
+    fn below(&self, lease: &Lease) -> Lease {
+        let token = lease.token() + self.behind;
+        Lease::new(lease.session_id().clone(), token, || {})
     }
 
     fn write_late(&self) {
@@ -120,10 +173,36 @@ impl Broken {
 impl SessionStore for Broken {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         self.write_late();
-        self.inner.load(&self.id(id)).await
+        if self.fault == Fault::LoadsNoId && id.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidRequest, "no id"));
+        }
+        let mut found = self.inner.load(&self.id(id)).await?;
+        if let (Some(found), Some(wrong)) = (&mut found, self.wrong.lock().unwrap().get(id)) {
+            found.input_ids.extend(wrong.input_ids.iter().cloned());
+            found.ended.extend(wrong.ended.iter().cloned());
+            if !wrong.state.thread_id.is_empty() {
+                found.state.thread_id = wrong.state.thread_id.clone();
+            }
+        }
+        Ok(found)
     }
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        let id = lease.session_id().clone();
+        let lease = &self.below(lease);
+        if self.fault == Fault::ListsEmptyWrites && records.is_empty() {
+            self.inner.load_or_create(&id);
+        }
+        for record in &records {
+            match (self.fault, record) {
+                (Fault::TakesAnyEnd, Record::ToolEnded { result })
+                    if result.as_tool_result().is_none() =>
+                {
+                    self.wrong(&id, |wrong| wrong.ended.push(result.clone()));
+                }
+                _ => {}
+            }
+        }
         let records = self.spoil(records);
         let is_said = |record: &Record| matches!(record, Record::Message { .. });
         if self.fault == Fault::AcknowledgesTooSoon && records.iter().all(is_said) {
@@ -157,9 +236,27 @@ impl SessionStore for Broken {
     }
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        let id = lease.session_id().clone();
+        let lease = &self.below(lease);
         let mut state = state.clone();
         if self.fault == Fault::SavesNoFiles {
             state.files = Arc::default();
+        }
+        if self.fault == Fault::SavesNoQuestions {
+            state.pending.clear();
+        }
+        if self.fault == Fault::SavesNoInputs {
+            let mut json = serde_json::to_value(&state)?;
+            json.as_object_mut().unwrap().remove("inputs");
+            state = serde_json::from_value(json)?;
+        }
+        if self.fault == Fault::KeepsForeignIds {
+            let foreign = state.thread_id.clone();
+            self.wrong(&id, |wrong| wrong.state.thread_id = foreign);
+        }
+        if self.fault == Fault::KeepsInputIds {
+            let known = self.inner.load(&id).await?.unwrap_or_default().input_ids;
+            self.wrong(&id, |wrong| wrong.input_ids = known);
         }
         if self.fault == Fault::SavesInSteps {
             let mut half = state.clone();
@@ -190,6 +287,17 @@ impl SessionStore for Broken {
         }
         if self.fault == Fault::ListsByName {
             list.sort_by_key(|info| info.id.clone());
+        }
+        if self.fault == Fault::RetitlesWhatIsCut {
+            for info in &mut list {
+                let state = self.inner.get(&info.id).unwrap_or_default();
+                let first = state
+                    .messages
+                    .iter()
+                    .next()
+                    .map(|message| message.text().into());
+                info.title = state.title.or(first);
+            }
         }
         Ok(list)
     }
@@ -228,7 +336,25 @@ impl SessionStore for Broken {
             let token = lease.as_ref().map_or(1, Lease::token);
             return Ok(Lease::new(id, token, || drop(lease)));
         }
+        if self.fault == Fault::ExcludesOnlyItself {
+            let lease = self.inner.lease(&id).await;
+            if lease.is_err() && self.held.load(Ordering::Relaxed) {
+                return lease;
+            }
+            let token = lease.as_ref().map_or(0, Lease::token);
+            let held = self.held.clone();
+            held.store(true, Ordering::Relaxed);
+            return Ok(Lease::new(id, token, move || {
+                held.store(false, Ordering::Relaxed);
+                drop(lease);
+            }));
+        }
         let lease = ManuallyDrop::new(self.inner.lease(&id).await?);
+        if self.behind > 0 {
+            let lease = ManuallyDrop::into_inner(lease);
+            let token = lease.token() - self.behind;
+            return Ok(Lease::new(id, token, || drop(lease)));
+        }
         if self.fault == Fault::LeaksLeases {
             yield_now().await;
         }
@@ -248,13 +374,27 @@ impl SessionStore for Broken {
                 SessionStore::save(&self.inner, &lease, &state).await
             }
             Fault::ForksUnderTheOldId => {
-                self.inner.create(id, session.clone()).await?;
-                self.inner.save(id, session.state);
-                Ok(())
+                let old = session.state.thread_id.clone();
+                self.wrong(id, |wrong| wrong.state.thread_id = old);
+                self.inner.create(id, session).await
             }
             Fault::OverwritesWithForks => {
                 let mut session = session;
                 session.state.thread_id = id.into();
+                self.inner.save(id, session.state);
+                Ok(())
+            }
+            Fault::CreatesNoId if id.is_empty() => Ok(()),
+            Fault::CreatesTwice => {
+                if self.inner.get(id).is_some() {
+                    return Err(Error::new(ErrorKind::Conflict, "it exists"));
+                }
+                drop(self.inner.lease(id).await?);
+                yield_now().await;
+                self.inner.save(id, session.state);
+                Ok(())
+            }
+            Fault::CreatesWhatIsHeld if self.inner.get(id).is_none() => {
                 self.inner.save(id, session.state);
                 Ok(())
             }
@@ -292,6 +432,14 @@ impl SessionStore for Broken {
         Ok(serde_json::to_string(&state)?)
     }
 
+    async fn import(&self, id: &str, json: &[u8]) -> Result<()> {
+        if self.fault != Fault::ImportsAnyVersion {
+            return self.inner.import(id, json).await;
+        }
+        let json = String::from_utf8_lossy(json).replace("\"v\":2", "\"v\":1");
+        self.inner.import(id, json.as_bytes()).await
+    }
+
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let older_than = match self.fault {
             Fault::PrunesTheYoung => Duration::ZERO,
@@ -315,7 +463,11 @@ async fn report(fault: Fault) -> String {
             Fault::ForgetsOnOpening => ThreadStore::new(),
             _ => store.inner,
         };
-        Broken::on(inner, fault)
+        let mut broken = Broken::on(inner, fault);
+        if fault == Fault::CountsAnewWhenOpened {
+            broken.behind = broken.inner.lease("newest").await.unwrap().token();
+        }
+        broken
     };
     match conformance::session_store(make, reopen).await {
         Ok(()) => String::new(),
@@ -366,8 +518,53 @@ async fn each_fault_is_found_by_its_check() {
         (Fault::CountsLeasesAnew, "leases"),
         (Fault::ListsOneTooFew, "listing"),
         (Fault::CountsTooFew, "listing"),
+        (Fault::SavesNoQuestions, "saving"),
+        (Fault::SavesNoInputs, "saving"),
+        (Fault::KeepsInputIds, "saving"),
+        (Fault::CountsAnewWhenOpened, "opening anew"),
+        (Fault::BreaksLines, "blocks of a provider"),
+        (Fault::KeepsForeignIds, "ids of others"),
+        (Fault::CreatesNoId, "ids"),
+        (Fault::CreatesTwice, "creating"),
+        (Fault::CreatesWhatIsHeld, "creating"),
+        (Fault::BeginsFromTheOld, "what belongs to a run"),
+        (Fault::TakesAnyEnd, "calls that had ended"),
+        (Fault::ListsEmptyWrites, "appending"),
+        (Fault::LoadsNoId, "ids"),
+        (Fault::RetitlesWhatIsCut, "listing"),
+        (Fault::ImportsAnyVersion, "export and import"),
     ] {
         let report = report(fault).await;
+        let is_named = |line: &str| line.starts_with(&format!("{check}: "));
+        assert!(report.lines().any(is_named), "{fault:?}: {report:?}");
+    }
+}
+
+async fn report_of_two(fault: Fault) -> String {
+    let make = || async move {
+        let store = ThreadStore::new();
+        let mut other = Broken::on(store.clone(), fault);
+        if fault == Fault::CountsEachForItself {
+            drop(store.lease("first").await.unwrap());
+            other.behind = 1;
+        }
+        (Broken::on(store, fault), other)
+    };
+    match conformance::shared_session_store(make).await {
+        Ok(()) => String::new(),
+        Err(error) => error.text().to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_fault_between_two_stores_is_found() {
+    assert_eq!(report_of_two(Fault::None).await, "");
+    for (fault, check) in [
+        (Fault::ExcludesOnlyItself, "leases of two stores"),
+        (Fault::CountsEachForItself, "turns of two stores"),
+        (Fault::OverwritesWithForks, "made by two stores"),
+    ] {
+        let report = report_of_two(fault).await;
         let is_named = |line: &str| line.starts_with(&format!("{check}: "));
         assert!(report.lines().any(is_named), "{fault:?}: {report:?}");
     }

@@ -1,11 +1,12 @@
 //! Damaged logs: nothing that can be read is lost, and what cannot is told.
 
+use agentcore::model::Compaction;
 use agentcore::state::{Damage, DamageKind};
 use agentcore::testing::{FunctionModel, StrictModel};
-use agentcore::{ErrorKind, Message, ToolCall};
+use agentcore::{ErrorKind, Message, Messages, ToolCall};
 use serde_json::json;
 
-use super::places::{Held, Place, for_each_place, said};
+use super::places::{Held, Place, for_each_place, let_go, said};
 use crate::kit::{agent, warnings, watch};
 
 for_each_place!(
@@ -19,6 +20,11 @@ for_each_place!(
     a_reader_changes_nothing_and_waits_for_the_writer,
     a_session_of_which_nothing_can_be_read_is_not_silently_new,
     a_run_warns_of_damage_and_goes_on,
+    what_was_cut_stays_cut_behind_a_lost_message,
+    a_cut_that_is_lost_is_made_up_for,
+    a_summary_behind_a_lost_message_is_dropped,
+    a_summary_goes_with_what_it_stands_for,
+    no_input_gets_the_answer_to_another,
 );
 
 /// A log with three writes of one, two and one messages, its bytes, and where each line ends.
@@ -307,6 +313,165 @@ async fn a_session_of_which_nothing_can_be_read_is_not_silently_new<P: Place>() 
     assert_eq!(held.texts("a").await, ["new"]);
 }
 
+/// The log of `a` with the records of these messages, or of these kinds, damaged.
+fn spoiled<P: Place>(store: &P, texts: &[&str]) -> Vec<u8> {
+    let log = String::from_utf8(store.log("a")).unwrap();
+    let lines = log.split_inclusive('\n').map(|line| {
+        let is_lost = texts.iter().any(|text| {
+            let (said, kind) = (
+                format!("\"content\":\"{text}\""),
+                format!("\"kind\":\"{text}\""),
+            );
+            line.contains(&said) || line.contains(&kind)
+        });
+        if is_lost {
+            line.replace("data", "dada")
+        } else {
+            line.to_owned()
+        }
+    });
+    lines.collect::<String>().into_bytes()
+}
+
+async fn save_first<P: Place>(held: &Held<P>, count: usize) {
+    let lease = held.store.lease("a").await.unwrap();
+    let mut state = held.store.load("a").await.unwrap().unwrap().state;
+    let kept = state.messages.as_slice()[..count].iter().cloned();
+    state.messages = kept.collect();
+    held.store.save(&lease, &state).await.unwrap();
+    let_go(lease);
+}
+
+async fn what_was_cut_stays_cut_behind_a_lost_message<P: Place>() {
+    for (lost, expected) in [
+        (&["one"][..], &["two", "three", "five", "six"][..]),
+        (&["two"], &["one", "three", "five", "six"]),
+        (&["one", "three"], &["two", "five", "six"]),
+        (&["three"], &["one", "two", "five", "six"]),
+        (&["two", "three", "four"], &["one", "five", "six"]),
+        (&["two", "five"], &["one", "three", "six"]),
+        (&["four"], &["one", "two", "three", "five", "six"]),
+        (&["keep"], &["one", "two", "three", "five", "six"]),
+        (&["three", "four", "keep"], &["one", "two", "five", "six"]),
+    ] {
+        let mut held = Held::<P>::new();
+        for texts in [&["one"][..], &["two", "three"], &["four"]] {
+            held.say("a", texts).await;
+        }
+        save_first(&held, 3).await;
+        held.say("a", &["five"]).await;
+        held.say("a", &["six"]).await;
+        let damaged = spoiled(&held.store, lost);
+        let (damage, texts) = healed(&mut held, &damaged).await;
+        assert_eq!(texts, expected, "{lost:?}");
+        assert!(!damage.is_empty());
+        // Whoever goes on counts what is there.
+        save_first(&held, 1).await;
+        held.reopen();
+        assert_eq!(held.texts("a").await, expected[..1], "{lost:?}");
+    }
+}
+
+async fn a_cut_that_is_lost_is_made_up_for<P: Place>() {
+    let mut held = Held::<P>::new();
+    held.say("a", &["one", "two", "three", "four"]).await;
+    save_first(&held, 2).await;
+    held.say("a", &["five"]).await;
+    let damaged = spoiled(&held.store, &["keep"]);
+    let (damage, texts) = healed(&mut held, &damaged).await;
+    assert_eq!(
+        (&texts[..], damage.len()),
+        (&["one", "two", "five"].map(String::from)[..], 1)
+    );
+}
+
+/// The log says what is dropped with messages, and that may be what is lost.
+async fn a_summary_goes_with_what_it_stands_for<P: Place>() {
+    for lost in ["keep", "compaction"] {
+        let mut held = Held::<P>::new();
+        held.say("a", &["one", "two", "three"]).await;
+        let lease = held.store.lease("a").await.unwrap();
+        let mut state = held.store.load("a").await.unwrap().unwrap().state;
+        state.compaction = Some(Compaction::new("They met.", 2));
+        held.store.save(&lease, &state).await.unwrap();
+        state.compaction = None;
+        state.messages = Messages::from("one").human("four").human("five");
+        held.store.save(&lease, &state).await.unwrap();
+        let_go(lease);
+        let log = String::from_utf8(held.store.log("a")).unwrap();
+        let kind = format!("\"kind\":\"{lost}\"");
+        let at = log.rfind(&kind).unwrap();
+        let damaged = [
+            &log[..at],
+            &kind.replace("kind", "kink"),
+            &log[at + kind.len()..],
+        ]
+        .concat();
+        let (damage, texts) = healed(&mut held, damaged.as_bytes()).await;
+        assert_eq!(texts, ["one", "four", "five"], "{lost}");
+        assert!(!damage.is_empty());
+        let found = held.store.load("a").await.unwrap().unwrap().state;
+        assert_eq!(found.compaction, None, "{lost}");
+    }
+}
+
+async fn a_summary_behind_a_lost_message_is_dropped<P: Place>() {
+    for (lost, is_kept) in [
+        ("one", false),
+        ("two", false),
+        ("three", true),
+        ("four", true),
+    ] {
+        let mut held = Held::<P>::new();
+        held.say("a", &["one", "two", "three", "four"]).await;
+        let lease = held.store.lease("a").await.unwrap();
+        let mut state = held.store.load("a").await.unwrap().unwrap().state;
+        state.compaction = Some(Compaction::new("They met.", 2));
+        held.store.save(&lease, &state).await.unwrap();
+        let_go(lease);
+        let damaged = spoiled(&held.store, &[lost]);
+        let (_, texts) = healed(&mut held, &damaged).await;
+        assert_eq!(texts.len(), 3);
+        let found = held.store.load("a").await.unwrap().unwrap().state;
+        assert_eq!(found.compaction.is_some(), is_kept, "{lost}");
+    }
+}
+
+async fn no_input_gets_the_answer_to_another<P: Place>() {
+    let model = || {
+        StrictModel::new(FunctionModel::text(|request| {
+            let last = request.messages.last().unwrap();
+            format!("answer to {}", last.text())
+        }))
+    };
+    let build = |store: P| agent(model()).store(store).build().unwrap();
+    for lost in [
+        &["1", "answer to 1"][..],
+        &["2"],
+        &["answer to 1", "answer to 2"],
+    ] {
+        let mut held = Held::<P>::new();
+        let first = build(held.store.clone());
+        for input in ["1", "2", "3"] {
+            let session = first.session("a").input_id(format!("in_{input}"));
+            session.run(input).await.unwrap();
+        }
+        let_go(held.store.lease("a").await.unwrap());
+        let damaged = spoiled(&held.store, lost);
+        assert_ne!(damaged, held.store.log("a"));
+        held.store.put("a", &damaged);
+        held.reopen();
+        let second = build(held.store.clone());
+        for input in ["1", "2", "3"] {
+            let session = second.session("a").input_id(format!("in_{input}"));
+            match session.run(input).await {
+                Ok(output) => assert_eq!(output.text, format!("answer to {input}"), "{lost:?}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+            }
+        }
+    }
+}
+
 async fn a_run_warns_of_damage_and_goes_on<P: Place>() {
     let held = Held::<P>::new();
     let model = || StrictModel::new(FunctionModel::text(|_| "Hello.".into()));
@@ -320,7 +485,7 @@ async fn a_run_warns_of_damage_and_goes_on<P: Place>() {
     state.messages.push(Message::ai_calling("", [call]));
     state.messages.push(Message::tool("call_1", "act", "done"));
     held.store.save(&lease, &state).await.unwrap();
-    drop(lease);
+    let_go(lease);
     // The answer with the call is what is lost.
     let text = String::from_utf8(held.store.log("a")).unwrap();
     let text = text.replace("\"tool_calls\"", "\"tool_cails\"");

@@ -10,7 +10,7 @@ use agentcore::{ErrorKind, SessionStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::places::{Held, Place, said, tables};
+use super::places::{Held, Place, let_go, said, tables};
 
 type Database = Held<SqliteStore>;
 
@@ -50,7 +50,7 @@ async fn only_the_owner_may_read_it() {
     assert_eq!(mode(&locks), 0o700);
     assert_eq!(names(&locks), ["%41%2Fb.lock", "create"]);
     assert_eq!(mode(&locks.join("%41%2Fb.lock")), 0o600);
-    drop(lease);
+    let_go(lease);
     assert_eq!(names(&locks), ["create"]);
     drop(store);
     assert_eq!(names(&folder), ["sessions.db", "sessions.db-locks"]);
@@ -304,13 +304,13 @@ async fn a_database_that_was_replaced_is_not_written() {
 #[tokio::test]
 async fn nothing_is_left_of_removed_sessions() {
     let held = Database::new();
-    drop(held.store.lease("a").await.unwrap());
+    let_go(held.store.lease("a").await.unwrap());
     assert_eq!(count(&held.store, "SELECT count(*) FROM log"), 0);
     for id in ["a", "b"] {
         held.say(id, &["Hi"]).await;
         let content = held.store.log(id);
         held.store.put(id, &[&content, &b"torn"[..]].concat());
-        drop(held.store.lease(id).await.unwrap());
+        let_go(held.store.lease(id).await.unwrap());
     }
     assert_eq!(count(&held.store, "SELECT count(*) FROM damaged"), 2);
     assert!(held.store.delete("a").await.unwrap());
@@ -387,6 +387,7 @@ async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
             let text = format!("{id} {number} {}", "x".repeat(number * 40));
             store.append(&lease, vec![said(&text)]).await.unwrap();
         }
+        let_go(lease);
     }
     drop(store);
     let bytes = fs::read(&path).unwrap();

@@ -10,7 +10,7 @@ use agentcore::testing::ScriptedModel;
 use agentcore::{AgentState, ErrorKind, Message, SessionStore, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
-use super::places::{Held, said};
+use super::places::{Held, let_go, said};
 use crate::kit;
 
 type Files = Held<JsonlStore>;
@@ -333,9 +333,57 @@ async fn a_file_that_somebody_else_wrote_is_not_written() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_removed_or_replaced_is_not_written() {
+    let files = Files::new();
+    let path = files.path("a.jsonl");
+    let moved = files.path("moved");
+    type Spoil = fn(&Path, &Path);
+    let removed: Spoil = |path, _| fs::remove_file(path).unwrap();
+    let renamed: Spoil = |path, to| fs::rename(path, to).unwrap();
+    // As editors write: another file, of the same length.
+    let replaced: Spoil = |path, to| {
+        fs::copy(path, to).unwrap();
+        fs::rename(to, path).unwrap();
+    };
+    for spoil in [removed, renamed, replaced] {
+        files.store.delete("a").await.unwrap();
+        let lease = files.store.lease("a").await.unwrap();
+        files.store.append(&lease, vec![said("one")]).await.unwrap();
+        spoil(&path, &moved);
+        let before = fs::read(&path).ok();
+        for _ in 0..2 {
+            let refused = files.store.append(&lease, vec![said("two")]).await;
+            assert!(refused.is_err(), "nobody would find it");
+        }
+        assert_eq!(fs::read(&path).ok(), before);
+        drop(lease);
+        files.say("a", &["three"]).await;
+        assert_eq!(files.texts("a").await.last().unwrap(), "three");
+    }
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_removed_keeps_no_other() {
+    let files = Files::new();
+    for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        files.say(id, &["Hi"]).await;
+    }
+    for id in ["c", "f"] {
+        fs::create_dir(files.path(&format!("{id}.damaged"))).unwrap();
+    }
+    let hour = std::time::Duration::from_secs(3600);
+    assert_eq!(files.store.prune(hour).await.unwrap(), 0);
+    let error = files.store.prune(std::time::Duration::ZERO).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.text().contains(".damaged"), "{error}");
+    assert_eq!(names(&files), ["c.damaged", "f.damaged"]);
+}
+
+#[tokio::test]
 async fn nothing_is_left_of_leases_and_removed_sessions() {
     let files = Files::new();
-    drop(files.store.lease("a").await.unwrap());
+    let_go(files.store.lease("a").await.unwrap());
     assert!(names(&files).is_empty());
     files.say("a", &["Hi"]).await;
     let path = files.path("a.jsonl");

@@ -53,6 +53,12 @@ async fn files_keep_the_contract() {
     };
     let reopen = |store: JsonlStore| async move { JsonlStore::open(store.folder()).unwrap() };
     conformance::session_store(make, reopen).await.unwrap();
+    let two = || async {
+        let one = make().await;
+        let other = JsonlStore::open(one.folder()).unwrap();
+        (one, other)
+    };
+    conformance::shared_session_store(two).await.unwrap();
 }
 
 #[cfg(all(feature = "sqlite", unix))]
@@ -68,4 +74,10 @@ async fn a_database_keeps_the_contract() {
     };
     let reopen = |store: SqliteStore| async move { SqliteStore::open(store.path()).unwrap() };
     conformance::session_store(make, reopen).await.unwrap();
+    let two = || async {
+        let one = make().await;
+        let other = SqliteStore::open(one.path()).unwrap();
+        (one, other)
+    };
+    conformance::shared_session_store(two).await.unwrap();
 }

@@ -48,6 +48,7 @@ impl<P: Place> Held<P> {
         let lease = self.store.lease(id).await.unwrap();
         let records = texts.iter().map(|text| said(text)).collect();
         self.store.append(&lease, records).await.unwrap();
+        let_go(lease);
     }
 
     pub async fn texts(&self, id: &str) -> Vec<String> {
@@ -57,6 +58,11 @@ impl<P: Place> Held<P> {
             .map(|message| message.text().into_owned())
             .collect()
     }
+}
+
+/// Drops what closes files, and waits until it has done so.
+pub fn let_go<T: Send + 'static>(held: T) {
+    std::thread::spawn(move || drop(held)).join().unwrap();
 }
 
 pub fn said(text: &str) -> Record {

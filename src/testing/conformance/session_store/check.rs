@@ -44,6 +44,14 @@ pub(super) fn message(text: &str) -> Record {
     }
 }
 
+/// A message with an id of the caller.
+pub(super) fn input(id: &str, text: &str) -> Record {
+    Record::Message {
+        message: Arc::new(Message::human(text)),
+        input_id: Some(id.into()),
+    }
+}
+
 /// Appends messages under a lease of its own.
 pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> Result<()> {
     let lease = store.lease(id).await?;

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::error::{ErrorKind, Result};
-use crate::message::{Message, Messages, Role, Todo, TodoStatus, ToolCall, ToolResult};
+use crate::message::{
+    AssistantMessage, Message, Messages, Part, ProviderBlock, Role, Todo, TodoStatus, ToolCall,
+    ToolResult,
+};
 use crate::model::{Compaction, ModelResponse, StopReason};
-use crate::state::{AgentState, MessageInfo, Record, SessionStore};
+use crate::state::{AgentState, MessageInfo, PendingCall, Record, SessionStore};
 use crate::usage::Usage;
 
-use super::check::{fails, ids, load, message, same, same_state, say, texts};
+use super::check::{fails, ids, input, load, message, same, same_state, say, texts};
 
 /// A history with a call and its result.
 pub(super) fn history() -> Messages {
@@ -46,6 +50,12 @@ pub(super) fn full(id: &str) -> AgentState {
             state.infos.put(at, info());
         }
     }
+    let call = ToolCall::new("call_1", "grep", json!({"pattern": "x"}));
+    let mut pending = PendingCall::new("ask_1".into(), id.into(), call, "May it?\n".into());
+    pending.expires_at_ms = Some(1);
+    state.pending = vec![pending];
+    state.inputs.begin("in_0".into(), 0..1);
+    state.inputs.settle(&state.messages);
     state
 }
 
@@ -78,11 +88,9 @@ pub(super) async fn appending(store: &impl SessionStore) -> Result<()> {
     let leased = store.load("a").await?.is_none();
     same("a session that is only leased", &leased, &true)?;
     store.append(&lease, Vec::new()).await?;
-    let input = Record::Message {
-        message: Arc::new(Message::human("Hi")),
-        input_id: Some("in_1".into()),
-    };
-    store.append(&lease, vec![input]).await?;
+    let written = store.load("a").await?.is_some() || !ids(store).await?.is_empty();
+    same("a session after a write of nothing", &written, &false)?;
+    store.append(&lease, vec![input("in_1", "Hi")]).await?;
     let mut expected = AgentState::new("a");
     expected.messages = Messages::from("Hi");
     same_state("after one", &load(store, "a").await?.state, &expected)?;
@@ -112,8 +120,13 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     same_state("a full state", &load(store, "a").await?.state, &state)?;
 
     let told = Record::MessageInfo { info: info() };
-    store.append(&lease, vec![message("More"), told]).await?;
-    state.messages.push(Message::human("More"));
+    let answer = Message::ai("More");
+    let record = Record::Message {
+        message: Arc::new(answer.clone()),
+        input_id: None,
+    };
+    store.append(&lease, vec![record, told]).await?;
+    state.messages.push(answer);
     state.inform(info());
     let title: Option<Arc<str>> = Some("Named since".into());
     store
@@ -128,6 +141,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     same_state("appended", &load(store, "a").await?.state, &state)?;
 
     state.messages.insert(1, Message::ai("Put in between"));
+    state.infos.keep(1);
     state.messages.push(Message::ai("And more"));
     state.title = None;
     state.todos = Arc::new(Vec::new());
@@ -149,7 +163,75 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     let loaded = load(store, "a").await?.state;
     same_state("leased anew", &loaded, &state)?;
     store.save(&lease, &loaded).await?;
-    same_state("saved as loaded", &load(store, "a").await?.state, &state)
+    same_state("saved as loaded", &load(store, "a").await?.state, &state)?;
+
+    store.append(&lease, vec![input("in_1", "Named")]).await?;
+    state.messages.push(Message::human("Named"));
+    store.save(&lease, &state).await?;
+    let known = load(store, "a").await?.input_ids;
+    same("ids of inputs after a save", &known, &Vec::new())
+}
+
+/// What a hook put together may carry the id of another session.
+pub(super) async fn foreign(store: &impl SessionStore) -> Result<()> {
+    let lease = store.lease("a").await?;
+    store.save(&lease, &full("b")).await?;
+    drop(lease);
+    let found = load(store, "a").await?.state.thread_id;
+    same("the id of a session", &&*found, &"a")?;
+    let lease = store.lease("a").await?;
+    same("whose lease it is", &&**lease.session_id(), &"a")?;
+    store.append(&lease, vec![message("More")]).await?;
+    drop(lease);
+    drop(store.lease("a").await?);
+    let other = store.load("b").await?.is_none();
+    same("the other session", &other, &true)
+}
+
+/// Blocks of a provider are kept as they came, in one line or in several.
+pub(super) async fn blocks(store: &impl SessionStore) -> Result<()> {
+    let block = |json: &str| -> Result<_> {
+        let raw = RawValue::from_string(json.to_owned())?;
+        Ok(ProviderBlock::new("acme", raw))
+    };
+    let thought = block("{\n  \"type\": \"thinking\",\r\n\t\"signature\": \"a\\nb\"\n}")?;
+    let opaque = block("{\"type\": \"search\",\n\n\"hits\": [\r1,\n2.50\n]}")?;
+    let whole = block("{\"type\":  \"odd\", \"n\": 1.50}")?;
+    let parts = vec![
+        Part::Thinking(thought),
+        Part::Opaque(opaque),
+        Part::text("Done."),
+    ];
+    let said = Message::Assistant(AssistantMessage::new(parts));
+    let alone = Message::Assistant(AssistantMessage::new(vec![
+        Part::Opaque(whole),
+        Part::text("Done."),
+    ]));
+    let mut expected = AgentState::new("a");
+    expected.messages = Messages::from("Hi").with(said);
+    let lease = store.lease("a").await?;
+    store.append(&lease, records(&expected.messages)).await?;
+    store.append(&lease, vec![message("next")]).await?;
+    expected.messages.push(Message::human("next"));
+    drop(lease);
+    let lease = store.lease("a").await?;
+    let found = load(store, "a").await?;
+    same("damage", &found.damage.len(), &0)?;
+    let (now, before) = (
+        serde_json::to_value(&found.state)?,
+        serde_json::to_value(&expected)?,
+    );
+    same("blocks of several lines", &now, &before)?;
+    let mut state = AgentState::new("a");
+    state.messages = Messages::from("Hi").with(alone);
+    store.save(&lease, &state).await?;
+    drop(lease);
+    drop(store.lease("a").await?);
+    same_state(
+        "a block of one line",
+        &load(store, "a").await?.state,
+        &state,
+    )
 }
 
 pub(super) async fn started(store: &impl SessionStore) -> Result<()> {
@@ -189,6 +271,11 @@ pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
     store
         .append(&lease, calls.iter().map(start).collect())
         .await?;
+    let said = Arc::new(Message::ai("No result of a call."));
+    let records_of_none = vec![Record::ToolEnded { result: said }];
+    store.append(&lease, records_of_none).await?;
+    let found = load(store, "a").await?.ended.len();
+    same("what is no result", &found, &0)?;
     store.append(&lease, vec![end(2)]).await?;
     store.append(&lease, vec![end(0)]).await?;
     let found = load(store, "a").await?;
@@ -221,7 +308,11 @@ pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
     same_state("as it was", &load(store, "a").await?.state, &expected)?;
     store.append(&lease, vec![began(None, Some("/b"))]).await?;
     expected.cwd = Some("/b".into());
-    same_state("moved", &load(store, "a").await?.state, &expected)
+    same_state("moved", &load(store, "a").await?.state, &expected)?;
+    let both = vec![began(Some("v"), None), began(None, Some("/c"))];
+    store.append(&lease, both).await?;
+    (expected.user_id, expected.cwd) = (Some("v".into()), Some("/c".into()));
+    same_state("twice at once", &load(store, "a").await?.state, &expected)
 }
 
 pub(super) async fn beside(store: &impl SessionStore) -> Result<()> {
@@ -304,11 +395,7 @@ pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
     let mut expected: Vec<String> = ODD.iter().map(|id| (*id).to_owned()).collect();
     expected.sort_unstable();
     same("the list", &listed, &expected)?;
-    fails(
-        "no id at all",
-        store.lease("").await,
-        ErrorKind::InvalidRequest,
-    )?;
+    no_id(store).await?;
     let long = "x".repeat(100_000);
     match store.lease(&long).await {
         Ok(lease) => {
@@ -321,4 +408,21 @@ pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
         }
         refused => fails("a long id", refused, ErrorKind::InvalidRequest),
     }
+}
+
+/// No session is called nothing.
+async fn no_id(store: &impl SessionStore) -> Result<()> {
+    let refused = ErrorKind::InvalidRequest;
+    fails("no id at all", store.lease("").await, refused)?;
+    let session = load(store, "a").await?;
+    fails("created", store.create("", session).await, refused)?;
+    fails("as a fork", store.fork("a", "").await, refused)?;
+    fails("as a part", store.fork_at("a", "", 1).await, refused)?;
+    fails("imported", store.import("", b"[]").await, refused)?;
+    same("loaded", &store.load("").await?.is_none(), &true)?;
+    same("deleted", &store.delete("").await?, &false)?;
+    let missing = ErrorKind::SessionNotFound;
+    fails("forked", store.fork("", "of nothing").await, missing)?;
+    fails("cut", store.fork_at("", "of nothing", 0).await, missing)?;
+    fails("exported", store.export("").await, missing)
 }

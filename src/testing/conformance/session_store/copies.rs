@@ -1,12 +1,13 @@
 //! Sessions made of others.
 
-use serde_json::json;
+use futures::future::join_all;
+use serde_json::{Value, json};
 
 use crate::error::{ErrorKind, Result};
 use crate::message::{Messages, ToolCall};
-use crate::state::{AgentState, Record, SessionStore};
+use crate::state::{AgentState, Inputs, Record, SessionStore, StoredSession};
 
-use super::check::{fails, load, message, same, same_state, texts};
+use super::check::{fails, load, message, same, same_state, texts, wrong};
 use super::contents::full;
 
 /// A session with everything in it, and a call that has begun.
@@ -65,6 +66,10 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
         if !has_summary {
             expected.compaction = None;
         }
+        if kept < 2 {
+            expected.pending.clear();
+        }
+        expected.inputs = Inputs::default();
         let found = load(store, &id).await?;
         same_state(&id, &found.state, &expected)?;
         same(&id, &found.started.len(), &0)?;
@@ -94,6 +99,17 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
     same("started", &found.started, &vec!["call_2".into()])?;
     let taken = store.import("b", json.as_bytes()).await;
     fails("to what exists", taken, ErrorKind::Conflict)?;
+    let mut versioned: Value = serde_json::from_str(&json)?;
+    same("the version", &versioned["v"], &json!(1))?;
+    versioned["v"] = json!(2);
+    let newer = versioned.to_string();
+    let newer = store.import("newer", newer.as_bytes()).await;
+    fails("a newer version", newer, ErrorKind::VersionTooNew)?;
+    same(
+        "a newer version",
+        &store.load("newer").await?.is_none(),
+        &true,
+    )?;
 
     let list = serde_json::to_string(&state.messages)?;
     store.import("list", list.as_bytes()).await?;
@@ -122,4 +138,48 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
         &store.load("bad").await?.is_none(),
         &true,
     )
+}
+
+pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
+    let session = |text: String| {
+        let mut state = full("another");
+        state.title = Some(text.into());
+        StoredSession::new(state)
+    };
+    let lease = store.lease("a").await?;
+    let held = store.create("a", session("held".into())).await;
+    fails("one that is held", held, ErrorKind::SessionBusy)?;
+    store.append(&lease, vec![message("Hi")]).await?;
+    drop(lease);
+    let taken = store.create("a", session("taken".into())).await;
+    fails("one that exists", taken, ErrorKind::Conflict)?;
+    same(
+        "what was there",
+        &texts(store, "a").await?,
+        &vec!["Hi".into()],
+    )?;
+
+    let all = (0..8).map(|number| store.create("b", session(number.to_string())));
+    let all = join_all(all).await;
+    let won: Vec<_> = (0..8).filter(|number| all[*number].is_ok()).collect();
+    let [won] = won[..] else {
+        return Err(wrong(format!("{won:?} of 8 made one session at once")));
+    };
+    for outcome in all.into_iter().filter(Result::is_err) {
+        if !matches!(&outcome, Err(error) if is_lost(error.kind())) {
+            return Err(wrong(format!("made at once: {outcome:?}")));
+        }
+    }
+    let mut expected = session(won.to_string()).state;
+    expected.thread_id = "b".into();
+    same_state(
+        "the one that won",
+        &load(store, "b").await?.state,
+        &expected,
+    )
+}
+
+/// Why a session is not made that another makes.
+fn is_lost(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Conflict | ErrorKind::SessionBusy)
 }

@@ -32,15 +32,28 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     let token = lease.token();
     drop(lease);
     let lease = store.lease("a").await?;
-    if lease.token() <= token {
-        let found = lease.token();
-        return Err(wrong(format!("the token went from {token} to {found}")));
-    }
+    grows("of the next lease", &lease, token)?;
+    let token = lease.token();
     drop(lease);
     same("what is only leased", &ids(store).await?, &vec!["a".into()])?;
+    store.delete("a").await?;
+    let lease = store.lease("a").await?;
+    grows("of one that was removed", &lease, token)?;
+    drop(lease);
     let all = join_all((0..8).map(|_| store.lease("c"))).await;
     let won = all.iter().filter(|lease| lease.is_ok()).count();
     same("leases at once", &won, &1)
+}
+
+/// Holds a lease to a token above that of one before.
+pub(super) fn grows(what: &str, lease: &Lease, before: u64) -> Result<()> {
+    let token = lease.token();
+    match token > before {
+        true => Ok(()),
+        false => Err(wrong(format!(
+            "the token {what} went from {before} to {token}"
+        ))),
+    }
 }
 
 pub(super) async fn fenced(store: &impl SessionStore) -> Result<()> {
@@ -93,7 +106,7 @@ pub(super) async fn side_by_side(store: &impl SessionStore) -> Result<()> {
 }
 
 /// Takes a lease that a dropped future may still be about to give back.
-async fn lease_soon(store: &impl SessionStore, id: &str) -> Result<Lease> {
+pub(super) async fn lease_soon(store: &impl SessionStore, id: &str) -> Result<Lease> {
     for _ in 0..1_000 {
         match store.lease(id).await {
             Err(error) if error.kind() == ErrorKind::SessionBusy => {

@@ -9,8 +9,9 @@ use crate::error::{ErrorKind, Result};
 use crate::message::{Message, Messages, ToolCall, ToolResult};
 use crate::state::{AgentState, Record, SessionInfo, SessionStore, StoredSession};
 
-use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
+use super::check::{fails, ids, input, load, message, same, same_state, say, texts, wrong};
 use super::contents::full;
+use super::leases::grows;
 
 pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
     same("nothing", &ids(store).await?, &Vec::new())?;
@@ -69,7 +70,8 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
         .title
         .as_ref()
         .map_or(0, |title| title.chars().count());
-    same("a long title is cut", &(1..200).contains(&title), &true)?;
+    same("a long title is cut", &title, &80)?;
+    titles(store).await?;
     for info in &list {
         match (info.created_at, info.updated_at) {
             (Some(created), Some(updated)) if created > updated => {
@@ -79,6 +81,19 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A history may be cut: what was said first was so all the same.
+async fn titles(store: &impl SessionStore) -> Result<()> {
+    say(store, "cut", &["Said\u{a0} first", "Said next"]).await?;
+    let lease = store.lease("cut").await?;
+    let mut state = load(store, "cut").await?.state;
+    state.messages = Messages::from("Said next");
+    store.save(&lease, &state).await?;
+    let list = store.list().await?;
+    let found = list.iter().find(|info| &*info.id == "cut");
+    let title = found.and_then(|info| info.title.as_deref());
+    same("the title of a cut history", &title, &Some("Said first"))
 }
 
 pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
@@ -106,14 +121,10 @@ pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
 
     let lease = store.lease("b").await?;
     store.save(&lease, &full("b")).await?;
-    let input = Record::Message {
-        message: Arc::new(Message::human("Named")),
-        input_id: Some("in_1".into()),
-    };
     let call_id = "call_9".into();
     let result = ended("call_8");
     let records = vec![
-        input,
+        input("in_1", "Named"),
         Record::ToolStarted { call_id },
         Record::ToolEnded { result },
     ];
@@ -180,6 +191,7 @@ fn ended(call_id: &str) -> Arc<Message> {
 pub(super) struct Kept {
     state: AgentState,
     order: Vec<String>,
+    token: u64,
 }
 
 impl Kept {
@@ -188,22 +200,19 @@ impl Kept {
         let lease = store.lease("full").await?;
         store.save(&lease, &state).await?;
         let call_id = "call_9".into();
-        let input = Record::Message {
-            message: Arc::new(Message::human("Named")),
-            input_id: Some("in_1".into()),
-        };
         let result = ended("call_8");
         let records = vec![
-            input,
+            input("in_1", "Named"),
             Record::ToolStarted { call_id },
             Record::ToolEnded { result },
         ];
         store.append(&lease, records).await?;
-        drop(lease);
         let mut kept = Self {
             state,
             order: Vec::new(),
+            token: lease.token(),
         };
+        drop(lease);
         kept.state.messages = kept.state.messages.human("Named");
         say(store, "gone", &["Hi"]).await?;
         say(store, "other/one", &["Hi"]).await?;
@@ -234,6 +243,7 @@ impl Kept {
 
     pub(super) async fn go_on(&self, store: &impl SessionStore) -> Result<()> {
         let lease = store.lease("full").await?;
+        grows("of a lease under which was written", &lease, self.token)?;
         let mut state = load(store, "full").await?.state;
         state.messages.push(Message::ai("Back."));
         state.files = Arc::default();

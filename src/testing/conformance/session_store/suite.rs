@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::state::SessionStore;
 
 use super::super::checks::Failures;
-use super::{contents, copies, leases, lists};
+use super::{contents, copies, handles, leases, lists};
 
 /// Holds a [`SessionStore`] to its contract: what is written can be read back, also by a store that
 /// is opened anew; a write happens as a whole or not at all, whatever becomes of its future; one
@@ -42,6 +42,11 @@ where
         "calls that had started",
         contents::started(&make().await).await,
     );
+    failures.check("ids of others", contents::foreign(&make().await).await);
+    failures.check(
+        "blocks of a provider",
+        contents::blocks(&make().await).await,
+    );
     failures.check("calls that had ended", contents::ended(&make().await).await);
     failures.check(
         "what belongs to a run",
@@ -70,6 +75,7 @@ where
         "saves, copies and removals that are dropped",
         leases::dropped_wholes(&make().await).await,
     );
+    failures.check("creating", copies::creating(&make().await).await);
     failures.check("forking", copies::forking(&make().await).await);
     failures.check(
         "forking at a message",
@@ -107,4 +113,45 @@ where
         last.check(&store).await?;
     }
     Ok(())
+}
+
+/// Holds two stores over the same sessions, as two processes have them, to excluding each other.
+///
+/// `make` returns, for each check, two stores that see the same sessions, of which there are none
+/// yet. [`session_store`] checks what one store does by itself.
+///
+/// # Errors
+///
+/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+///
+/// ```
+/// use agentcore::ThreadStore;
+/// use agentcore::testing::conformance;
+///
+/// # let run = async {
+/// let make = || async {
+///     let store = ThreadStore::new();
+///     (store.clone(), store)
+/// };
+/// conformance::shared_session_store(make).await
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+pub async fn shared_session_store<S, M>(make: impl Fn() -> M) -> Result<()>
+where
+    S: SessionStore,
+    M: Future<Output = (S, S)>,
+{
+    let mut failures = Failures::default();
+    let (one, other) = make().await;
+    failures.check(
+        "leases of two stores",
+        handles::exclusive(&one, &other).await,
+    );
+    let (one, other) = make().await;
+    failures.check("turns of two stores", handles::turns(&one, &other).await);
+    let (one, other) = make().await;
+    failures.check("made by two stores", handles::creating(&one, &other).await);
+    failures.finish()
 }

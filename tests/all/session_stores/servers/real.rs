@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -47,7 +48,13 @@ pub fn is_there<K: Kind>() -> bool {
     let is_there = std::env::var(K::VARIABLE).is_ok();
     if !is_there {
         let (variable, example) = (K::VARIABLE, K::EXAMPLE);
-        eprintln!("skipped: set {variable}, such as {example:?}, to run this test");
+        // Not `eprintln`, which is only shown when a test fails.
+        let mut out = std::io::stderr().lock();
+        writeln!(
+            out,
+            "skipped: set {variable}, such as {example:?}, to run this test"
+        )
+        .unwrap();
     }
     is_there
 }

@@ -16,7 +16,8 @@ use crate::util::lenient::or_default;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MessageInfo {
-    /// The `uuid` under which the run showed it.
+    /// The `uuid` under which the run showed it; of one that joined an earlier answer, that of the
+    /// last part.
     #[serde(default)]
     pub uuid: Uuid,
     /// The provider's id of the response; may be empty.
@@ -25,7 +26,7 @@ pub struct MessageInfo {
     /// The model that answered; may be empty.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
-    /// The tokens of the call that gave the answer; for one that was paused, of all its calls.
+    /// The tokens of the call that gave the answer; of an answer in parts, of all their calls.
     #[serde(default, deserialize_with = "or_default")]
     pub usage: Usage,
     /// Why the model stopped, where it said so.
@@ -96,6 +97,15 @@ impl Infos {
         Arc::make_mut(self.0.get_or_insert_default()).insert(message, info);
     }
 
+    /// Adds what `earlier` says of the first `kept` messages.
+    pub(crate) fn put_before(&mut self, earlier: &Self, kept: usize) {
+        for (message, info) in earlier.iter().take_while(|(message, _)| *message < kept) {
+            if self.get(message).is_none() {
+                self.put(message, info.clone());
+            }
+        }
+    }
+
     /// Only the first `kept` messages are still what they were.
     pub(crate) fn keep(&mut self, kept: usize) {
         let last = self.iter().next_back();
@@ -103,6 +113,16 @@ impl Infos {
             && let Some(known) = &mut self.0
         {
             Arc::make_mut(known).split_off(&kept);
+        }
+    }
+
+    /// Keeps what is known of messages at these places.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
+        if self.iter().all(|(message, _)| is_kept(message)) {
+            return;
+        }
+        if let Some(known) = &mut self.0 {
+            Arc::make_mut(known).retain(|message, _| is_kept(*message));
         }
     }
 

@@ -1,0 +1,301 @@
+//! The sessions a store is busy with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Handle;
+
+use crate::error::Result;
+use crate::state::{busy, check_id};
+use crate::util::sync::lock;
+
+use super::log::Log;
+use super::open::{Clock, Open};
+
+/// What all that have a store share.
+pub(super) struct Inner<L: Log> {
+    pub(super) log: L,
+    pub(super) clock: Clock,
+    slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
+}
+
+pub(super) type Shared<L> = Arc<Mutex<Option<Open<L>>>>;
+
+/// A session somebody is busy with.
+struct Slot<L: Log> {
+    users: usize,
+    /// Whether one of the users holds or is about to hold the lease.
+    held: bool,
+    /// Locked only on threads for blocking work, and by its last user.
+    open: Shared<L>,
+}
+
+/// Keeps a slot where it is. The last user closes the session.
+pub(super) struct User<L: Log> {
+    pub(super) inner: Arc<Inner<L>>,
+    pub(super) id: Arc<str>,
+    pub(super) open: Shared<L>,
+    holds: bool,
+    /// Whether it is dropped where nothing may block.
+    pub(super) is_async: bool,
+}
+
+impl<L: Log> Drop for User<L> {
+    fn drop(&mut self) {
+        loop {
+            let mut slots = lock(&self.inner.slots);
+            let Some(slot) = slots.get_mut(&self.id) else {
+                return;
+            };
+            if std::mem::take(&mut self.holds) {
+                slot.held = false;
+            }
+            let open = match slot.users {
+                1 => lock(&self.open).as_ref().map(|open| open.token),
+                _ => None,
+            };
+            let Some(token) = open else {
+                slot.users -= 1;
+                if slot.users == 0 {
+                    slots.remove(&self.id);
+                }
+                return;
+            };
+            drop(slots);
+            // The slot stays meanwhile: who finds none finds the session free.
+            if let Some(runtime) = self.runtime() {
+                let closing = self.successor();
+                runtime.spawn_blocking(move || drop(closing));
+                return;
+            }
+            self.close(token);
+        }
+    }
+}
+
+impl<L: Log> Inner<L> {
+    pub(super) fn new(log: L) -> Self {
+        Self {
+            log,
+            clock: Clock::default(),
+            slots: Mutex::default(),
+        }
+    }
+
+    /// Joins those who are busy with the session, if there are any.
+    pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<User<L>> {
+        let mut slots = lock(&self.slots);
+        let slot = slots.get_mut(id)?;
+        slot.users += 1;
+        Some(self.user(id, slot, false))
+    }
+
+    /// Joins the one who holds the session, if there is one.
+    pub(super) fn join_holder(self: &Arc<Self>, id: &Arc<str>) -> Option<User<L>> {
+        let is_held = lock(&self.slots).get(id).is_some_and(|slot| slot.held);
+        is_held.then(|| self.join(id)).flatten()
+    }
+
+    /// Reserves the session in this process.
+    pub(super) fn hold(self: &Arc<Self>, id: &str) -> Result<User<L>> {
+        check_id(id)?;
+        let id = Arc::<str>::from(id);
+        let mut slots = lock(&self.slots);
+        let slot = slots.entry(id.clone()).or_insert_with(|| Slot {
+            users: 0,
+            held: false,
+            open: Shared::<L>::default(),
+        });
+        if slot.held {
+            return Err(busy(&id));
+        }
+        slot.held = true;
+        slot.users += 1;
+        Ok(self.user(&id, slot, true))
+    }
+
+    fn user(self: &Arc<Self>, id: &Arc<str>, slot: &Slot<L>, holds: bool) -> User<L> {
+        User {
+            inner: self.clone(),
+            id: id.clone(),
+            open: slot.open.clone(),
+            holds,
+            is_async: false,
+        }
+    }
+}
+
+impl<L: Log> User<L> {
+    /// Whose threads to close the session on; none where it may be done right here.
+    fn runtime(&self) -> Option<Handle> {
+        match self.is_async {
+            true => Handle::try_current().ok(),
+            false => None,
+        }
+    }
+
+    /// The user in the place of this one, which is dropped where it may block.
+    fn successor(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            id: self.id.clone(),
+            open: self.open.clone(),
+            holds: false,
+            is_async: false,
+        }
+    }
+
+    /// Closes what was opened with this token. Who has leased it anew, closed it before.
+    fn close(&self, token: u64) {
+        let mut open = lock(&self.open);
+        if open.as_ref().is_some_and(|open| open.token == token) {
+            *open = None;
+        }
+    }
+
+    pub(super) fn remove(&self, size: Option<u64>) -> Result<bool> {
+        *lock(&self.open) = None;
+        self.inner.log.remove(&self.id, size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread::{self, ThreadId};
+
+    use super::*;
+    use crate::session::log::Tail;
+    use crate::session::scan::Scan;
+    use crate::session::store::LogStore;
+
+    /// A log that takes its time to be closed.
+    struct Slow {
+        is_open: Arc<AtomicBool>,
+        closed: Sender<ThreadId>,
+        /// Whether it may be closed now.
+        gate: Arc<Mutex<Receiver<()>>>,
+    }
+
+    struct Writer {
+        is_open: Arc<AtomicBool>,
+        closed: Sender<ThreadId>,
+        gate: Arc<Mutex<Receiver<()>>>,
+    }
+
+    impl Drop for Writer {
+        fn drop(&mut self) {
+            let _ = lock(&self.gate).recv();
+            self.is_open.store(false, Ordering::Release);
+            let _ = self.closed.send(thread::current().id());
+        }
+    }
+
+    impl Log for Slow {
+        type Writer = Writer;
+
+        fn ids(&self) -> Result<Vec<Arc<str>>> {
+            Ok(Vec::new())
+        }
+
+        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+
+        fn tail(&self, _: &str, _: u64) -> Result<Option<Tail>> {
+            Ok(None)
+        }
+
+        fn open(&self, id: &str) -> Result<(Writer, Vec<u8>)> {
+            if self.is_open.swap(true, Ordering::AcqRel) {
+                return Err(busy(id));
+            }
+            let writer = Writer {
+                is_open: self.is_open.clone(),
+                closed: self.closed.clone(),
+                gate: self.gate.clone(),
+            };
+            Ok((writer, Vec::new()))
+        }
+
+        fn heal(&self, _: &mut Writer, _: &[u8], _: &mut Scan) -> Result<()> {
+            Ok(())
+        }
+
+        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
+            Ok(false)
+        }
+    }
+
+    fn slow() -> (LogStore<Slow>, Sender<()>, Receiver<ThreadId>) {
+        let (closed, hear) = channel();
+        let (open, gate) = channel();
+        let log = Slow {
+            is_open: Arc::default(),
+            closed,
+            gate: Arc::new(Mutex::new(gate)),
+        };
+        (LogStore::new(log), open, hear)
+    }
+
+    #[tokio::test]
+    async fn a_session_is_closed_where_it_holds_nobody_up() {
+        let (store, open, closed) = slow();
+        for _ in 0..3 {
+            let lease = store.lease("s").await.unwrap();
+            drop(lease);
+            open.send(()).unwrap();
+            assert_ne!(closed.recv().unwrap(), thread::current().id());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_next_lease_waits_until_it_is_closed() {
+        let (store, open, closed) = slow();
+        drop(store.lease("s").await.unwrap());
+        assert!(
+            store.load("other").await.unwrap().is_none(),
+            "not so others"
+        );
+        let next = store.lease("s");
+        let opens = async { open.send(()).unwrap() };
+        let (next, ()) = futures::future::join(next, opens).await;
+        let next = next.unwrap();
+        closed.recv().unwrap();
+        assert!(closed.try_recv().is_err(), "the new one stays open");
+        open.send(()).unwrap();
+        drop(next);
+        closed.recv().unwrap();
+    }
+
+    #[test]
+    fn without_a_runtime_it_is_closed_at_once() {
+        let (store, open, closed) = slow();
+        let lease = futures::executor::block_on(store.lease("s")).unwrap();
+        open.send(()).unwrap();
+        drop(lease);
+        assert_eq!(closed.try_recv(), Ok(thread::current().id()));
+    }
+
+    #[test]
+    fn a_runtime_that_ends_closes_it() {
+        let (store, open, closed) = slow();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.build().unwrap();
+        let lease = runtime.block_on(store.lease("s")).unwrap();
+        open.send(()).unwrap();
+        runtime.spawn(async move {
+            let _lease = lease;
+            std::future::pending::<()>().await;
+        });
+        drop(runtime);
+        closed.recv().unwrap();
+        open.send(()).unwrap();
+        drop(futures::executor::block_on(store.lease("s")).unwrap());
+    }
+}

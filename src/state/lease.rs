@@ -1,0 +1,63 @@
+//! The right to write a session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::util::panic;
+
+/// The right to write a session. Held by one run at a time, released when dropped.
+pub struct Lease {
+    session_id: Arc<str>,
+    token: u64,
+    release: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Lease {
+    /// A lease that calls `release` when it is dropped. `release` must not block; what it leaves
+    /// to be done must have taken effect for the store's next
+    /// [`lease`](crate::SessionStore::lease) of the session, which may wait for it.
+    ///
+    /// `token` grows with every lease of the session, so that a store can refuse the writes of
+    /// one that was taken over.
+    pub fn new(
+        session_id: impl Into<Arc<str>>,
+        token: u64,
+        release: impl FnOnce() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            session_id: session_id.into(),
+            token,
+            release: Some(Box::new(release)),
+        }
+    }
+
+    /// Which session.
+    pub fn session_id(&self) -> &Arc<str> {
+        &self.session_id
+    }
+
+    /// The fencing token.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(release) = self.release.take() {
+            // The run may be ending with another panic.
+            if let Err(text) = panic::contained(release) {
+                tracing::warn!("the release of a session panicked: {text}");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("session_id", &self.session_id)
+            .field("token", &self.token)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! Two stores over the same sessions.
+
+use futures::future::join_all;
+
+use crate::error::{ErrorKind, Result};
+use crate::state::{SessionStore, StoredSession};
+
+use super::check::{fails, ids, message, same, say, texts};
+use super::contents::full;
+use super::leases::{grows, lease_soon};
+
+pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore) -> Result<()> {
+    let busy = ErrorKind::SessionBusy;
+    for is_written in [false, true] {
+        let lease = one.lease("a").await?;
+        if is_written {
+            one.append(&lease, vec![message("Hi")]).await?;
+        }
+        fails("a lease of the other", other.lease("a").await, busy)?;
+        let session = StoredSession::new(full("a"));
+        let made = other.create("a", session).await;
+        match is_written {
+            false => fails("made by the other", made, busy)?,
+            true => same("made by the other", &made.is_err(), &true)?,
+        }
+        if is_written {
+            fails("removed by the other", other.delete("a").await, busy)?;
+        }
+        drop(lease);
+        drop(lease_soon(other, "a").await?);
+    }
+    same(
+        "what is there",
+        &texts(other, "a").await?,
+        &vec!["Hi".into()],
+    )
+}
+
+pub(super) async fn turns(one: &impl SessionStore, other: &impl SessionStore) -> Result<()> {
+    let mut before = 0;
+    let mut expected = Vec::new();
+    for number in 0..3 {
+        let lease = lease_soon(one, "a").await?;
+        grows("of the next lease", &lease, before)?;
+        let text = format!("one {number}");
+        one.append(&lease, vec![message(&text)]).await?;
+        expected.push(text);
+        before = lease.token();
+        drop(lease);
+        let lease = lease_soon(other, "a").await?;
+        grows("of the other's lease", &lease, before)?;
+        let text = format!("other {number}");
+        other.append(&lease, vec![message(&text)]).await?;
+        expected.push(text);
+        before = lease.token();
+        drop(lease);
+        same("seen by the one", &texts(one, "a").await?, &expected)?;
+    }
+    say(one, "b", &["Hi"]).await?;
+    same("seen by the other", &ids(other).await?.len(), &2)?;
+    drop(lease_soon(other, "b").await?);
+    same("removed by the other", &other.delete("b").await?, &true)?;
+    same("gone", &one.load("b").await?.is_none(), &true)
+}
+
+pub(super) async fn creating(one: &impl SessionStore, other: &impl SessionStore) -> Result<()> {
+    let session = || StoredSession::new(full("a"));
+    let first = (0..4).map(|_| one.create("a", session()));
+    let second = (0..4).map(|_| other.create("a", session()));
+    let (first, second) = futures::future::join(join_all(first), join_all(second)).await;
+    let made = first.iter().chain(&second).filter(|made| made.is_ok());
+    same("made at once", &made.count(), &1)
+}
