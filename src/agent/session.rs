@@ -107,8 +107,11 @@ impl Session {
     /// about calls that are not kept. The task list and the files stay as they are; to keep both
     /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and
     /// for the files of a workspace
-    /// [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind). With fewer messages the
-    /// run fails with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
+    /// [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind).
+    ///
+    /// With fewer messages, and together with [`resume`](Session::resume), the run fails with
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) and nothing is cut. Nothing is cut
+    /// either when an [`input_id`](Session::input_id) says that the run's input was sent before.
     ///
     /// ```
     /// use agentcore::AgentBuilder;
@@ -153,6 +156,10 @@ impl Session {
     ///
     /// An empty input, [`Messages::new`], lets the model go on with the history as it is. Calls that
     /// waited for approval are answered as not approved: the conversation goes on without them.
+    ///
+    /// A run that is dropped, or whose process ends, leaves a session that goes on: all that was
+    /// shown as done is stored. While another run holds the session it ends with
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy); for its other errors see [`Run`].
     pub fn run(self, input: impl Into<Messages>) -> Run {
         self.start(input.into(), None)
     }
@@ -214,7 +221,9 @@ impl Session {
         Ok(pending)
     }
 
-    /// Gives the session a title; without one, lists call it what its user said first.
+    /// Gives the session a title; with an empty one, lists call it what its user said first.
+    ///
+    /// Dropping the future leaves the title as it was or gives the session the new one.
     ///
     /// # Errors
     ///
