@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::{Message, Todo};
 use crate::state::{AgentState, Files, StoredSession, answers, title_of};
 
-use super::change::{Change, MessageAdded};
+use super::change::{About, Change, MessageAdded};
 use super::record::Info;
 
 /// A task list and files.
@@ -240,7 +240,7 @@ impl Folded {
     pub(super) fn info_after(&self, changes: &[Change], at: u64) -> Info {
         let mut messages = self.state.messages.len();
         let mut said_first = self.said_first.clone();
-        let (mut named, mut cwd) = (self.state.title.clone(), self.state.cwd.clone());
+        let mut about = About::of(&self.state);
         for change in changes {
             match change {
                 Change::Message(added) => {
@@ -248,15 +248,16 @@ impl Folded {
                     said_first = said_first.or_else(|| title(&added.message));
                 }
                 Change::Keep(len) => messages = messages.min(*len),
-                Change::About(about) => (named, cwd) = (about.title.clone(), about.cwd.clone()),
+                Change::About(changed) => about = changed.clone(),
                 _ => {}
             }
         }
         Info {
             messages,
             created: if self.exists() { self.created } else { at },
-            title: named.or(said_first),
-            cwd,
+            title: about.title.or(said_first),
+            user_id: about.user_id,
+            cwd: about.cwd,
         }
     }
 }

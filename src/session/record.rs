@@ -27,6 +27,8 @@ pub(super) struct Info {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) user_id: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cwd: Option<Arc<str>>,
 }
 

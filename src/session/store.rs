@@ -286,6 +286,7 @@ impl<L: Log> Inner<L> {
                     info.title = last.title;
                     info.created_at = Some(time(last.created));
                     info.updated_at = Some(time(at));
+                    info.user_id = last.user_id;
                     info.cwd = last.cwd;
                 }
                 Ok(None) => return Ok(None),

@@ -23,6 +23,8 @@ pub struct SessionInfo {
     pub updated_at: Option<SystemTime>,
     /// How many bytes it takes in the store, where the store knows.
     pub size: Option<u64>,
+    /// Whose session it is.
+    pub user_id: Option<Arc<str>>,
     /// The working directory it began in.
     pub cwd: Option<Arc<str>>,
     /// Why it cannot be read, if it cannot; the rest is then a guess.
@@ -39,6 +41,7 @@ impl SessionInfo {
             created_at: None,
             updated_at: None,
             size: None,
+            user_id: None,
             cwd: None,
             problem: None,
         }
@@ -51,6 +54,7 @@ impl SessionInfo {
         let said_first = || state.messages.user_messages().find_map(title_of);
         let mut info = Self::new(state.thread_id.clone(), state.messages.len());
         info.title = state.title.clone().or_else(said_first);
+        info.user_id = state.user_id.clone();
         info.cwd = state.cwd.clone();
         info
     }

@@ -64,6 +64,8 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
         &Some("Hello there"),
     )?;
     same("a title", &b.title, &full("b").title)?;
+    let users = (&a.user_id, &b.user_id);
+    same("user", &users, &(&None, &full("b").user_id))?;
     same("cwd", &(&a.cwd, &b.cwd), &(&None, &full("b").cwd))?;
     same("a problem", &a.problem, &None)?;
     let title = of("long")?
