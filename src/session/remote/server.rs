@@ -1,6 +1,7 @@
 //! What a server must be able to do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::session::log::Tail;
@@ -22,6 +23,14 @@ impl From<Error> for Failure {
 }
 
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
+
+/// The slowest link over which much is waited for to the end, in bytes a second.
+const SLOWEST: u64 = 256 * 1024;
+
+/// How long an answer may take when so many bytes are on their way.
+pub(in crate::session) fn time_for(timeout: Duration, bytes: usize) -> Duration {
+    timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / SLOWEST)
+}
 
 /// A lease as the server knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
