@@ -18,4 +18,4 @@ pub use options::ServerOptions;
 pub(super) use reach::within;
 #[cfg(feature = "redis")]
 pub(super) use reach::{lost, reach};
-pub(super) use server::{Contents, Failure, Held, Kept, Outcome, Server, time_for};
+pub(super) use server::{Contents, Failure, Held, Kept, Outcome, Removal, Server, time_for};

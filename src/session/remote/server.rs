@@ -32,6 +32,17 @@ pub(in crate::session) fn time_for(timeout: Duration, bytes: usize) -> Duration 
     timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / SLOWEST)
 }
 
+/// What came of removing a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Removal {
+    /// Nothing is left of it.
+    Done,
+    /// Its log is of another size.
+    Changed,
+    /// Another store has leased it.
+    Busy,
+}
+
 /// A lease as the server knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) struct Held {
@@ -119,6 +130,12 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         cut: Option<&[u8]>,
     ) -> Outcome<bool>;
 
-    /// Removes all there is of a leased session, and the lease; false as `append`.
-    fn remove(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;
+    /// Removes all there is of a session that no other store has leased, and leaves no lease. With
+    /// a `size`, only while its log has that many bytes, or none.
+    fn remove(
+        &self,
+        connection: &mut Self::Connection,
+        held: &Held,
+        size: Option<u64>,
+    ) -> Outcome<Removal>;
 }
