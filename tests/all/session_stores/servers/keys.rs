@@ -121,7 +121,7 @@ async fn real_redis_without_memory_is_read_and_emptied() {
         let mut set = cmd("CONFIG");
         ask::<()>(&url, set.arg("SET").arg("maxmemory").arg(bytes));
     };
-    let short = ServerOptions::default().lease_time(Duration::from_millis(300));
+    let short = ServerOptions::default().lease_time(Duration::from_secs(1));
     let holder = RedisStore::with_options(&url, short).unwrap();
     let leases = ["a", "b", "c"].map(async |id| {
         let lease = holder.lease(id).await.unwrap();
@@ -138,7 +138,7 @@ async fn real_redis_without_memory_is_read_and_emptied() {
     let found = store.load("a").await.unwrap().unwrap();
     assert_eq!(found.state.messages.len(), 1);
     // Each waits for a fifth of a second, longer than the lease together.
-    for _ in 0..5 {
+    for _ in 0..8 {
         let busy = store.delete("c").await.unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::SessionBusy, "{busy}");
     }

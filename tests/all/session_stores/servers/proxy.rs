@@ -328,7 +328,7 @@ async fn real_postgres_frees_what_a_machine_locked_that_is_gone() {
     let hasty = space
         .options()
         .timeout(Duration::from_millis(500))
-        .lease_time(Duration::from_secs(2))
+        .lease_time(Duration::from_secs(3))
         .patience(Duration::ZERO);
     let store = PostgresStore::with_options(url, hasty).unwrap();
     let lease = store.lease("a").await.unwrap();
