@@ -1,10 +1,9 @@
 //! Where a database is, and who asks.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
@@ -21,38 +20,57 @@ impl Address {
     /// # Errors
     ///
     /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
-    pub(super) fn read(url: &str, timeout: Duration) -> Result<Self> {
+    pub(super) fn read(url: &str) -> Result<Self> {
         // What the parser complains of may be a part of the password.
-        let mut config: Config = url.parse().map_err(|_| {
-            Error::new(
-                ErrorKind::Config,
+        let unreadable = || {
+            refused(
                 "the address of the PostgreSQL database cannot be read; it looks like \
                  postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=require, with %XX for \
-                 special characters in a password; sslmode is disable, prefer or require",
+                 special characters in a password, such as %40 for @; sslmode is disable, prefer, \
+                 require, verify-ca or verify-full",
             )
-        })?;
+        };
+        if is_ambiguous(url) {
+            return Err(unreadable());
+        }
+        // The parser does not know the modes that verify the server, which is always done here.
+        let parsed = url.parse().or_else(|_| {
+            let verified = |text: String, mode| text.replace(mode, "sslmode=require");
+            let modes = ["sslmode=verify-full", "sslmode=verify-ca"];
+            modes.into_iter().fold(url.to_owned(), verified).parse()
+        });
+        let mut config: Config = parsed.map_err(|_| unreadable())?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(Error::new(
-                ErrorKind::Config,
+            return Err(refused(
                 "the address of the PostgreSQL database names no host",
             ));
         }
-        if cfg!(not(feature = "tls")) && config.get_ssl_mode() == SslMode::Require {
-            return Err(Error::new(
-                ErrorKind::Config,
-                "sslmode=require needs the crate feature `tls`",
+        if !is_even(&config) {
+            return Err(refused(
+                "the address of the PostgreSQL database has not as many hosts as `hostaddr`s, or \
+                 neither one port nor one for each host",
             ));
+        }
+        if config.get_channel_binding() == ChannelBinding::Require {
+            return Err(refused("channel_binding=require is not supported"));
+        }
+        match config.get_target_session_attrs() {
+            TargetSessionAttrs::ReadOnly => {
+                return Err(refused(
+                    "a store writes: target_session_attrs=read-only is no use",
+                ));
+            }
+            // A standby that is not asked for would be used like the primary: what it tells is old.
+            _ => config.target_session_attrs(TargetSessionAttrs::ReadWrite),
+        };
+        if cfg!(not(feature = "tls")) && config.get_ssl_mode() == SslMode::Require {
+            return Err(refused("sslmode=require needs the crate feature `tls`"));
         }
         let stays_here = config.get_hosts().iter().all(is_local)
             && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
         if config.get_ssl_mode() == SslMode::Prefer && stays_here {
             config.ssl_mode(SslMode::Disable);
         }
-        config.connect_timeout(
-            config
-                .get_connect_timeout()
-                .map_or(timeout, |own| timeout.min(*own)),
-        );
         if config.get_application_name().is_none() {
             config.application_name(env!("CARGO_PKG_NAME"));
         }
@@ -74,6 +92,30 @@ impl Address {
         let scrub = |text: String, secret: &Secret| secret.scrub(&text);
         self.secrets.iter().fold(text.to_owned(), scrub)
     }
+}
+
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::Config, why)
+}
+
+/// Whether it is a URL of which a part of the password could be taken for the host: the parser lets
+/// the first `@` end the password, wherever it is.
+fn is_ambiguous(url: &str) -> bool {
+    let Some(("postgres" | "postgresql", rest)) = url.split_once("://") else {
+        return false;
+    };
+    let (head, query) = rest.split_once('?').unwrap_or((rest, ""));
+    match head.matches('@').count() {
+        0 => query.contains('@'),
+        count => count > 1,
+    }
+}
+
+/// Whether the lists of hosts, addresses and ports belong together.
+fn is_even(config: &Config) -> bool {
+    let (hosts, ips) = (config.get_hosts().len(), config.get_hostaddrs().len());
+    let ports = config.get_ports().len();
+    (hosts == ips || hosts == 0 || ips == 0) && (ports <= 1 || ports == hosts.max(ips))
 }
 
 /// A connection that leaves no machine needs no TLS.

@@ -8,19 +8,17 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use futures::future::join_all;
-use tokio::net::lookup_host;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Row};
+use tokio_postgres::{Client, Row};
 
 use crate::error::{Error, ErrorKind};
-use crate::session::remote::{Failure, Outcome};
+use crate::session::remote::{Failure, Outcome, time_for};
 
 use super::address::Address;
+use super::hosts::first;
 
 /// What a statement is given.
 pub(super) type Values<'a> = [(&'a (dyn ToSql + Sync), Type)];
@@ -45,31 +43,13 @@ impl Connection {
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
-        let hosts = &address.config;
-        let count = hosts.get_hosts().len().max(hosts.get_hostaddrs().len());
-        let longest = timeout.saturating_mul(u32::try_from(count.max(1)).unwrap_or(u32::MAX));
-        let connecting = async {
-            let mut config = hosts.clone();
-            // A silent one takes none of the next one's time.
-            let share = timeout / most_addresses(lookups(hosts), timeout / 4).await;
-            config.connect_timeout(
-                hosts
-                    .get_connect_timeout()
-                    .map_or(share, |own| share.min(*own)),
-            );
+        let (client, driver) = first(&address.config, timeout, |config, share| {
             #[cfg(feature = "tls")]
-            return config.connect(super::tls::Tls).await;
+            let connecting = config.connect(super::tls::Tls);
             #[cfg(not(feature = "tls"))]
-            return config.connect(tokio_postgres::NoTls).await;
-        };
-        let (client, driver) = match wait(&runtime, longest, address, connecting) {
-            Ok(made) => made,
-            Err(error) => {
-                // A name may be looked up for longer; dropping the runtime would wait for that.
-                runtime.shutdown_background();
-                return Err(error);
-            }
-        };
+            let connecting = config.connect(tokio_postgres::NoTls);
+            wait(&runtime, share, address, connecting)
+        })?;
         runtime.spawn(async move {
             // Its calls fail, and tell why.
             let _ = driver.await;
@@ -88,12 +68,23 @@ impl Connection {
         sql: &str,
         values: &Values<'_>,
     ) -> Outcome<u64> {
-        self.wait(address, self.client.execute_typed(sql, values))
+        self.write(address, sql, values, 0)
+    }
+
+    /// As `execute`, with values of about so many bytes.
+    pub(super) fn write(
+        &mut self,
+        address: &Address,
+        sql: &str,
+        values: &Values<'_>,
+        size: usize,
+    ) -> Outcome<u64> {
+        self.wait(address, size, self.client.execute_typed(sql, values))
     }
 
     /// Statements without values.
     pub(super) fn batch(&mut self, address: &Address, sql: &str) -> Outcome<()> {
-        self.wait(address, self.client.batch_execute(sql))
+        self.wait(address, 0, self.client.batch_execute(sql))
     }
 
     /// The rows of a statement. The time limit is for each.
@@ -103,11 +94,28 @@ impl Connection {
         sql: &str,
         values: &Values<'_>,
     ) -> Outcome<Vec<Row>> {
+        self.rows(address, sql, values, 0, |_| 0)
+    }
+
+    /// As `query`, with values of about so many bytes, and rows that have as many together as `told`
+    /// finds in the first.
+    pub(super) fn rows(
+        &mut self,
+        address: &Address,
+        sql: &str,
+        values: &Values<'_>,
+        size: usize,
+        told: impl Fn(&Row) -> usize,
+    ) -> Outcome<Vec<Row>> {
         let values = values.iter().map(|(value, kind)| (*value, kind.clone()));
-        let rows = self.wait(address, self.client.query_typed_raw(sql, values))?;
+        let rows = self.wait(address, size, self.client.query_typed_raw(sql, values))?;
         let mut rows = pin!(rows);
         let mut all = Vec::new();
-        while let Some(row) = self.wait(address, rows.try_next())? {
+        let mut size = size;
+        while let Some(row) = self.wait(address, size, rows.try_next())? {
+            if all.is_empty() {
+                size = told(&row);
+            }
             all.push(row);
         }
         Ok(all)
@@ -125,44 +133,20 @@ impl Connection {
                 outcome => outcome.map(Some),
             }
         };
-        self.wait(address, asking)
+        self.wait(address, 0, asking)
     }
 
     fn wait<T>(
         &self,
         address: &Address,
+        size: usize,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Outcome<T> {
         match &self.runtime {
-            Some(runtime) => wait(runtime, self.timeout, address, answer),
+            Some(runtime) => wait(runtime, time_for(self.timeout, size), address, answer),
             None => unreachable!("it is taken when the connection is dropped"),
         }
     }
-}
-
-/// What finds out how many addresses each host has.
-fn lookups(config: &Config) -> impl Iterator<Item = impl Future<Output = io::Result<usize>>> {
-    let hosts = match config.get_hostaddrs() {
-        [] => config.get_hosts(),
-        _ => &[],
-    };
-    hosts.iter().filter_map(|host| match host {
-        Host::Tcp(name) => Some(async { Ok(lookup_host((name.as_str(), 0)).await?.count()) }),
-        #[cfg(unix)]
-        Host::Unix(_) => None,
-    })
-}
-
-/// How many addresses a host has, at most, as far as they are found within `limit`: a name that
-/// hangs keeps no other host waiting. What is wrong with a name is told when it is used.
-async fn most_addresses(
-    lookups: impl Iterator<Item = impl Future<Output = io::Result<usize>>>,
-    limit: Duration,
-) -> u32 {
-    let found = join_all(lookups.map(|lookup| timeout(limit, lookup))).await;
-    let counts = found.into_iter().flatten().flatten();
-    let most = counts.max().unwrap_or(1).max(1);
-    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 fn wait<T>(
@@ -190,13 +174,18 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
     if cause::<super::tls::Distrust>(error).is_some() {
         return Failure::Refused(told(ErrorKind::Tls));
     }
+    let text = error.to_string();
     match cause::<io::Error>(error) {
+        // A password is missing, or a server does not prove that it knows it.
+        _ if ["invalid configuration", "authentication error"].contains(&&*text) => {
+            Failure::Refused(told(ErrorKind::Auth))
+        }
         _ if error.is_closed() => Failure::Lost(told(ErrorKind::Connect)),
         Some(cause) if cause.kind() == io::ErrorKind::TimedOut => {
             Failure::Lost(told(ErrorKind::Timeout))
         }
         Some(_) => Failure::Lost(told(ErrorKind::Connect)),
-        None if error.to_string().contains("TLS") => Failure::Refused(told(ErrorKind::Tls)),
+        None if text.contains("TLS") => Failure::Refused(told(ErrorKind::Tls)),
         None => Failure::Refused(told(ErrorKind::Protocol)),
     }
 }
@@ -204,8 +193,9 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
 /// What the server said. Its classes and codes are those of the SQL standard and PostgreSQL's own.
 fn refused(code: &SqlState, told: impl Fn(ErrorKind) -> Error) -> Failure {
     match code.code() {
-        // Starting, stopping, full, or a copy that will be told to take over.
-        "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "25006" => {
+        // Starting, stopping, full, a transaction that paused for too long, or a copy that will be
+        // told to take over.
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" | "25006" => {
             Failure::Lost(told(ErrorKind::Connect))
         }
         // Two transactions in each other's way.
@@ -245,41 +235,4 @@ fn describe(error: &tokio_postgres::Error) -> String {
         next = error.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use futures::FutureExt;
-    use futures::future::{BoxFuture, pending, ready};
-    use tokio::time::Instant;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn names_that_hang_are_waited_for_side_by_side() {
-        const LIMIT: Duration = Duration::from_secs(2);
-        let began = Instant::now();
-        let lookups: [BoxFuture<'_, io::Result<usize>>; 5] = [
-            pending().boxed(),
-            ready(Ok(2)).boxed(),
-            ready(Err(io::ErrorKind::NotFound.into())).boxed(),
-            pending().boxed(),
-            ready(Ok(3)).boxed(),
-        ];
-        assert_eq!(most_addresses(lookups.into_iter(), LIMIT).await, 3);
-        assert_eq!(began.elapsed(), LIMIT);
-        for none in [pending().boxed(), ready(Ok(0)).boxed()] {
-            assert_eq!(most_addresses([none].into_iter(), LIMIT).await, 1);
-        }
-    }
-
-    #[tokio::test]
-    async fn only_names_are_looked_up() {
-        let count = |url: &str| lookups(&url.parse().unwrap()).count();
-        assert_eq!(count("host=a,b user=u"), 2);
-        assert_eq!(count("host=/run/a,b user=u"), 1);
-        assert_eq!(count("host=a,b hostaddr=127.0.0.1,127.0.0.2 user=u"), 0);
-        let config = "host=127.0.0.1 user=u".parse().unwrap();
-        assert_eq!(most_addresses(lookups(&config), Duration::MAX).await, 1);
-    }
 }

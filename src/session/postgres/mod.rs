@@ -2,6 +2,7 @@
 
 mod address;
 mod connection;
+mod hosts;
 mod schema;
 mod server;
 mod store;

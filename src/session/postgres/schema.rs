@@ -1,5 +1,7 @@
 //! The tables.
 
+use std::time::Duration;
+
 use crate::error::{Error, ErrorKind};
 use crate::session::remote::Outcome;
 use crate::util::hash::fnv1a;
@@ -10,6 +12,11 @@ use super::server::column;
 
 /// The version of the tables that is made, and the highest that is used.
 const VERSION: i32 = 1;
+
+/// Makes a transaction durable where that is not the default; stricter settings stay. It belongs to
+/// each one that writes: behind a pooler, the next may be on another connection of the server.
+const DURABLE: &str = "select set_config('synchronous_commit', 'on', true)
+    where current_setting('synchronous_commit') = 'off'";
 
 /// The statements, with the names of the tables in them.
 pub(super) struct Statements {
@@ -24,24 +31,26 @@ pub(super) struct Statements {
     pub(super) release: [String; 2],
     pub(super) append: String,
     pub(super) is_appended: String,
+    pub(super) begin: String,
     pub(super) resize: String,
     pub(super) is_resized: String,
     pub(super) keep: String,
     pub(super) clear: String,
     pub(super) rewrite: String,
     pub(super) remove: String,
-    pub(super) exists: String,
+    pub(super) size: String,
     pub(super) damaged: String,
 }
 
 impl Statements {
-    /// `prefix` is a name that needs no quotes.
-    pub(super) fn new(prefix: &str) -> Self {
+    /// `prefix` is a name that needs no quotes; `pause` is how long a transaction may.
+    pub(super) fn new(prefix: &str, pause: Duration) -> Self {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
         let lock = fnv1a([prefix.as_bytes()]) as i64;
         // The first row of an end may begin long before it.
         let before = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
+        let pause = pause.as_millis();
         // Locks may be waited for: what counts is when they were got.
         let until = |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
         Self {
@@ -77,9 +86,14 @@ impl Statements {
                 "delete from {sessions} where size = 0 and until < now() - interval '1 day'"
             ),
             ids: format!("select id from {sessions} where size > 0"),
+            // The size comes first: it says how long the rest may take.
             read: format!(
-                "select s.size, l.at, l.bytes from {sessions} s left join {log} l on l.session = s.id
-                 where s.id = $1 and s.size > 0 order by l.at"
+                "select size, -1::bigint as at, null::bytea as bytes from {sessions}
+                 where id = $1 and size > 0
+                 union all
+                 select null, at, bytes from {log} where session = $1
+                 and exists (select from {sessions} where id = $1 and size > 0)
+                 order by at"
             ),
             tails: format!(
                 "select s.size, l.at + {before}, substring(l.bytes from 1 + {before}), s.id
@@ -112,16 +126,21 @@ impl Statements {
                 ),
             ],
             append: format!(
-                "with mine as (
+                "with durable as ({DURABLE}), mine as (
                      update {sessions} set size = size + $5, until = {}
                      where id = $1 and owner = $2 and lease = $3 and size = $4 returning id)
-                 insert into {log} (session, at, bytes) select id, $4, $7 from mine",
+                 insert into {log} (session, at, bytes)
+                 select id, $4, $7 from mine left join durable on true",
                 until(6)
             ),
             is_appended: format!(
                 "select 1 from {sessions} s join {log} l on l.session = s.id and l.at = $4
                  where s.id = $1 and s.owner = $2 and s.lease = $3 and s.size = $4 + $5
                  and l.bytes = $6"
+            ),
+            // Its locks must not outlive a machine that is gone.
+            begin: format!(
+                "begin; set local idle_in_transaction_session_timeout = {pause}; {DURABLE}"
             ),
             resize: format!(
                 "update {sessions} set size = $5
@@ -139,14 +158,14 @@ impl Statements {
             clear: format!("delete from {log} where session = $1"),
             rewrite: format!("insert into {log} (session, at, bytes) values ($1, 0, $2)"),
             remove: format!(
-                "with gone as (
+                "with durable as ({DURABLE}), gone as (
                      delete from {sessions} where id = $1 and owner = $2 and lease = $3
                      returning id),
                  bytes as (delete from {log} using gone where session = gone.id),
                  kept as (delete from {damaged} using gone where session = gone.id)
-                 select 1 from gone"
+                 select 1 from gone left join durable on true"
             ),
-            exists: format!("select 1 from {sessions} where id = $1"),
+            size: format!("select size from {sessions} where id = $1"),
             damaged,
         }
     }

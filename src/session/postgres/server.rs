@@ -10,7 +10,7 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Tail;
-use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
+use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Removal, Server};
 use crate::util::text::truncate;
 
 use super::address::Address;
@@ -21,10 +21,6 @@ use super::schema::Statements;
 const MAX_ID: usize = 1_000;
 /// How many bytes stand for a part of a log that is not there, at most.
 const MAX_HOLE: u64 = 1_024;
-
-/// What is acknowledged is on the disk, also where this is not the default. Stricter settings stay.
-const DURABLE: &str = "select set_config('synchronous_commit', 'on', false)
-    where current_setting('synchronous_commit') = 'off'";
 
 /// A database that logs are kept in.
 pub(super) struct Database {
@@ -45,7 +41,7 @@ impl Database {
     ) -> Self {
         Self {
             address,
-            sql: Statements::new(prefix),
+            sql: Statements::new(prefix, lease_time.max(timeout)),
             timeout,
             lease_seconds: lease_time.as_secs_f64(),
             is_prepared: AtomicBool::new(false),
@@ -145,7 +141,6 @@ impl Server for Database {
             self.sql.prepare(&mut connection, &self.address)?;
             self.is_prepared.store(true, Ordering::Release);
         }
-        connection.batch(&self.address, DURABLE)?;
         Ok(connection)
     }
 
@@ -156,7 +151,9 @@ impl Server for Database {
     }
 
     fn read(&self, connection: &mut Connection, id: &str) -> Outcome<Option<Contents>> {
-        let rows = connection.query(&self.address, &self.sql.read, &[text!(&id)])?;
+        let size = |row: &Row| column(row, 0).map_or(0, unsigned) as usize;
+        let values = [text!(&id)];
+        let rows = connection.rows(&self.address, &self.sql.read, &values, 0, size)?;
         Self::contents(&rows, Some(0))
     }
 
@@ -243,12 +240,14 @@ impl Server for Database {
             (&self.lease_seconds as &(dyn ToSql + Sync), Type::FLOAT8),
             (&bytes, Type::BYTEA),
         ];
-        if connection.execute(&self.address, &self.sql.append, &values)? > 0 {
+        let size = bytes.len();
+        if connection.write(&self.address, &self.sql.append, &values, size)? > 0 {
             return Ok(true);
         }
         // The answer to the same write may have been lost.
         values.remove(5);
-        let found = connection.query(&self.address, &self.sql.is_appended, &values)?;
+        let sql = &self.sql.is_appended;
+        let found = connection.rows(&self.address, sql, &values, size, |_| 0)?;
         Ok(!found.is_empty())
     }
 
@@ -260,8 +259,10 @@ impl Server for Database {
         kept: &[Kept<'_>],
         cut: Option<&[u8]>,
     ) -> Outcome<bool> {
-        connection.batch(&self.address, "begin")?;
-        match self.heal_within(connection, held, end, kept, cut) {
+        let healed = connection
+            .batch(&self.address, &self.sql.begin)
+            .and_then(|()| self.heal_within(connection, held, end, kept, cut));
+        match healed {
             Ok(true) => connection.batch(&self.address, "commit").map(|()| true),
             Ok(false) => {
                 connection.batch(&self.address, "rollback")?;
@@ -275,17 +276,21 @@ impl Server for Database {
         }
     }
 
-    fn remove(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
-        let number = signed(held.number);
-        let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
-        let gone = connection.query(&self.address, &self.sql.remove, &values)?;
-        if !gone.is_empty() {
-            return Ok(true);
+    fn remove(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        size: Option<u64>,
+    ) -> Outcome<Removal> {
+        // Leased first: a write that is under way would not be seen by the statement that removes.
+        if !self.claim(connection, held)? {
+            return Ok(Removal::Busy);
         }
-        // The answer to the same call may have been lost.
-        let values = [text!(&&*held.id)];
-        let left = connection.query(&self.address, &self.sql.exists, &values)?;
-        Ok(left.is_empty())
+        let removed = self.remove_leased(connection, held, size);
+        if !matches!(removed, Ok(Removal::Done) | Err(Failure::Lost(_))) {
+            self.release(connection, held)?;
+        }
+        removed
     }
 }
 
@@ -320,16 +325,41 @@ impl Database {
                 text!(&kept.what),
                 (&kept.bytes as &(dyn ToSql + Sync), Type::BYTEA),
             ];
-            connection.execute(&self.address, &self.sql.keep, &values)?;
+            let size = kept.bytes.len();
+            connection.write(&self.address, &self.sql.keep, &values, size)?;
         }
         if let Some(cut) = cut {
             connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
             if !cut.is_empty() {
                 let values = [text!(id), (&cut as &(dyn ToSql + Sync), Type::BYTEA)];
-                connection.execute(&self.address, &self.sql.rewrite, &values)?;
+                connection.write(&self.address, &self.sql.rewrite, &values, cut.len())?;
             }
         }
         Ok(true)
+    }
+
+    /// Removes what was just leased.
+    fn remove_leased(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        size: Option<u64>,
+    ) -> Outcome<Removal> {
+        if let Some(wanted) = size {
+            let rows = connection.query(&self.address, &self.sql.size, &[text!(&&*held.id)])?;
+            let size = rows.first().map_or(Ok(0), |row| column(row, 0))?;
+            if size != 0 && size != signed(wanted) {
+                return Ok(Removal::Changed);
+            }
+        }
+        let number = signed(held.number);
+        let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
+        let gone = connection.query(&self.address, &self.sql.remove, &values)?;
+        Ok(match gone.is_empty() {
+            false => Removal::Done,
+            // The lease was taken in between.
+            true => Removal::Busy,
+        })
     }
 
     /// Whether the log was cut, and the answer lost.

@@ -34,7 +34,8 @@ use super::server::Database;
 /// the `search_path`. Missing tables are created, even by several processes at once; a user who may
 /// not create tables can use those that the store has created for another. Tables of a newer
 /// version are not touched. A write is one row and one statement. What is acknowledged is
-/// committed; if `synchronous_commit` is off, it is turned on for the store's own connections.
+/// committed; if `synchronous_commit` is off, it is turned on for each write. A pooler between the
+/// store and the database may share out connections by transactions.
 /// Damaged parts are left out, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes,
 /// and no NUL.
 ///
@@ -58,12 +59,18 @@ use super::server::Database;
 /// nothing is written twice. Nothing waits forever for a server that hangs
 /// ([`ServerOptions::timeout`]).
 ///
+/// # Several hosts
+///
+/// `postgres://one.example.com,two.example.com/app`: the first host that can be reached and takes
+/// writes is used. A standby is passed over, as with `target_session_attrs=read-write`.
+///
 /// # TLS
 ///
 /// With the feature `tls`, a server is trusted if the system's certificate store trusts it for the
 /// host's name. `sslmode=require` is refused without the feature. With `prefer`, the default, TLS
 /// is used when the server offers it, except to this machine itself; a server that offers it and is
-/// not trusted is an error. `disable` never uses it.
+/// not trusted is an error. `disable` never uses it. `verify-ca` and `verify-full` are the same as
+/// `require`, because the server is always verified. `channel_binding=require` is refused.
 ///
 /// Nothing is connected before the first use. Clones share one store and its connections. No
 /// password is ever part of an error, of `Debug` or of a log line.
@@ -88,7 +95,7 @@ impl PostgresStore {
     /// As [`open`](Self::open), and when the options are not valid.
     pub fn with_options(url: impl AsRef<str>, options: ServerOptions) -> Result<Self> {
         options.check()?;
-        let address = Address::read(url.as_ref(), options.timeout)?;
+        let address = Address::read(url.as_ref())?;
         let (timeout, lease_time) = (options.timeout, options.lease_time);
         let database = Database::new(address, &options.prefix, timeout, lease_time);
         Ok(Self(LogStore::new(Remote::new(database, options))))

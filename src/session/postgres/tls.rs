@@ -1,5 +1,6 @@
 //! TLS for connections to a database.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -33,7 +34,9 @@ impl fmt::Display for Distrust {
 
 impl std::error::Error for Distrust {}
 
-pub(super) struct Connector(TlsConnector, ServerName<'static>);
+/// Who the other side must be. It is asked for every connection, also for those without TLS: what
+/// can go wrong belongs to the handshake.
+pub(super) struct Connector(String);
 
 pub(super) struct Stream<S>(client::TlsStream<S>);
 
@@ -43,13 +46,10 @@ where
 {
     type Stream = Stream<S>;
     type TlsConnect = Connector;
-    type Error = Distrust;
+    type Error = Infallible;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Connector, Distrust> {
-        let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| Distrust(format!("{host:?} is no name of a server")))?;
-        let config = trusting_system().map_err(|error| Distrust(error.to_string()))?;
-        Ok(Connector(TlsConnector::from(Arc::new(config)), name))
+    fn make_tls_connect(&mut self, host: &str) -> Result<Connector, Infallible> {
+        Ok(Connector(host.to_owned()))
     }
 }
 
@@ -63,7 +63,11 @@ where
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            let Self(connector, name) = self;
+            let Self(host) = self;
+            let name = ServerName::try_from(host.clone());
+            let name = name.map_err(|_| Distrust(format!("{host:?} is no name of a server")))?;
+            let config = trusting_system().map_err(|error| Distrust(error.to_string()))?;
+            let connector = TlsConnector::from(Arc::new(config));
             match connector.connect(name, stream).await {
                 Ok(stream) => Ok(Stream(stream)),
                 Err(error)

@@ -9,14 +9,20 @@ use std::time::Duration;
 use redis::{Cmd, ConnectionAddr, Parser, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind};
-use crate::session::remote::{Failure, Outcome, reach};
+#[cfg(unix)]
+use crate::session::remote::within;
+use crate::session::remote::{Failure, Outcome, lost, reach, time_for};
 
 use super::address::Address;
+
+/// How much is sent that nobody waits longer for.
+const SMALL: usize = 64 * 1024;
 
 /// A connection. After a failure that lost it, nothing more must be asked of it.
 pub(super) struct Connection {
     stream: Stream,
     parser: Parser,
+    timeout: Duration,
     /// Whether the server can be asked to wait for its disk.
     pub(super) waits_for_disk: bool,
 }
@@ -34,6 +40,7 @@ impl Connection {
         let mut connection = Self {
             stream: Stream::open(address, timeout)?,
             parser: Parser::new(),
+            timeout,
             waits_for_disk: true,
         };
         let mut greeting = Vec::new();
@@ -73,7 +80,29 @@ impl Connection {
             .write_all(&packed)
             .and_then(|()| self.stream.flush());
         sent.map_err(|error| lost(&error))?;
-        commands.iter().map(|_| self.answer(address)).collect()
+        let is_large = packed.len() > SMALL;
+        if is_large {
+            // Much of it may still be on its way.
+            self.wait_for(time_for(self.timeout, packed.len()))?;
+        }
+        let answers = commands.iter().map(|_| self.answer(address)).collect();
+        if is_large {
+            self.wait_for(self.timeout)?;
+        }
+        answers
+    }
+
+    /// Sets how long the server may be silent.
+    fn wait_for(&self, time: Duration) -> Outcome<()> {
+        let time = Some(time);
+        let set = match &self.stream {
+            Stream::Plain(stream) => stream.set_read_timeout(time),
+            #[cfg(feature = "tls")]
+            Stream::Secure(stream) => stream.sock.set_read_timeout(time),
+            #[cfg(unix)]
+            Stream::Local(stream) => stream.set_read_timeout(time),
+        };
+        set.map_err(|error| lost(&error))
     }
 
     fn answer(&mut self, address: &Address) -> Outcome<Value> {
@@ -108,17 +137,11 @@ fn refused(address: &Address, error: &ServerError) -> Failure {
             Failure::Lost(told(ErrorKind::Connect))
         }
         _ if details.contains("max number of clients") => Failure::Lost(told(ErrorKind::Connect)),
+        // Before Redis 7, inside what went wrong with a script.
+        _ if details.contains("-READONLY") => Failure::Lost(told(ErrorKind::Connect)),
         _ if details.contains("password") => Failure::Refused(told(ErrorKind::Auth)),
         _ => Failure::Refused(told(ErrorKind::Io)),
     }
-}
-
-fn lost(error: &io::Error) -> Failure {
-    let kind = match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorKind::Timeout,
-        _ => ErrorKind::Connect,
-    };
-    Failure::Lost(Error::new(kind, error.to_string()))
 }
 
 impl Stream {
@@ -127,23 +150,23 @@ impl Stream {
         match &address.place {
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
-                let open = || {
+                let path = path.clone();
+                let open = move || {
                     let stream = UnixStream::connect(path)?;
                     stream.set_read_timeout(limit)?;
                     stream.set_write_timeout(limit)?;
                     io::Result::Ok(stream)
                 };
-                open().map(Self::Local).map_err(|error| lost(&error))
+                let stream = within(timeout, open).map_err(|error| lost(&error))?;
+                Ok(Self::Local(stream))
             }
             ConnectionAddr::Tcp(host, port) => {
-                let open = || {
-                    let stream = reach(host, *port, timeout)?;
-                    stream.set_nodelay(true)?;
-                    stream.set_read_timeout(limit)?;
-                    stream.set_write_timeout(limit)?;
-                    io::Result::Ok(stream)
-                };
-                let stream = open().map_err(|error| lost(&error))?;
+                let stream = reach(host, *port, timeout)?;
+                stream
+                    .set_nodelay(true)
+                    .and_then(|()| stream.set_read_timeout(limit))
+                    .and_then(|()| stream.set_write_timeout(limit))
+                    .map_err(|error| lost(&error))?;
                 #[cfg(feature = "tls")]
                 if address.is_secure {
                     let stream = super::tls::secure(host, stream)?;

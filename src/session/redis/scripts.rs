@@ -1,7 +1,7 @@
 //! What the server runs, each as a whole.
 //!
-//! `KEYS` are the log, the lease, the hash of all sessions with the lease that last wrote each, and
-//! what was put aside. `ARGV` begins with the session's id, the lease and how long it lasts. All
+//! `KEYS` are the log, the lease, the hash of all sessions with the lease that last wrote each, what
+//! was put aside, and the version of the keys. `ARGV` begins with the session's id, the lease and how long it lasts. All
 //! scripts can be run again after their answer was lost.
 
 /// The log, and whether it should be there.
@@ -13,10 +13,14 @@ pub(super) const TAIL: &str = "
 return {redis.call('getrange', KEYS[1], '-' .. ARGV[2], -1), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";
 
-/// `ARGV[4]`: what the leases of this store begin with.
-pub(super) const CLAIM: &str = "
+/// Goes before scripts that need a session no other store has leased. `ARGV[4]`: what the leases of
+/// this store begin with.
+pub(super) const FREE: &str = "
 local held = redis.call('get', KEYS[2])
 if held and string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then return 0 end
+";
+
+pub(super) const CLAIM: &str = "
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 if redis.call('hexists', KEYS[3], ARGV[1]) == 1 then
     redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
@@ -31,8 +35,11 @@ local last = redis.call('hget', KEYS[3], ARGV[1])
 if last and last ~= ARGV[2] then return 0 end
 ";
 
+/// A server without memory refuses to set what it lets last longer.
 pub(super) const RENEW: &str = "
-redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+if not held or redis.call('pexpire', KEYS[2], ARGV[3]) == 0 then
+    redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+end
 return 1";
 
 pub(super) const RELEASE: &str = "
@@ -51,12 +58,22 @@ redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 return 1";
 
+/// Goes before scripts that may find everything done. Who waits for the disk waits for the last write
+/// of a connection: this one changes nothing, and needs no memory.
+pub(super) const NOTED: &str = "
+local function noted()
+    redis.call('pexpire', KEYS[5], 60000)
+    redis.call('persist', KEYS[5])
+end
+";
+
 /// `ARGV[4]`: where the log ends, `ARGV[5]`: where to cut it or -1; then what to put aside.
 pub(super) const HEAL: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then
-    if size == cut then return 1 end
-    return 0
+    if size ~= cut then return 0 end
+    noted()
+    return 1
 end
 local known = {}
 for _, kept in ipairs(redis.call('lrange', KEYS[4], 0, -1)) do known[kept] = true end
@@ -73,7 +90,11 @@ end
 redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 return 1";
 
+/// `ARGV[5]`: how long the log must be, if there is one, or -1.
 pub(super) const REMOVE: &str = "
+local size, wanted = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
+if size > 0 and wanted >= 0 and size ~= wanted then return 2 end
 redis.call('del', KEYS[1], KEYS[2], KEYS[4])
 redis.call('hdel', KEYS[3], ARGV[1])
+noted()
 return 1";

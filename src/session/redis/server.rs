@@ -8,11 +8,11 @@ use redis::{Cmd, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Tail;
-use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Server};
+use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Removal, Server};
 
 use super::address::Address;
 use super::connection::{Connection, checked};
-use super::scripts::{APPEND, CLAIM, HEAL, MINE, READ, RELEASE, REMOVE, RENEW, TAIL};
+use super::scripts::{APPEND, CLAIM, FREE, HEAL, MINE, NOTED, READ, RELEASE, REMOVE, RENEW, TAIL};
 
 /// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
@@ -52,6 +52,10 @@ impl Keys {
         format!("{}:sessions", self.prefix)
     }
 
+    fn version(&self) -> String {
+        format!("{}:version", self.prefix)
+    }
+
     fn damaged(&self, id: &str) -> String {
         format!("{}:damaged:{id}", self.prefix)
     }
@@ -62,11 +66,12 @@ impl Keys {
         let mut command = cmd("EVAL");
         command
             .arg(text.concat())
-            .arg(4)
+            .arg(5)
             .arg(format!("{prefix}:log:{id}"))
             .arg(format!("{prefix}:lease:{id}"))
             .arg(self.all_sessions())
             .arg(self.damaged(id))
+            .arg(self.version())
             .arg(id);
         command
     }
@@ -78,12 +83,12 @@ impl Keys {
         command
     }
 
-    fn run(&self, connection: &mut Connection, command: Cmd) -> Outcome<bool> {
-        self.is_one(connection.ask_one(&self.address, command)?)
+    fn run(&self, connection: &mut Connection, command: Cmd) -> Outcome<i64> {
+        self.number(&connection.ask_one(&self.address, command)?)
     }
 
     /// Runs a script that writes, and waits until it is on the disk, where the server can.
-    fn run_durably(&self, connection: &mut Connection, command: Cmd) -> Outcome<bool> {
+    fn run_durably(&self, connection: &mut Connection, command: Cmd) -> Outcome<i64> {
         if !connection.waits_for_disk {
             return self.run(connection, command);
         }
@@ -94,7 +99,7 @@ impl Keys {
             .ask(&self.address, &[command, waiting])?
             .into_iter();
         let (done, waited) = (answers.next(), answers.next());
-        let done = self.is_one(checked(&self.address, done.unwrap_or_default())?)?;
+        let done = self.number(&checked(&self.address, done.unwrap_or_default())?)?;
         match waited {
             Some(Value::ServerError(error)) if is_replica_now(&error) => {
                 Err(Failure::Lost(Error::new(
@@ -114,20 +119,21 @@ impl Keys {
                 }
                 Ok(done)
             }
-            Some(Value::Array(counts)) if done && counts.first() == Some(&Value::Int(0)) => {
+            Some(Value::Array(counts)) if done == 1 && counts.first() == Some(&Value::Int(0)) => {
                 Err(Failure::Lost(Error::new(
                     ErrorKind::Timeout,
-                    "the server did not write to its disk in time",
+                    "the server did not write to its disk in time; its `appendfsync` must be \
+                     `everysec` or `always`, with `no` it never tells",
                 )))
             }
             _ => Ok(done),
         }
     }
 
-    fn is_one(&self, answer: Value) -> Outcome<bool> {
+    fn number(&self, answer: &Value) -> Outcome<i64> {
         match answer {
-            Value::Int(number) => Ok(number == 1),
-            other => Err(self.odd(&other)),
+            Value::Int(number) => Ok(*number),
+            other => Err(self.odd(other)),
         }
     }
 
@@ -144,13 +150,17 @@ impl Keys {
 
     /// Makes sure that no later version of this crate has arranged the keys.
     fn check_version(&self, connection: &mut Connection) -> Outcome<()> {
-        let key = format!("{}:version", self.prefix);
-        let mut set = cmd("SET");
-        set.arg(&key).arg(VERSION).arg("NX");
-        connection.ask_one(&self.address, set)?;
+        let key = self.version();
         let mut get = cmd("GET");
         get.arg(&key);
-        let found = connection.ask_one(&self.address, get)?;
+        let mut found = connection.ask_one(&self.address, get.clone())?;
+        // Not set without need: a server without memory can still be read.
+        if found == Value::Nil {
+            let mut set = cmd("SET");
+            set.arg(&key).arg(VERSION).arg("NX");
+            connection.ask_one(&self.address, set)?;
+            found = connection.ask_one(&self.address, get)?;
+        }
         let version = match &found {
             Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
             _ => None,
@@ -170,7 +180,12 @@ impl Keys {
 
 /// A lease as a text. That of another store never begins as this store's do.
 fn lease(held: &Held) -> String {
-    format!("{}/{}", held.owner, held.number)
+    format!("{}{}", all_of(held), held.number)
+}
+
+/// What all leases of a store begin with.
+fn all_of(held: &Held) -> String {
+    format!("{}/", held.owner)
 }
 
 impl Server for Keys {
@@ -268,9 +283,9 @@ impl Server for Keys {
     }
 
     fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
-        let mut command = self.script_of(&[CLAIM], held);
-        command.arg(format!("{}/", held.owner));
-        self.run(connection, command)
+        let mut command = self.script_of(&[FREE, CLAIM], held);
+        command.arg(all_of(held));
+        Ok(self.run(connection, command)? == 1)
     }
 
     fn renew(&self, connection: &mut Connection, held: &[Held]) -> Outcome<()> {
@@ -298,7 +313,7 @@ impl Server for Keys {
     ) -> Outcome<bool> {
         let mut command = self.script_of(&[MINE, APPEND], held);
         command.arg(end).arg(bytes);
-        self.run_durably(connection, command)
+        Ok(self.run_durably(connection, command)? == 1)
     }
 
     fn heal(
@@ -309,18 +324,31 @@ impl Server for Keys {
         kept: &[Kept<'_>],
         cut: Option<&[u8]>,
     ) -> Outcome<bool> {
-        let mut command = self.script_of(&[MINE, HEAL], held);
+        let mut command = self.script_of(&[MINE, NOTED, HEAL], held);
         let cut = cut.map_or(-1, |cut| i64::try_from(cut.len()).unwrap_or(i64::MAX));
         command.arg(end).arg(cut);
         for kept in kept {
             let head = format!("{} {}\n", kept.at, kept.what);
             command.arg([head.as_bytes(), kept.bytes].concat());
         }
-        self.run_durably(connection, command)
+        Ok(self.run_durably(connection, command)? == 1)
     }
 
-    fn remove(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
-        self.run_durably(connection, self.script_of(&[MINE, REMOVE], held))
+    /// Needs no lease, for which a server without memory has no place.
+    fn remove(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+        size: Option<u64>,
+    ) -> Outcome<Removal> {
+        let mut command = self.script_of(&[FREE, NOTED, REMOVE], held);
+        let size = size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
+        command.arg(all_of(held)).arg(size);
+        Ok(match self.run_durably(connection, command)? {
+            1 => Removal::Done,
+            2 => Removal::Changed,
+            _ => Removal::Busy,
+        })
     }
 }
 

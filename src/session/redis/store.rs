@@ -31,7 +31,8 @@ use super::server::Keys;
 /// # Durability
 ///
 /// A session is as durable as the server is, which should have `appendonly yes`. From Redis 7.2 on,
-/// each write waits until it is in the append-only file on the disk (`WAITAOF`). Older servers need
+/// each write waits until it is in the append-only file on the disk (`WAITAOF`); `appendfsync` must
+/// then be `everysec` or `always`, for with `no` every write fails. Older servers need
 /// `appendfsync always`: with `everysec`, a server or machine that is killed loses the last second
 /// or two of what was acknowledged, and without an append-only file everything since the last
 /// snapshot. The store warns once, in the log, when it cannot wait. A failover to a replica loses
@@ -41,7 +42,8 @@ use super::server::Keys;
 /// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards
 /// whole sessions; their ids are kept separately, so that such a session is an error
 /// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of silently becoming a new one. With
-/// `volatile-*`, leases may end early. Everything is in memory, and a session may have 512 MB.
+/// `volatile-*`, leases may end early. Everything is in memory, and a session may have 512 MB. When
+/// the memory is used up, sessions can still be read and removed.
 ///
 /// # Keys
 ///

@@ -35,6 +35,29 @@ struct Leases {
     is_kept: bool,
 }
 
+/// What the thread does next.
+#[derive(Debug, PartialEq)]
+enum Task {
+    Renew(Vec<Held>),
+    Release(Held),
+    Wait,
+    End,
+}
+
+impl Leases {
+    /// Renewals come first: many leases that are given back to a slow server delay none of them.
+    fn next(&mut self, is_due: bool) -> Task {
+        if is_due && !self.held.is_empty() {
+            return Task::Renew(self.held.values().cloned().collect());
+        }
+        match self.released.pop() {
+            Some(held) => Task::Release(held),
+            None if self.held.is_empty() => Task::End,
+            None => Task::Wait,
+        }
+    }
+}
+
 /// A lease. Dropping it gives it back, soon.
 pub(super) struct Claim<S: Server> {
     shared: Arc<Shared<S>>,
@@ -118,47 +141,54 @@ impl<S: Server> Thread<S> {
     fn work(self) {
         let third = self.0.pool.options().lease_time / 3;
         let mut next = Instant::now() + third;
-        while let Some((released, held)) = self.wait(next) {
-            for held in released {
-                if self
-                    .call(|server, connection| server.release(connection, &held))
-                    .is_err()
-                {
-                    tracing::debug!(session = %held.id, "a lease was not given back and will expire");
+        loop {
+            match self.next(next) {
+                Task::Renew(held) => {
+                    let renewed = self.call(|server, connection| server.renew(connection, &held));
+                    if let Err(Failure::Lost(error) | Failure::Refused(error)) = &renewed {
+                        tracing::warn!(
+                            %error,
+                            "leases were not renewed; they expire unless that succeeds"
+                        );
+                    }
+                    let wait = match renewed.is_ok() {
+                        true => third,
+                        false => third.min(SOON),
+                    };
+                    next = Instant::now() + wait;
                 }
+                Task::Release(held) => {
+                    let released =
+                        self.call(|server, connection| server.release(connection, &held));
+                    if released.is_err() {
+                        tracing::debug!(
+                            session = %held.id,
+                            "a lease was not given back and will expire"
+                        );
+                    }
+                }
+                Task::Wait | Task::End => return,
             }
-            if Instant::now() < next || held.is_empty() {
-                continue;
-            }
-            let renewed = self.call(|server, connection| server.renew(connection, &held));
-            if let Err(Failure::Lost(error) | Failure::Refused(error)) = &renewed {
-                tracing::warn!(%error, "leases were not renewed; they expire unless that succeeds");
-            }
-            let wait = if renewed.is_ok() {
-                third
-            } else {
-                third.min(SOON)
-            };
-            next = Instant::now() + wait;
         }
     }
 
-    /// What to give back, and all that is held; `None` when that is nothing.
-    fn wait(&self, next: Instant) -> Option<(Vec<Held>, Vec<Held>)> {
+    /// What there is to do, once there is something; renewals are due at `next`.
+    fn next(&self, next: Instant) -> Task {
         let mut leases = lock(&self.0.leases);
         loop {
             let left = next.saturating_duration_since(Instant::now());
-            if !leases.released.is_empty() || (left.is_zero() && !leases.held.is_empty()) {
-                let released = std::mem::take(&mut leases.released);
-                return Some((released, leases.held.values().cloned().collect()));
+            match leases.next(left.is_zero()) {
+                Task::Wait => {
+                    let waited = self.0.changed.wait_timeout(leases, left);
+                    (leases, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+                Task::End => {
+                    leases.is_kept = false;
+                    self.0.changed.notify_all();
+                    return Task::End;
+                }
+                task => return task,
             }
-            if leases.held.is_empty() {
-                leases.is_kept = false;
-                self.0.changed.notify_all();
-                return None;
-            }
-            let waited = self.0.changed.wait_timeout(leases, left);
-            (leases, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -174,5 +204,33 @@ impl<S: Server> Drop for Thread<S> {
         if thread::panicking() {
             lock(&self.0.leases).is_kept = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_are_renewed_before_others_are_given_back() {
+        let held = |id: &str, number| Held {
+            id: id.into(),
+            owner: "o".into(),
+            number,
+        };
+        let mut leases = Leases::default();
+        assert_eq!(leases.next(true), Task::End);
+        leases.held.insert("a".into(), held("a", 1));
+        leases.released = vec![held("b", 2), held("c", 3)];
+        for left in [1, 0] {
+            assert_eq!(leases.next(true), Task::Renew(vec![held("a", 1)]));
+            let Task::Release(_) = leases.next(false) else {
+                panic!("it is given back")
+            };
+            assert_eq!(leases.released.len(), left);
+        }
+        assert_eq!(leases.next(false), Task::Wait);
+        leases.held.clear();
+        assert_eq!(leases.next(false), Task::End);
     }
 }

@@ -15,7 +15,7 @@ use crate::state::{busy, taken_over};
 use super::keeper::{Claim, Keeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
-use super::server::{Contents, Held, Kept, Server};
+use super::server::{Contents, Held, Kept, Removal, Server};
 
 /// How long a lease is waited for: one that was dropped elsewhere is given back a moment later.
 const HANDOVER: Duration = Duration::from_millis(200);
@@ -61,13 +61,18 @@ impl<S: Server> Remote<S> {
         self.pool.options()
     }
 
-    fn claim(&self, id: &str) -> Result<Claim<S>> {
-        self.server().check_id(id)?;
-        let held = Held {
+    /// A lease there has not been before.
+    fn new_lease(&self, id: &str) -> Held {
+        Held {
             id: id.into(),
             owner: self.owner.clone(),
             number: self.count.fetch_add(1, Ordering::Relaxed) + 1,
-        };
+        }
+    }
+
+    fn claim(&self, id: &str) -> Result<Claim<S>> {
+        self.server().check_id(id)?;
+        let held = self.new_lease(id);
         let began = Instant::now();
         while !self
             .pool
@@ -197,18 +202,22 @@ impl<S: Server> Log for Remote<S> {
     }
 
     fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
-        let claim = self.claim(id)?;
-        let held = claim.held();
-        let found = self.tail(id, 1)?;
-        if size.is_some() && found.as_ref().map(|(_, size)| *size) != size {
-            return Ok(false);
-        }
-        let is_done = self
-            .pool
-            .run(|server, connection| server.remove(connection, held))?;
-        match is_done {
-            true => Ok(found.is_some()),
-            false => Err(busy(id)),
+        let held = self.new_lease(id);
+        let began = Instant::now();
+        loop {
+            let found = self.tail(id, 1)?;
+            if size.is_some() && found.as_ref().map(|(_, size)| *size) != size {
+                return Ok(false);
+            }
+            match self
+                .pool
+                .run(|server, connection| server.remove(connection, &held, size))?
+            {
+                Removal::Done => return Ok(found.is_some()),
+                Removal::Changed => return Ok(false),
+                Removal::Busy if began.elapsed() >= HANDOVER => return Err(busy(id)),
+                Removal::Busy => sleep(STEP),
+            }
         }
     }
 }

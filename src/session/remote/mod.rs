@@ -3,6 +3,7 @@
 
 mod keeper;
 mod log;
+mod names;
 mod options;
 mod pool;
 #[cfg(feature = "redis")]
@@ -10,7 +11,11 @@ mod reach;
 mod server;
 
 pub(super) use log::Remote;
+#[cfg(feature = "postgres")]
+pub(super) use names::LookUp;
 pub use options::ServerOptions;
+#[cfg(all(feature = "redis", unix))]
+pub(super) use reach::within;
 #[cfg(feature = "redis")]
-pub(super) use reach::reach;
-pub(super) use server::{Contents, Failure, Held, Kept, Outcome, Server};
+pub(super) use reach::{lost, reach};
+pub(super) use server::{Contents, Failure, Held, Kept, Outcome, Removal, Server, time_for};

@@ -55,7 +55,8 @@ impl ServerOptions {
 
     /// How long a session stays leased to a machine that is gone; 30 seconds by default, and 100
     /// milliseconds at least. While leases are held, the store renews them after a third of that
-    /// time.
+    /// time. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs is
+    /// made again before the lease expires.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;
@@ -63,7 +64,9 @@ impl ServerOptions {
     }
 
     /// How long the server may stay silent, and how long connecting may take, before a connection
-    /// is given up; 10 seconds by default.
+    /// is given up; 10 seconds by default. Several hosts, and several addresses of a host, share the
+    /// time; with PostgreSQL, TLS and the password are part of it. What is written, and with
+    /// PostgreSQL what is read, has a second more for each 256 KiB.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
@@ -71,7 +74,8 @@ impl ServerOptions {
     }
 
     /// How long a call is retried, on new connections, when the server does not answer or cannot be
-    /// reached; 10 seconds by default. No retry begins after that, but each step of the last one
+    /// reached; 10 seconds by default. A name that is not found is looked up twice at most. No retry
+    /// begins after that time, but each step of the last one
     /// may still take a [`timeout`](Self::timeout). Before the first try, a call waits for a free
     /// connection, at most for both times together.
     #[must_use]

@@ -78,7 +78,9 @@ impl<S: Server> Pool<S> {
                 // It may have been lost long ago.
                 continue;
             }
-            if began.elapsed() + wait >= self.options.patience {
+            // A name that is not there will hardly come up while somebody waits.
+            let is_hopeless = error.kind() == ErrorKind::Dns && tries > 1;
+            if is_hopeless || began.elapsed() + wait >= self.options.patience {
                 return Err(self.gave_up(&error, tries, began.elapsed()));
             }
             sleep(wait);

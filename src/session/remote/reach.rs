@@ -1,40 +1,60 @@
 //! Reaching a host in bounded time.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+#[cfg(unix)]
 use std::sync::mpsc;
+#[cfg(unix)]
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind};
+
+use super::names::LookUp;
+use super::server::{Failure, Outcome};
 
 /// No address is given up sooner, unless all time is over.
 const LEAST: Duration = Duration::from_millis(1);
 
 /// Connects to the first of a host's addresses that answers.
-pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> Outcome<TcpStream> {
     let until = Instant::now() + limit;
-    let addresses = match host.parse::<IpAddr>() {
+    let mut addresses = match host.parse::<IpAddr>() {
         Ok(ip) => vec![(ip, port).into()],
-        Err(_) => {
-            let host = host.to_owned();
-            within(limit, move || Ok((host, port).to_socket_addrs()?.collect()))?
-        }
+        Err(_) => LookUp::begin(host).wait(until)?.ok_or_else(|| {
+            let text = format!("its name was not found within {limit:?}");
+            Failure::Lost(Error::new(ErrorKind::Timeout, text))
+        })?,
     };
-    connect(&addresses, until)
+    for address in &mut addresses {
+        address.set_port(port);
+    }
+    connect(&addresses, until).map_err(|error| lost(&error))
+}
+
+/// What it means that a connection failed.
+pub(in crate::session) fn lost(error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorKind::Timeout,
+        _ => ErrorKind::Connect,
+    };
+    Failure::Lost(Error::new(kind, error.to_string()))
 }
 
 /// Does what cannot be stopped on a thread of its own, which is left behind when it takes longer.
-fn within<T: Send + 'static>(
+#[cfg(unix)]
+pub(in crate::session) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (tell, hear) = mpsc::sync_channel(1);
-    let thread = thread::Builder::new().name("agentcore-names".into());
+    let thread = thread::Builder::new().name("agentcore-connect".into());
     thread.spawn(move || {
         // Nobody may wait for it any more.
         let _ = tell.send(work());
     })?;
     hear.recv_timeout(limit).unwrap_or_else(|_| {
-        let text = format!("its name was not found within {limit:?}");
+        let text = format!("it did not answer within {limit:?}");
         Err(io::Error::new(io::ErrorKind::TimedOut, text))
     })
 }
@@ -61,8 +81,9 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(2);
 
+    #[cfg(unix)]
     #[test]
-    fn a_name_that_is_never_found_is_given_up() {
+    fn what_hangs_is_left_behind() {
         let (tell, hear) = mpsc::channel::<()>();
         let error = within(LEAST, move || Ok(hear.recv())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -71,7 +92,7 @@ mod tests {
         let error = within(LIMIT, || Err::<(), _>(io::ErrorKind::NotFound.into())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         // Also when it breaks off.
-        let error = within::<()>(LIMIT, || panic!("no names here")).unwrap_err();
+        let error = within::<()>(LIMIT, || panic!("it breaks off")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 

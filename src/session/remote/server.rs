@@ -1,6 +1,7 @@
 //! What a server must be able to do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::session::log::Tail;
@@ -22,6 +23,25 @@ impl From<Error> for Failure {
 }
 
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
+
+/// The slowest link over which much is waited for to the end, in bytes a second.
+const SLOWEST: u64 = 256 * 1024;
+
+/// How long an answer may take when so many bytes are on their way.
+pub(in crate::session) fn time_for(timeout: Duration, bytes: usize) -> Duration {
+    timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / SLOWEST)
+}
+
+/// What came of removing a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Removal {
+    /// Nothing is left of it.
+    Done,
+    /// Its log is of another size.
+    Changed,
+    /// Another store has leased it.
+    Busy,
+}
 
 /// A lease as the server knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +130,12 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         cut: Option<&[u8]>,
     ) -> Outcome<bool>;
 
-    /// Removes all there is of a leased session, and the lease; false as `append`.
-    fn remove(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;
+    /// Removes all there is of a session that no other store has leased, and leaves no lease. With
+    /// a `size`, only while its log has that many bytes, or none.
+    fn remove(
+        &self,
+        connection: &mut Self::Connection,
+        held: &Held,
+        size: Option<u64>,
+    ) -> Outcome<Removal>;
 }

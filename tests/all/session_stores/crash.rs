@@ -213,7 +213,7 @@ macro_rules! name {
         path.split_once("::").unwrap().1
     }};
 }
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
 pub(super) use name;
 
 pub fn is_killed<P: Place>(test: &str) {

@@ -29,7 +29,7 @@ fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
 }
 
 /// Answers as an empty server that does all it is asked, and tells what it was asked.
-fn serve(stream: TcpStream, waited: &str, tell: &Sender<String>) {
+fn serve(stream: TcpStream, appended: &str, waited: &str, tell: &Sender<String>) {
     let mut to = stream.try_clone().unwrap();
     let mut from = BufReader::new(stream);
     while let Some(words) = command(&mut from) {
@@ -37,7 +37,7 @@ fn serve(stream: TcpStream, waited: &str, tell: &Sender<String>) {
             "SET" => ("set", "+OK\r\n"),
             "GET" => ("version", "$1\r\n1\r\n"),
             "WAITAOF" => ("wait", waited),
-            "EVAL" if words[1].contains("'append'") => ("append", ":1\r\n"),
+            "EVAL" if words[1].contains("'append'") => ("append", appended),
             "EVAL" if words[1].contains("return {") => ("read", "*2\r\n$-1\r\n:0\r\n"),
             _ => ("other", ":1\r\n"),
         };
@@ -47,13 +47,17 @@ fn serve(stream: TcpStream, waited: &str, tell: &Sender<String>) {
 }
 
 fn start(waited: &'static str) -> (RedisStore, Receiver<String>) {
+    start_with(":1\r\n", waited)
+}
+
+fn start_with(appended: &'static str, waited: &'static str) -> (RedisStore, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
     let (tell, hear) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let tell = tell.clone();
-            std::thread::spawn(move || serve(stream.unwrap(), waited, &tell));
+            std::thread::spawn(move || serve(stream.unwrap(), appended, waited, &tell));
         }
     });
     let hasty = ServerOptions::default().patience(Duration::from_millis(100));
@@ -81,6 +85,7 @@ async fn a_disk_that_is_not_reached_in_time_is_an_error() {
     let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     assert!(error.text().contains("its disk"), "{error}");
+    assert!(error.text().contains("appendfsync"), "{error}");
     assert_eq!(writes(&hear)[..2], ["append", "wait"]);
 }
 
@@ -96,6 +101,24 @@ async fn a_server_that_becomes_a_replica_acknowledges_nothing() {
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(error.text().contains("replica"), "{error}");
         assert_eq!(writes(&hear)[..2], ["append", "wait"]);
+    }
+}
+
+/// A replica may be told to take over: the write is tried again.
+#[tokio::test]
+async fn a_replica_is_known_by_what_it_says_of_a_script() {
+    for error in [
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-READONLY You can't write against a read only replica. script: f1, on @user_script:9.\r\n",
+        "-ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -READONLY You \
+         can't write against a read only replica.\r\n",
+    ] {
+        let (store, hear) = start_with(error, "*2\r\n:1\r\n:0\r\n");
+        let lease = store.lease("a").await.unwrap();
+        let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+        let appends = |all: Vec<String>| all.iter().filter(|what| *what == "append").count();
+        assert!(appends(writes(&hear)) > 1);
     }
 }
 

@@ -120,6 +120,11 @@ fn an_address_that_cannot_be_read_is_not_shown() {
             format!("{kind}://user:%ff{PASSWORD}@host/x?sslmode={PASSWORD}"),
             format!("{kind}://user:{PASSWORD}@/?{PASSWORD}=1#{PASSWORD}"),
             format!("{kind}://user:{PASSWORD}#@host/0"),
+            format!("{kind}://user:a@{PASSWORD}@host/0"),
+            format!("{kind}://user:{PASSWORD}@b@host,other/0"),
+            format!("{kind}://host/0?password={PASSWORD}@b"),
+            format!("{kind}://host:1/0?password=a@{PASSWORD}"),
+            format!("{kind}://host?password={PASSWORD}@{PASSWORD}"),
         ] {
             // A parser may find its way through some of them.
             let shown = match open(&url, ServerOptions::default()) {
@@ -131,6 +136,68 @@ fn an_address_that_cannot_be_read_is_not_shown() {
             };
             assert!(!shown.contains("canary"), "{shown}");
         }
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn what_an_address_cannot_mean_is_said() {
+    use agentcore::session::PostgresStore;
+    for (url, words) in [
+        ("postgres://user:p@ss@host/db", "%40"),
+        ("postgresql://user:p@ss@host/db", "%40"),
+        ("host=a,b hostaddr=127.0.0.1 user=u", "hosts"),
+        ("host=a,b,c port=1,2 user=u", "port"),
+        (
+            "postgres://u@host/db?channel_binding=require",
+            "channel_binding",
+        ),
+        (
+            "postgres://u@host/db?target_session_attrs=read-only",
+            "writes",
+        ),
+        ("postgres://u@host/db?sslmode=verify", "verify-full"),
+    ] {
+        let error = PostgresStore::open(url).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+        assert!(error.text().contains(words), "{error}");
+    }
+    for url in [
+        "postgres://user:p%40ss@host/db?options=-c%20a@b",
+        "host=a,b hostaddr=127.0.0.1,127.0.0.2 port=1 user=u password=p@s@s",
+    ] {
+        PostgresStore::open(url).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_is_missing_is_told() {
+    for (kind, open) in kinds() {
+        let port = listen(move |stream| {
+            read(stream);
+            let asks: &[u8] = match kind {
+                "redis" => b"-NOAUTH Authentication required.\r\n",
+                _ => b"R\0\0\0\x08\0\0\0\x03",
+            };
+            let _ = stream.write_all(asks);
+            read(stream);
+        });
+        let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), hasty()).unwrap();
+        let error = store.list().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Auth, "{kind}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_found_is_looked_up_twice_at_most() {
+    for (kind, open) in kinds() {
+        // No name has so long a part.
+        let name = "a".repeat(70);
+        let patient = ServerOptions::default().patience(Duration::from_secs(600));
+        let store = open(&format!("{kind}://user@{name}/0"), patient).unwrap();
+        let error = store.list().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Dns, "{kind}: {error}");
+        assert!(error.text().contains("tried 2 times"), "{error}");
     }
 }
 
@@ -244,6 +311,8 @@ async fn what_must_be_secure_is_never_said_in_the_open() {
             _ => &[
                 ("postgres", "?sslmode=require", b"N"),
                 ("postgres", "?sslmode=require", b"Snonsense"),
+                ("postgres", "?sslmode=verify-ca", b"N"),
+                ("postgres", "?sslmode=verify-full", b"Snonsense"),
             ],
         };
         for (scheme, query, answer) in cases {

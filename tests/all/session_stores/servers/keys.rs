@@ -1,9 +1,12 @@
 //! Redis, behind the store's back.
 
+use std::time::Duration;
+
 use agentcore::session::{RedisStore, ServerOptions};
 use agentcore::{ErrorKind, Result, SessionStore};
 use redis::{Cmd, Connection, FromRedisValue, cmd};
 
+use super::own::{Own, Startable};
 use super::real::{Kind, Space, is_there};
 use crate::session_stores::places::said;
 
@@ -11,7 +14,7 @@ fn open(url: &str) -> Connection {
     redis::Client::open(url).unwrap().get_connection().unwrap()
 }
 
-fn ask<T: FromRedisValue>(url: &str, command: &mut Cmd) -> T {
+pub fn ask<T: FromRedisValue>(url: &str, command: &mut Cmd) -> T {
     command.query(&mut open(url)).unwrap()
 }
 
@@ -106,4 +109,65 @@ async fn real_redis_tells_what_was_evicted() {
     assert!(store.delete("a").await.unwrap());
     let lease = store.lease("a").await.unwrap();
     store.append(&lease, vec![said("anew")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn real_redis_without_memory_is_read_and_emptied() {
+    let Some(server) = Own::start::<RedisStore>() else {
+        return;
+    };
+    let url = RedisStore::url_at(server.port());
+    let allow = |bytes: u32| {
+        let mut set = cmd("CONFIG");
+        ask::<()>(&url, set.arg("SET").arg("maxmemory").arg(bytes));
+    };
+    let short = ServerOptions::default().lease_time(Duration::from_secs(1));
+    let holder = RedisStore::with_options(&url, short).unwrap();
+    let leases = ["a", "b", "c"].map(async |id| {
+        let lease = holder.lease(id).await.unwrap();
+        holder.append(&lease, vec![said("one")]).await.unwrap();
+        lease
+    });
+    let [a, b, c] = futures::future::join_all(leases).await.try_into().unwrap();
+    drop((a, b));
+    allow(1);
+    let refused = holder.append(&c, vec![said("two")]).await.unwrap_err();
+    assert!(refused.text().contains("OOM"), "{refused}");
+    let store = RedisStore::open(&url).unwrap();
+    assert_eq!(store.list().await.unwrap().len(), 3);
+    let found = store.load("a").await.unwrap().unwrap();
+    assert_eq!(found.state.messages.len(), 1);
+    // Each waits for a fifth of a second, longer than the lease together.
+    for _ in 0..8 {
+        let busy = store.delete("c").await.unwrap_err();
+        assert_eq!(busy.kind(), ErrorKind::SessionBusy, "{busy}");
+    }
+    assert!(store.delete("a").await.unwrap());
+    assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 1);
+    allow(0);
+    holder.append(&c, vec![said("three")]).await.unwrap();
+    drop(c);
+    assert!(holder.delete("c").await.unwrap());
+    assert!(store.list().await.unwrap().is_empty());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_socket_that_lets_nobody_in_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let socket = tokio::net::UnixSocket::new_stream().unwrap();
+    socket.bind(&path).unwrap();
+    let _listener = socket.listen(1).unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) = tokio::net::UnixStream::connect(&path).await {
+        waiting.push(stream);
+    }
+    let hasty = ServerOptions::default()
+        .timeout(Duration::from_millis(200))
+        .patience(Duration::from_millis(100));
+    let url = format!("redis+unix://{}", path.display());
+    let store = RedisStore::with_options(url, hasty).unwrap();
+    let error = store.list().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }

@@ -11,6 +11,8 @@ mod database;
 #[cfg(feature = "redis")]
 mod disk;
 mod fake;
+#[cfg(feature = "postgres")]
+mod hosts;
 #[cfg(feature = "redis")]
 mod keys;
 mod machines;

@@ -86,7 +86,7 @@ impl Own {
         self.0.port
     }
 
-    #[cfg(feature = "tls")]
+    #[cfg(any(feature = "tls", feature = "postgres"))]
     pub fn folder(&self) -> &Path {
         self.0.folder.path()
     }

@@ -4,10 +4,15 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentcore::SessionStore;
 
 use super::for_each_server;
+#[cfg(feature = "redis")]
+use super::keys::ask;
+#[cfg(feature = "redis")]
+use super::own::{Own, Startable};
 use super::real::{Kind, Space};
 use crate::session_stores::places::said;
 
@@ -17,6 +22,7 @@ for_each_server!(
     nothing_is_lost_of_many_writes,
     a_list_asks_for_many_at_once,
     a_list_reads_no_more_than_ends,
+    much_may_take_longer_than_a_silence,
 );
 
 /// What happens to a request.
@@ -26,6 +32,9 @@ enum Lost {
     Request,
     /// It is carried out, and nobody is told.
     Answer,
+    /// It never arrives, and nobody is told that the connection is gone.
+    #[cfg(feature = "postgres")]
+    Machine,
 }
 
 /// What is lost, and what it says.
@@ -40,6 +49,8 @@ struct Proxy {
     heard: Arc<AtomicUsize>,
     /// How many bytes were answered.
     told: Arc<AtomicUsize>,
+    /// Whether it is a slow link.
+    is_slow: Arc<AtomicBool>,
 }
 
 impl Proxy {
@@ -54,6 +65,7 @@ impl Proxy {
             next: Arc::default(),
             heard: Arc::default(),
             told: Arc::default(),
+            is_slow: Arc::default(),
         };
         let at = if user.is_empty() { "" } else { "@" };
         let url = format!("{head}://{user}{at}127.0.0.1:{}/{tail}", proxy.port);
@@ -75,6 +87,13 @@ impl Proxy {
         self.next.lock().unwrap().is_none()
     }
 
+    /// A slow link needs its time for each piece.
+    fn carry(&self) {
+        if self.is_slow.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     fn connect(&self, client: TcpStream, server: TcpStream) {
         let swallow = Arc::new(AtomicBool::new(false));
         let clone = |stream: &TcpStream| stream.try_clone().unwrap();
@@ -89,8 +108,13 @@ impl Proxy {
                 match proxy.hear(&mut seen) {
                     Some(Lost::Request) => break,
                     Some(Lost::Answer) => is_lost.store(true, Ordering::SeqCst),
+                    #[cfg(feature = "postgres")]
+                    Some(Lost::Machine) => loop {
+                        std::thread::park();
+                    },
                     None => {}
                 }
+                proxy.carry();
                 if to.write_all(&bytes[..len]).is_err() {
                     break;
                 }
@@ -100,12 +124,13 @@ impl Proxy {
                 let _ = to.shutdown(Shutdown::Both);
             }
         });
-        let told = self.told.clone();
+        let proxy = self.clone();
         std::thread::spawn(move || {
             let (mut from, mut to) = (server, client);
             let mut bytes = [0; 65_536];
             while let Ok(len @ 1..) = from.read(&mut bytes) {
-                told.fetch_add(len, Ordering::SeqCst);
+                proxy.told.fetch_add(len, Ordering::SeqCst);
+                proxy.carry();
                 if swallow.load(Ordering::SeqCst) || to.write_all(&bytes[..len]).is_err() {
                     break;
                 }
@@ -273,4 +298,109 @@ async fn a_list_reads_no_more_than_ends<K: Kind>() {
     }
     assert_eq!(list.len(), 3);
     assert!(told < 200_000, "{told} bytes for three ends");
+}
+
+async fn much_may_take_longer_than_a_silence<K: Kind>() {
+    let space = Space::<K>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let hasty = space.options().timeout(Duration::from_millis(400));
+    let store = K::open(&url, hasty).unwrap();
+    let lease = store.lease("a").await.unwrap();
+    proxy.is_slow.store(true, Ordering::SeqCst);
+    let text = "words ".repeat(400_000);
+    store.append(&lease, vec![said(&text)]).await.unwrap();
+    assert_eq!(texts(&store, "a").await, [text]);
+    proxy.is_slow.store(false, Ordering::SeqCst);
+    drop(lease);
+    assert!(store.delete("a").await.unwrap());
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn real_postgres_frees_what_a_machine_locked_that_is_gone() {
+    use agentcore::ErrorKind;
+    use agentcore::session::PostgresStore;
+    if !super::is_there::<PostgresStore>() {
+        return;
+    }
+    let space = Space::<PostgresStore>::new();
+    let (proxy, url) = Proxy::start(&space.url);
+    let hasty = space
+        .options()
+        .timeout(Duration::from_millis(500))
+        .lease_time(Duration::from_secs(3))
+        .patience(Duration::ZERO);
+    let store = PostgresStore::with_options(url, hasty).unwrap();
+    let lease = store.lease("a").await.unwrap();
+    store.append(&lease, vec![said("one")]).await.unwrap();
+    drop(lease);
+    let mut torn = PostgresStore::log(&space.url, &space.prefix, "a");
+    torn.extend_from_slice(b"torn words");
+    PostgresStore::put(&space.url, &space.prefix, "a", &torn);
+    // Said while the lock is held.
+    proxy.lose(Lost::Machine, "torn words");
+    let gone = store.lease("a").await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::Timeout, "{gone}");
+    assert!(proxy.was_lost());
+    let other = space.store_with(space.options().patience(Duration::from_secs(20)));
+    let lease = loop {
+        match other.lease("a").await {
+            Ok(lease) => break lease,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}"),
+        }
+    };
+    other.append(&lease, vec![said("two")]).await.unwrap();
+    drop(lease);
+    assert_eq!(texts(&other, "a").await, ["one", "two"]);
+}
+
+/// Who waits for the disk waits for the last write of its connection.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn real_redis_writes_also_when_all_was_done() {
+    use agentcore::session::RedisStore;
+    let Some(server) = Own::start::<RedisStore>() else {
+        return;
+    };
+    let direct = RedisStore::url_at(server.port());
+    let (proxy, url) = Proxy::start(&direct);
+    let store = RedisStore::open(url).unwrap();
+    let writes = || {
+        let info: String = ask(&direct, redis::cmd("INFO").arg("persistence"));
+        let count = info
+            .lines()
+            .find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
+        count.unwrap().trim().parse::<usize>().unwrap()
+    };
+    let is_leased = || ask::<bool>(&direct, redis::cmd("EXISTS").arg("agentcore:lease:a"));
+    let mut counts = Vec::new();
+    for lost in [None, Some("wanted")] {
+        let lease = store.lease("a").await.unwrap();
+        store.append(&lease, vec![said("one")]).await.unwrap();
+        drop(lease);
+        while is_leased() {}
+        let before = writes();
+        if let Some(mark) = lost {
+            proxy.lose(Lost::Answer, mark);
+        }
+        assert!(store.delete("a").await.unwrap());
+        assert!(proxy.was_lost());
+        counts.push(writes() - before);
+    }
+    assert!(counts[1] > counts[0], "{counts:?}");
+    // All of it is cut off, and the answer is lost.
+    counts.clear();
+    for lost in [None, Some("cut == 0")] {
+        RedisStore::put(&direct, "agentcore", "a", b"torn");
+        ask::<()>(&direct, redis::cmd("DEL").arg("agentcore:damaged:a"));
+        let before = writes();
+        if let Some(mark) = lost {
+            proxy.lose(Lost::Answer, mark);
+        }
+        drop(store.lease("a").await.unwrap());
+        assert!(proxy.was_lost());
+        while is_leased() {}
+        counts.push(writes() - before);
+    }
+    assert!(counts[1] > counts[0], "{counts:?}");
 }

@@ -87,7 +87,10 @@ async fn a_run_goes_on_when_its_server_is_killed_and_comes_back<K: Startable>() 
     assert!(stored.damage.is_empty(), "{:?}", stored.damage);
     assert_eq!(stored.state.messages, output.messages);
     assert_eq!(stored.state.messages.len(), 2 * TURNS + 2, "nothing twice");
-    drop(other.lease("s").await.unwrap());
+    // Given back a moment later.
+    while let Err(error) = other.lease("s").await {
+        assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}");
+    }
 }
 
 async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
@@ -110,8 +113,15 @@ async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
         }
     };
     server.kill();
+    let mut expected = vec!["one"];
     for _ in 0..2 {
-        let error = store.append(&lease, vec![said("two")]).await.unwrap_err();
+        let error = loop {
+            match store.append(&lease, vec![said("two")]).await {
+                Err(error) => break error,
+                // A process of the server outlived the one that was killed by a moment.
+                Ok(()) => expected.push("two"),
+            }
+        };
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(error.is_retryable());
         let text = error.text();
@@ -131,5 +141,6 @@ async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
     drop(lease);
     let found = other.load("s").await.unwrap().unwrap();
     let texts: Vec<_> = found.state.messages.iter().map(|m| m.text()).collect();
-    assert_eq!(texts, ["one", "three"]);
+    expected.push("three");
+    assert_eq!(texts, expected);
 }

@@ -1,0 +1,141 @@
+//! Names of hosts, looked up in bounded time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::error::{Error, ErrorKind};
+use crate::util::sync::lock;
+
+use super::server::{Failure, Outcome};
+
+/// What systems say when nobody can tell whether there is such a name.
+const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
+
+/// The look-ups that are under way. None can be stopped: who asks for a name whose look-up hangs
+/// waits for that one instead of leaving another thread behind.
+static PENDING: Mutex<BTreeMap<Arc<str>, Arc<LookUp>>> = Mutex::new(BTreeMap::new());
+
+/// A look-up of a name, on a thread of its own.
+#[derive(Default)]
+pub(in crate::session) struct LookUp {
+    found: Mutex<Option<Result<Vec<SocketAddr>, String>>>,
+    is_over: Condvar,
+}
+
+/// What the thread has of it. However it ends, those who wait are told.
+struct Work(Arc<str>, Arc<LookUp>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Self(name, look_up) = self;
+        lock(&PENDING).remove(name);
+        lock(&look_up.found).get_or_insert_with(|| Err("the look-up broke off".into()));
+        look_up.is_over.notify_all();
+    }
+}
+
+impl LookUp {
+    /// Begins to look a name up, unless somebody is at it.
+    pub(in crate::session) fn begin(name: &str) -> Arc<Self> {
+        Self::begin_with(name, |name| Ok((name, 0).to_socket_addrs()?.collect()))
+    }
+
+    pub(in crate::session) fn begin_with(
+        name: &str,
+        find: impl FnOnce(&str) -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    ) -> Arc<Self> {
+        let name = Arc::<str>::from(name);
+        let mut pending = lock(&PENDING);
+        if let Some(look_up) = pending.get(&name) {
+            return look_up.clone();
+        }
+        let look_up = Arc::<Self>::default();
+        pending.insert(name.clone(), look_up.clone());
+        drop(pending);
+        let work = Work(name, look_up.clone());
+        // Where there can be no thread, the work is dropped at once.
+        let _ = thread::Builder::new()
+            .name("agentcore-names".into())
+            .spawn(move || {
+                let found = find(&work.0).map_err(|error| error.to_string());
+                *lock(&work.1.found) = Some(found);
+            });
+        look_up
+    }
+
+    /// The addresses of the name, without a port; `None` when they are not known by then.
+    pub(in crate::session) fn wait(&self, until: Instant) -> Outcome<Option<Vec<SocketAddr>>> {
+        let found = lock(&self.found);
+        let left = until.saturating_duration_since(Instant::now());
+        let (found, _) = self
+            .is_over
+            .wait_timeout_while(found, left, |found| found.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        let why = match &*found {
+            None => return Ok(None),
+            Some(Ok(addresses)) if !addresses.is_empty() => return Ok(Some(addresses.clone())),
+            Some(Ok(_)) => "it has no address",
+            Some(Err(why)) => why,
+        };
+        let kind = match UNKNOWN.iter().any(|text| why.contains(text)) {
+            true => ErrorKind::Connect,
+            false => ErrorKind::Dns,
+        };
+        let text = format!("its name was not found: {why}");
+        Err(Failure::Lost(Error::new(kind, text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn soon() -> Instant {
+        Instant::now() + LIMIT
+    }
+
+    #[test]
+    fn a_name_that_hangs_is_looked_up_once_at_a_time() {
+        let (tell, hear) = mpsc::channel::<()>();
+        let hanging = LookUp::begin_with("hangs.test", move |_| {
+            let _ = hear.recv();
+            Ok(vec![([127, 0, 0, 1], 0).into()])
+        });
+        assert!(matches!(hanging.wait(Instant::now()), Ok(None)));
+        let again = LookUp::begin_with("hangs.test", |_| panic!("somebody is at it"));
+        assert!(Arc::ptr_eq(&hanging, &again));
+        drop(tell);
+        assert_eq!(again.wait(soon()).unwrap().unwrap().len(), 1);
+        assert_eq!(hanging.wait(soon()).unwrap().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_name_that_is_not_found_says_so() {
+        type Find = fn(&str) -> io::Result<Vec<SocketAddr>>;
+        let finds: [(Find, ErrorKind); 4] = [
+            (|_| Err(io::ErrorKind::NotFound.into()), ErrorKind::Dns),
+            (|_| Ok(Vec::new()), ErrorKind::Dns),
+            (|_| panic!("no names here"), ErrorKind::Dns),
+            (
+                |_| Err(io::Error::other("Temporary failure in name resolution")),
+                ErrorKind::Connect,
+            ),
+        ];
+        for (number, (find, kind)) in finds.into_iter().enumerate() {
+            let look_up = LookUp::begin_with(&format!("no{number}.test"), find);
+            let Err(Failure::Lost(error)) = look_up.wait(soon()) else {
+                panic!("it is not found")
+            };
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
+}
