@@ -7,7 +7,7 @@ use agentcore::hooks::{
     ClearToolResults, CompactionHook, UsageLogger, inject_context, session_hooks,
 };
 use agentcore::model::{ModelProfile, Prices};
-use agentcore::state::{Damage, DamageKind, Lease, Record, SessionInfo, StoredSession};
+use agentcore::state::{Damage, DamageKind, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     AgentState, Content, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part, Result,
@@ -19,6 +19,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::hook_texts::assert_text;
 use crate::kit::{Log, agent, any_object, echo, roles, stored, texts, warnings, watch};
+use crate::spied_store::{Spied, Spy};
 
 fn lens(request: &ModelRequest) -> Vec<usize> {
     let results = texts(&request.messages);
@@ -377,42 +378,22 @@ async fn what_is_stored_of_a_session_by_hand_stays() {
     assert_eq!(again.text, "One.");
 }
 
-/// A store of which something cannot be read.
-struct Damaged(ThreadStore);
+/// Something of the session cannot be read.
+struct Damaged;
 
 #[async_trait]
-impl SessionStore for Damaged {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        let mut found = self.0.load(id).await?.unwrap_or_default();
+impl Spy for Damaged {
+    fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
+        let mut found = found.unwrap_or_default();
         found.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11)];
-        Ok(Some(found))
-    }
-
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        self.0.append(lease, records).await
-    }
-
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        SessionStore::save(&self.0, lease, state).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        self.0.list().await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        self.0.lease(id).await
+        Some(found)
     }
 }
 
 #[tokio::test]
 async fn damage_to_a_session_by_hand_is_a_warning() {
     let agent = agent(ScriptedModel::new().say("hi"))
-        .hook(session_hooks(Damaged(ThreadStore::new())))
+        .hook(session_hooks(Spied(ThreadStore::new(), Damaged)))
         .build()
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Hello")).await;
@@ -421,44 +402,20 @@ async fn damage_to_a_session_by_hand_is_a_warning() {
     assert!(said[0].contains("11 bytes at offset 7"), "{said:?}");
 }
 
-/// A store that takes nothing.
-struct Full(ThreadStore);
+/// Takes nothing.
+struct Full;
 
 #[async_trait]
-impl SessionStore for Full {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        self.0.load(id).await
-    }
-
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        self.0.append(lease, records).await
-    }
-
-    async fn save(&self, _: &Lease, _: &AgentState) -> Result<()> {
+impl Spy for Full {
+    async fn save(&self, _: &AgentState) -> Result<()> {
         Err("the disk is full".into())
-    }
-
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        self.0.list().await
-    }
-
-    async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        self.0.fork(from, to).await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        self.0.lease(id).await
     }
 }
 
 #[tokio::test]
 async fn a_session_that_cannot_be_saved_is_a_warning() {
     let agent = agent(ScriptedModel::new().say("hi"))
-        .hook(session_hooks(Full(ThreadStore::new())))
+        .hook(session_hooks(Spied(ThreadStore::new(), Full)))
         .build()
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Hello")).await;

@@ -170,6 +170,7 @@ mod secrets;
 mod serving;
 mod session_stores;
 mod sessions;
+mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
 mod testing_kit;

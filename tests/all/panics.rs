@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use agentcore::message::TokenCounter;
 use agentcore::model::{ModelProfile, ModelStream};
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::state::{Lease, Record, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::{Answer, Concurrency, Confirmer};
 use agentcore::{
     AgentBuilder, AgentState, Error, ErrorKind, ExitReason, Hook, Message, Model, ModelRequest,
-    PermissionRequest, Result, Role, RunContext, SdkMessage, SessionStore, ThreadStore, Todo,
-    ToolContext, async_trait, hook,
+    PermissionRequest, Result, Role, RunContext, SdkMessage, ThreadStore, Todo, ToolContext,
+    async_trait, hook,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use serde_json::json;
 
 use crate::kit::{agent, any_object, asking, echo, texts, warnings, watch};
+use crate::spied_store::{Spied, Spy};
 
 /// Runs and wants one result at the end, which it returns.
 async fn result_of(builder: AgentBuilder) -> serde_json::Value {
@@ -125,7 +126,7 @@ async fn an_interrupt_is_one_although_a_counter_panics() {
 
 #[tokio::test]
 async fn a_lease_whose_release_panics() {
-    let store = BadStore(ThreadStore::new(), "release");
+    let store = Spied(ThreadStore::new(), BadStore("release"));
     let agent = agent(FunctionModel::text(|_| "a".into())).store(store);
     let agent = agent.build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
@@ -149,23 +150,18 @@ async fn a_confirmer_that_panics_answers_nothing() {
     assert_eq!(output.text, "done");
 }
 
-/// A store that panics in one of its methods.
-struct BadStore(ThreadStore, &'static str);
+/// Panics in one of a store's methods.
+struct BadStore(&'static str);
 
 impl BadStore {
     fn at(&self, method: &str) {
-        assert!(self.1 != method, "no {method}");
+        assert!(self.0 != method, "no {method}");
     }
 }
 
 #[async_trait]
-impl SessionStore for BadStore {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        self.at("load");
-        SessionStore::load(&self.0, id).await
-    }
-
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+impl Spy for BadStore {
+    async fn append(&self, records: &[Record]) -> Result<()> {
         self.at("append");
         let is_result = |record: &Record| match record {
             Record::Message { message, .. } => message.as_tool_result().is_some(),
@@ -174,40 +170,28 @@ impl SessionStore for BadStore {
         if records.iter().any(is_result) {
             self.at("tool");
         }
-        SessionStore::append(&self.0, lease, records).await
+        Ok(())
     }
 
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        SessionStore::save(&self.0, lease, state).await
+    fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
+        self.at("load");
+        found
     }
 
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        SessionStore::list(&self.0).await
-    }
-
-    async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        SessionStore::fork(&self.0, from, to).await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-
-    async fn lease(&self, id: &str) -> Result<Lease> {
+    fn leased(&self, lease: Lease) -> Lease {
         self.at("lease");
-        let lease = SessionStore::lease(&self.0, id).await?;
-        let fails = self.1 == "release";
-        Ok(Lease::new(id, lease.token(), move || {
+        let fails = self.0 == "release";
+        Lease::new(lease.session_id().clone(), lease.token(), move || {
             drop(lease);
             assert!(!fails, "no release");
-        }))
+        })
     }
 }
 
 #[tokio::test]
 async fn a_store_that_panics() {
     for method in ["load", "append", "lease"] {
-        let store = BadStore(ThreadStore::new(), method);
+        let store = Spied(ThreadStore::new(), BadStore(method));
         let result = result_of(agent(FunctionModel::text(|_| "a".into())).store(store)).await;
         says(&result, &format!("no {method}"));
     }
@@ -215,7 +199,7 @@ async fn a_store_that_panics() {
 
 #[tokio::test]
 async fn a_store_that_panics_when_a_call_has_run_does_not_undo_it() {
-    let store = BadStore(ThreadStore::new(), "tool");
+    let store = Spied(ThreadStore::new(), BadStore("tool"));
     let model = ScriptedModel::new().call("echo", json!({"text": "x"}));
     let agent = agent(model).tool(echo()).store(store).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;

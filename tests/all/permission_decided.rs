@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::state::{Lease, PendingCall, Record, SessionInfo, SessionStore, StoredSession};
+use agentcore::state::{PendingCall, Record};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{
@@ -14,6 +14,7 @@ use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Gate, Log, agent, asking, kinds, logged, roles, stuck, texts, warnings, watch};
+use crate::spied_store::{Spied, Spy};
 
 /// Two calls of `act` wait in the session "s" of this store.
 async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
@@ -71,30 +72,15 @@ async fn a_denied_call_waits_no_more_while_its_sibling_runs() {
 }
 
 /// Fails one save: that after so many others.
-struct BadSave(ThreadStore, AtomicUsize);
+struct BadSave(AtomicUsize);
 
 #[async_trait]
-impl SessionStore for BadSave {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        self.0.load(id).await
-    }
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        self.0.append(lease, records).await
-    }
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        if self.1.fetch_sub(1, Ordering::SeqCst) == 0 {
-            return Err(Error::new(ErrorKind::Io, "the disk is away"));
+impl Spy for BadSave {
+    async fn save(&self, _: &AgentState) -> Result<()> {
+        match self.0.fetch_sub(1, Ordering::SeqCst) {
+            0 => Err(Error::new(ErrorKind::Io, "the disk is away")),
+            _ => Ok(()),
         }
-        SessionStore::save(&self.0, lease, state).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        self.0.list().await
-    }
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        self.0.lease(id).await
     }
 }
 
@@ -103,7 +89,7 @@ async fn an_approval_that_could_not_be_used_up_is_still_good() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
-        .store(BadSave(store.clone(), AtomicUsize::new(0)))
+        .store(Spied(store.clone(), BadSave(AtomicUsize::new(0))))
         .build()
         .unwrap();
     let all = || calls.iter().map(Decision::allow).collect::<Vec<_>>();
@@ -135,7 +121,7 @@ async fn a_question_that_cannot_be_stored_is_not_asked() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let model = ScriptedModel::new().call("act", json!({}));
     let agent = parking(model, &store, &log)
-        .store(BadSave(store.clone(), AtomicUsize::new(0)))
+        .store(Spied(store.clone(), BadSave(AtomicUsize::new(0))))
         .build()
         .unwrap();
     let error = agent.session("s").run("Go").await.unwrap_err();
@@ -375,30 +361,15 @@ async fn an_expired_question_can_still_be_denied() {
 }
 
 /// Cannot store that a call begins.
-struct NoStarts(ThreadStore);
+struct NoStarts;
 
 #[async_trait]
-impl SessionStore for NoStarts {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        self.0.load(id).await
-    }
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        if let [Record::ToolStarted { .. }] = &records[..] {
-            return Err(Error::new(ErrorKind::Io, "the disk is away"));
+impl Spy for NoStarts {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        match records {
+            [Record::ToolStarted { .. }] => Err(Error::new(ErrorKind::Io, "the disk is away")),
+            _ => Ok(()),
         }
-        self.0.append(lease, records).await
-    }
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        SessionStore::save(&self.0, lease, state).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        self.0.list().await
-    }
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        self.0.lease(id).await
     }
 }
 
@@ -407,7 +378,7 @@ async fn a_call_whose_start_cannot_be_stored_goes_on_waiting() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
-        .store(NoStarts(store.clone()))
+        .store(Spied(store.clone(), NoStarts))
         .build()
         .unwrap();
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
@@ -423,7 +394,7 @@ async fn what_ran_before_a_store_fails_is_shown() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
-        .store(BadSave(store.clone(), AtomicUsize::new(1)))
+        .store(Spied(store.clone(), BadSave(AtomicUsize::new(1))))
         .build()
         .unwrap();
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();

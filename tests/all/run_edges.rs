@@ -6,12 +6,12 @@ use std::time::Duration;
 use agentcore::message::Messages;
 use agentcore::message::TokenCounter;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, StopReason};
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::state::Record;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::tool::{GateDecision, GateRequest, SideEffect};
 use agentcore::{
-    AgentState, ErrorKind, ExitReason, FuncTool, Message, Result, SessionStore, StopDecision,
-    ThreadStore, Unanswered, Usage, async_trait, hook,
+    ErrorKind, ExitReason, FuncTool, Message, Result, SessionStore, StopDecision, ThreadStore,
+    Unanswered, Usage, async_trait, hook,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -19,40 +19,18 @@ use serde_json::json;
 use crate::kit::{
     Gate, Log, agent, any_object, echo, logged, nap, sleep, stored, texts, warnings, watch,
 };
+use crate::spied_store::{Spied, Spy};
 
 /// A store with one connection, which its futures wait for.
-struct OneConnection(ThreadStore, tokio::sync::Mutex<()>);
+#[derive(Default)]
+struct OneConnection(tokio::sync::Mutex<()>);
 
 #[async_trait]
-impl SessionStore for OneConnection {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        SessionStore::load(&self.0, id).await
-    }
-
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        let _held = self.1.lock().await;
+impl Spy for OneConnection {
+    async fn append(&self, _: &[Record]) -> Result<()> {
+        let _held = self.0.lock().await;
         sleep(1).await;
-        SessionStore::append(&self.0, lease, records).await
-    }
-
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        SessionStore::save(&self.0, lease, state).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        SessionStore::list(&self.0).await
-    }
-
-    async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        SessionStore::fork(&self.0, from, to).await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        SessionStore::lease(&self.0, id).await
+        Ok(())
     }
 }
 
@@ -63,10 +41,7 @@ async fn a_call_that_holds_the_store_goes_on_while_results_are_written() {
     let model = ScriptedModel::new().calls(calls).say("done");
     let agent = agent(model)
         .tool(logged("act", &log))
-        .store(OneConnection(
-            ThreadStore::new(),
-            tokio::sync::Mutex::default(),
-        ))
+        .store(Spied(ThreadStore::new(), OneConnection::default()))
         .build()
         .unwrap();
     let run = tokio::time::timeout(Duration::from_secs(60), agent.run("Go").finish());
@@ -204,7 +179,7 @@ async fn a_session_that_is_deleted_while_it_runs_stays_deleted() {
     let error = agent.session("s").run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(store.get("s").is_none());
-    assert!(SessionStore::lease(&store, "s").await.is_ok());
+    assert!(store.lease("s").await.is_ok());
 }
 
 #[tokio::test]

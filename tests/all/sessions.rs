@@ -1,20 +1,21 @@
 //! Sessions: kept between runs, held by one at a time, whole whatever happened.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::model::Compaction;
-use agentcore::state::{Lease, Record, SessionInfo, SessionStore, StoredSession};
+use agentcore::state::{Lease, Record, SessionStore};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Agent, AgentState, Error, ErrorKind, ExitReason, Message, ModelEvent, Result, SdkMessage,
-    StopReason, ThreadStore, Todo, ToolCall, Usage, async_trait,
+    Agent, AgentState, Error, ErrorKind, ExitReason, Message, ModelEvent, Result, RunHandle,
+    SdkMessage, StopReason, ThreadStore, Todo, ToolCall, Usage, async_trait,
 };
 use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Log, agent, echo, kinds, logged, roles, sleep, stored, stuck, texts, watch};
+use crate::spied_store::{Spied, Spy};
 
 fn hour() -> Duration {
     Duration::from_secs(3600)
@@ -241,9 +242,8 @@ async fn a_run_dropped_at_any_poll_leaves_a_session_that_goes_on() {
     assert!(told.iter().all(|times| *times > 0), "{told:?}");
 }
 
-/// A store whose n-th write fails.
+/// Fails the n-th write.
 struct Failing {
-    inner: ThreadStore,
     left: AtomicUsize,
     log: Log,
 }
@@ -259,13 +259,9 @@ impl Failing {
 }
 
 #[async_trait]
-impl SessionStore for Failing {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        self.inner.load(id).await
-    }
-
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        let what = match &records[0] {
+impl Spy for Failing {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        self.write(match &records[0] {
             Record::ToolStarted { .. } => "append start",
             Record::ToolEnded { .. } => "append end",
             Record::Message { message, .. } => match &**message {
@@ -273,30 +269,11 @@ impl SessionStore for Failing {
                 _ => "append message",
             },
             _ => "append",
-        };
-        self.write(what)?;
-        self.inner.append(lease, records).await
+        })
     }
 
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        self.write("save")?;
-        SessionStore::save(&self.inner, lease, state).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        self.inner.list().await
-    }
-
-    async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        self.inner.fork(from, to).await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.inner, id).await
-    }
-
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        self.inner.lease(id).await
+    async fn save(&self, _: &AgentState) -> Result<()> {
+        self.write("save")
     }
 }
 
@@ -306,11 +283,11 @@ async fn a_write_that_fails_is_seen_before_anything_depends_on_it() {
     for n in 1..20 {
         let (ran, writes) = (Log::default(), Log::default());
         let threads = ThreadStore::new();
-        let store = Failing {
-            inner: threads.clone(),
+        let failing = Failing {
             left: AtomicUsize::new(n),
             log: writes.clone(),
         };
+        let store = Spied(threads.clone(), failing);
         let agent = busy_agent(store, &ran);
         let (messages, output) = watch(agent.session("s").run("Go")).await;
         let (ran, writes) = (ran.take(), writes.take());
@@ -519,49 +496,33 @@ async fn results_of_calls_that_were_cut_off_are_shown() {
 }
 
 /// Notes at the release of a lease whether its run is over already.
-struct Releases(
-    ThreadStore,
-    Log,
-    Arc<std::sync::Mutex<Option<agentcore::RunHandle>>>,
-);
+struct Releases(Log, Arc<Mutex<Option<RunHandle>>>);
 
 #[async_trait]
-impl SessionStore for Releases {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        self.0.load(id).await
-    }
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        self.0.append(lease, records).await
-    }
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+impl Spy for Releases {
+    async fn save(&self, state: &AgentState) -> Result<()> {
         assert!(state.response.is_none() && state.usage.is_none());
         assert!(state.output_messages.is_empty() && state.values.get::<u8>().is_none());
-        SessionStore::save(&self.0, lease, state).await
+        Ok(())
     }
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        self.0.list().await
-    }
-    async fn delete(&self, id: &str) -> Result<bool> {
-        SessionStore::delete(&self.0, id).await
-    }
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        let lease = self.0.lease(id).await?;
-        let (log, handle) = (self.1.clone(), self.2.clone());
-        Ok(Lease::new(id, lease.token(), move || {
+
+    fn leased(&self, lease: Lease) -> Lease {
+        let (log, handle) = (self.0.clone(), self.1.clone());
+        Lease::new(lease.session_id().clone(), lease.token(), move || {
             drop(lease);
             let handle = handle.lock().unwrap().take().unwrap();
             log.add(format!(
                 "released, over: {}",
                 handle.exit_reason().is_some()
             ));
-        }))
+        })
     }
 }
 
 #[tokio::test]
 async fn a_session_is_free_before_its_run_is_over_and_keeps_nothing_of_it() {
     let (log, slot) = (Log::default(), Arc::default());
-    let store = Releases(ThreadStore::new(), log.clone(), Arc::clone(&slot));
+    let store = Spied(ThreadStore::new(), Releases(log.clone(), Arc::clone(&slot)));
     let agent = agent(ScriptedModel::new().say("Hi."))
         .store(store)
         .build()

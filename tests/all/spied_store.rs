@@ -1,0 +1,55 @@
+//! A store in memory whose methods somebody gets between.
+
+use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::{AgentState, Result, SessionStore, ThreadStore, async_trait};
+
+/// What happens in the methods of a store, before it does what they say.
+#[async_trait]
+pub trait Spy: Send + Sync + 'static {
+    async fn append(&self, _records: &[Record]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn save(&self, _state: &AgentState) -> Result<()> {
+        Ok(())
+    }
+
+    fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
+        found
+    }
+
+    fn leased(&self, lease: Lease) -> Lease {
+        lease
+    }
+}
+
+pub struct Spied<S>(pub ThreadStore, pub S);
+
+#[async_trait]
+impl<S: Spy> SessionStore for Spied<S> {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.0.load(id).await.map(|found| self.1.loaded(found))
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.1.append(&records).await?;
+        self.0.append(lease, records).await
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        self.1.save(state).await?;
+        SessionStore::save(&self.0, lease, state).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.0.list().await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        SessionStore::delete(&self.0, id).await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        self.0.lease(id).await.map(|lease| self.1.leased(lease))
+    }
+}
