@@ -56,13 +56,20 @@ impl Driver {
         let loaded = state.messages.clone();
         let mut changed = false;
         let (mut open, mut late) = (Vec::new(), Vec::new());
-        for id in stored.input_ids {
+        for id in &stored.input_ids {
             changed = true;
-            if !state.inputs.contains(&id) {
+            if !state.inputs.contains(id) {
                 // Appended by a run that was dropped, so it is the last one said.
-                state.inputs.begin(id, last_said(&state.messages));
+                state.inputs.begin(id.clone(), last_said(&state.messages));
             }
         }
+        // It is known of each answer how it came about. What an input held for the model to go on
+        // with is none.
+        let (messages, infos) = (&state.messages, &state.infos);
+        state.inputs.extend(&stored.input_ids, |at| {
+            let said = messages.get(at).map(Message::role);
+            said == Some(Role::Assistant) && infos.get(at).is_none()
+        });
         state.settle_inputs();
         // A fork's copy of a question is not its own: answered in both, the call would run twice.
         let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;

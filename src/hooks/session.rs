@@ -137,7 +137,7 @@ impl Hook for SessionHooks {
         }
         state.messages = messages;
         state.user_id = state.user_id.or(stored.user_id);
-        state.title = state.title.or(stored.title);
+        state.title = stored.title.or(state.title);
         state.cwd = stored.cwd.or(state.cwd);
         state.todos = stored.todos;
         state.files = stored.files;

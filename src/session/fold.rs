@@ -117,15 +117,7 @@ impl Folded {
                 self.inputs.extend(added.input_id.map(|id| (place, id)));
                 state.messages.push(added.message);
             }
-            // Where the message it is about is lost, it is about none.
-            Change::Info(info)
-                if state
-                    .message_info(state.messages.len().wrapping_sub(1))
-                    .is_none() =>
-            {
-                state.inform(info);
-            }
-            Change::Info(_) => {}
+            Change::Info(info) => state.inform(info),
             Change::Keep(len) => self.keep(len),
             Change::Started(id) => self.started.push(id),
             Change::Ended(result) if result.as_tool_result().is_some() => self.ended.push(result),
@@ -171,7 +163,14 @@ impl Folded {
         hole: usize,
         messages: Option<usize>,
     ) {
-        let rest = changes.split_off(hole);
+        let mut rest = changes.split_off(hole);
+        // The message it is about is what is missing.
+        rest.drain(
+            ..rest
+                .iter()
+                .take_while(|change| matches!(change, Change::Info(_)))
+                .count(),
+        );
         self.apply_loosely(changes);
         let cuts = rest.iter().any(|change| matches!(change, Change::Keep(_)));
         // A cut says itself where it is.

@@ -1,47 +1,192 @@
-//! Waiting for a turn without a thread.
+//! One blocking thread for what only one at a time may do.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
-/// What one at a time may do. Those who wait for their turn take none of the runtime's threads.
-#[derive(Debug)]
-pub(super) struct Queue {
-    turns: Arc<Semaphore>,
+/// Work that is done in its order, all of it on one of the runtime's threads for blocking work,
+/// which is given back when there is none left.
+///
+/// A thread has the turn, never a future: one that nobody polls, as that of a run whose reader is
+/// slow, would keep all others from theirs.
+#[derive(Clone, Default)]
+pub(super) struct Queue(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    jobs: Mutex<Jobs>,
     /// Since when the one whose turn it is has waited.
     since: Mutex<Option<Instant>>,
 }
 
-/// A turn, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Turn {
-    _permit: OwnedSemaphorePermit,
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    /// Whether a thread is at them, or about to be.
+    is_worked_at: bool,
 }
 
+struct Job {
+    since: Instant,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+/// The duty to work at the jobs. Where the thread that took it never comes, because its runtime is
+/// shut down, another does: the jobs may be those of another runtime.
+struct Duty(Option<Arc<Inner>>);
+
 impl Queue {
-    pub(super) fn new() -> Self {
-        Self {
-            turns: Arc::new(Semaphore::new(1)),
-            since: Mutex::default(),
+    /// Does `work` when it is its turn; right here outside a runtime. Nothing of it is done when the
+    /// future is dropped before that; work that has begun is finished.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> Result<T> + Send + 'static,
+    {
+        let Ok(runtime) = Handle::try_current() else {
+            return work();
+        };
+        let (done, outcome) = oneshot::channel();
+        let work = Box::new(move || {
+            if !done.is_closed() {
+                // Whether somebody still waits for it or not, it is done now.
+                drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+            }
+        });
+        let since = Instant::now();
+        self.push(&runtime, Job { since, work });
+        match outcome.await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => Err(Error::new(
+                ErrorKind::Cancelled,
+                "no thread could be started for it",
+            )),
         }
     }
 
-    /// A turn; none outside a runtime, where each has a thread of its own to wait on.
-    pub(super) async fn turn(&self) -> Option<Turn> {
-        Handle::try_current().ok()?;
-        let since = Instant::now();
-        let permit = self.turns.clone().acquire_owned().await.ok()?;
-        *lock(&self.since) = Some(since);
-        Some(Turn { _permit: permit })
+    fn push(&self, runtime: &Handle, job: Job) {
+        let mut jobs = lock(&self.0.jobs);
+        jobs.waiting.push_back(job);
+        if !std::mem::replace(&mut jobs.is_worked_at, true) {
+            let duty = Duty(Some(self.0.clone()));
+            drop(jobs);
+            runtime.spawn_blocking(move || duty.fulfil());
+        }
     }
 
     /// How long the one whose turn it is has waited; asked once.
     pub(super) fn waited(&self) -> Duration {
-        let since = lock(&self.since).take();
+        let since = lock(&self.0.since).take();
         since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+impl Inner {
+    fn work_off(&self) {
+        loop {
+            let mut jobs = lock(&self.jobs);
+            let Some(job) = jobs.waiting.pop_front() else {
+                jobs.is_worked_at = false;
+                return;
+            };
+            drop(jobs);
+            *lock(&self.since) = Some(job.since);
+            (job.work)();
+        }
+    }
+}
+
+impl Duty {
+    fn fulfil(mut self) {
+        if let Some(inner) = self.0.take() {
+            inner.work_off();
+        }
+    }
+}
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        let Some(inner) = self.0.take() else {
+            return;
+        };
+        let left = inner.clone();
+        let started = thread::Builder::new().spawn(move || left.work_off());
+        if started.is_err() {
+            let mut jobs = lock(&inner.jobs);
+            jobs.is_worked_at = false;
+            let given_up = std::mem::take(&mut jobs.waiting);
+            drop(jobs);
+            // Whoever waits for them is told.
+            drop(given_up);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_future_that_nobody_polls_keeps_nobody_from_their_turn() {
+        let queue = Queue::default();
+        let (go, wait) = std::sync::mpsc::channel();
+        let mut first = Box::pin(queue.run(move || Ok(wait.recv().unwrap())));
+        assert!(futures::poll!(&mut first).is_pending());
+        let mut unpolled = Box::pin(queue.run(|| Ok(2)));
+        assert!(futures::poll!(&mut unpolled).is_pending());
+        let mut dropped = Box::pin(queue.run(|| -> Result<()> { panic!("never done") }));
+        assert!(futures::poll!(&mut dropped).is_pending());
+        drop(dropped);
+        go.send(1).unwrap();
+        assert_eq!(queue.run(|| Ok(3)).await.unwrap(), 3);
+        assert_eq!((first.await.unwrap(), unpolled.await.unwrap()), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_that_of_whoever_asked() {
+        let queue = Queue::default();
+        let asked = queue.clone();
+        let asking =
+            tokio::spawn(async move { asked.run(|| -> Result<()> { panic!("bad") }).await });
+        assert!(asking.await.unwrap_err().is_panic());
+        assert_eq!(queue.run(|| Ok(1)).await.unwrap(), 1);
+    }
+
+    #[test]
+    fn a_runtime_that_is_shut_down_leaves_the_work_of_others_done() {
+        let queue = Queue::default();
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap()
+        };
+        let gone = runtime();
+        // As if its threads had never come to it.
+        lock(&queue.0.jobs).is_worked_at = true;
+        let duty = Duty(Some(queue.0.clone()));
+        let handle = gone.handle().clone();
+        drop(gone);
+        let other = runtime();
+        let mut waiting = Box::pin(queue.run(|| Ok(1)));
+        let first = other.block_on(async { futures::poll!(&mut waiting).is_pending() });
+        assert!(first);
+        drop(handle.spawn_blocking(move || duty.fulfil()));
+        assert_eq!(other.block_on(waiting).unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn outside_a_runtime_it_is_done_at_once() {
+        let queue = Queue::default();
+        let outside = thread::spawn(move || futures::executor::block_on(queue.run(|| Ok(1))));
+        assert_eq!(outside.join().unwrap().unwrap(), 1);
     }
 }

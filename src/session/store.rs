@@ -161,28 +161,7 @@ impl<L: Log> LogStore<L> {
         let mut removed = 0;
         let mut first = Ok(());
         for id in ids {
-            let Ok(user) = self.0.hold(&id) else {
-                continue;
-            };
-            let gone = self.writing(move || {
-                let end = user.inner.log.tail(&user.id, TAIL);
-                let info = user.inner.info(&user.id, end)?;
-                let is_old = info
-                    .is_some_and(|info| info.problem.is_none() && info.is_older_than(older_than));
-                // Lists look at the end alone; what goes for good is looked at as a whole.
-                let bytes = match is_old {
-                    true => user.inner.log.read(&user.id)?,
-                    false => None,
-                };
-                // Somebody may have written it meanwhile: then it is neither old nor removed.
-                match bytes {
-                    Some(bytes) if scan(&user.id, &bytes).is_ok() => {
-                        user.remove(Some(bytes.len() as u64))
-                    }
-                    _ => Ok(false),
-                }
-            });
-            match gone.await {
+            match self.prune_one(&id, older_than).await {
                 Ok(gone) => removed += usize::from(gone),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
                 Err(error) if L::is_of_one(&error) => first = first.and(Err(error)),
@@ -190,6 +169,31 @@ impl<L: Log> LogStore<L> {
             }
         }
         first.map(|()| removed)
+    }
+
+    async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
+        // Nobody is kept from a session that is only looked at.
+        let (inner, own_id) = (self.0.clone(), id.to_owned());
+        let looked = self.reading(move || inner.is_older(&own_id, older_than));
+        if !looked.await? {
+            return Ok(false);
+        }
+        let user = self.0.hold(id)?;
+        self.writing(move || {
+            // Lists look at the end alone; what goes for good is looked at as a whole. Somebody may
+            // have written it meanwhile: then it is neither old nor removed.
+            let bytes = match user.inner.is_older(&user.id, older_than)? {
+                true => user.inner.log.read(&user.id)?,
+                false => None,
+            };
+            match bytes {
+                Some(bytes) if scan(&user.id, &bytes).is_ok() => {
+                    user.remove(Some(bytes.len() as u64))
+                }
+                _ => Ok(false),
+            }
+        })
+        .await
     }
 
     async fn write<F>(&self, lease: &Lease, changes: F) -> Result<()>
@@ -235,15 +239,10 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T> + Send + 'static,
 {
-    let turn = match queue {
-        Some(queue) => queue.turn().await,
-        None => None,
-    };
-    blocking(move || {
-        let _turn = turn;
-        work()
-    })
-    .await
+    match queue {
+        Some(queue) => queue.run(work).await,
+        None => blocking(work).await,
+    }
 }
 
 impl<L: Log> Inner<L> {
@@ -252,6 +251,12 @@ impl<L: Log> Inner<L> {
             true => Ok(None),
             false => self.log.read(id),
         }
+    }
+
+    /// Whether the session can be read and was last written so long ago.
+    fn is_older(&self, id: &str, age: Duration) -> Result<bool> {
+        let info = self.info(id, self.log.tail(id, TAIL))?;
+        Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
     }
 
     /// What a list says of a log with this `end`; `None` for a session that has nothing in it.

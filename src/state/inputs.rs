@@ -130,6 +130,20 @@ impl Inputs {
         }
     }
 
+    /// These inputs, of which only the first message was named, go on as long as the messages
+    /// behind are parts of inputs.
+    pub(crate) fn extend(&mut self, ids: &[Arc<str>], is_part: impl Fn(usize) -> bool) {
+        if ids.is_empty() {
+            return;
+        }
+        for input in Arc::make_mut(&mut self.0) {
+            if input.answer.is_none() && ids.contains(&input.id) {
+                let more = (input.until..).take_while(|at| is_part(*at)).count();
+                input.until += more;
+            }
+        }
+    }
+
     /// The messages from `len` on were taken back, and the inputs that began there with them.
     pub(crate) fn take_back(&mut self, len: usize) {
         if self.is_empty() {

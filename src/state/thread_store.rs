@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::error::Result;
+use crate::message::Message;
 use crate::util::sync::lock;
 
 use super::agent_state::AgentState;
@@ -306,9 +307,14 @@ impl SessionStore for ThreadStore {
             }
             let entry = threads.written(lease.session_id());
             for record in records {
+                if let Record::Message { message, .. } = &record
+                    && let Message::User(_) = **message
+                    && entry.said_first.is_none()
+                {
+                    entry.said_first = title_of(message);
+                }
                 entry.session.apply(record);
             }
-            entry.note_first();
         })
     }
 

@@ -383,3 +383,17 @@ async fn an_input_that_had_to_be_repaired_is_answered_once() {
         assert_eq!((&*output.text, output.turns), ("Two.", turns));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_an_input_says_for_the_model_is_no_answer_after_a_crash_either() {
+    let model = ScriptedModel::new().hang().say(" it is four.");
+    let agent = agent(StrictModel::new(model)).build().unwrap();
+    let prefilled = || Messages::from("2 + 2?").ai("Sure,");
+    let send = || agent.session("s").input_id("i1").run(prefilled());
+    let dropped = tokio::time::timeout(SECOND, send()).await;
+    dropped.expect_err("it hangs");
+    let again = send().await.unwrap();
+    assert_eq!(again.turns, 1);
+    assert_eq!(again.messages.last_content(), "Sure, it is four.");
+    assert_eq!(send().await.unwrap().turns, 0);
+}

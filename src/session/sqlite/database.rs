@@ -68,8 +68,8 @@ impl Database {
             identity,
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
-            readers: Queue::new(),
-            writers: Queue::new(),
+            readers: Queue::default(),
+            writers: Queue::default(),
             patience,
             path,
         })

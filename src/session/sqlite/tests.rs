@@ -308,11 +308,14 @@ async fn a_write_that_is_given_up_before_its_turn_is_not_done() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
-    let turn = store.database().writers.turn().await;
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let writers = &store.database().writers;
+    let mut turn = Box::pin(writers.run(move || Ok(wait.recv().is_ok())));
+    assert!(futures::poll!(&mut turn).is_pending());
     let mut waiting = Box::pin(write(&store, 2, &lease));
     assert!(futures::poll!(&mut waiting).is_pending());
     drop(waiting);
-    drop(turn);
+    drop(go);
     write(&store, 3, &lease).await.unwrap();
     check(&store, &[1, 3], "given up").await;
 }

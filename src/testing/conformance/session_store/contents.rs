@@ -127,7 +127,13 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     };
     store.append(&lease, vec![record, told]).await?;
     state.messages.push(answer);
-    state.inform(info());
+    let mut other = MessageInfo::clone(&info());
+    other.aborted = true;
+    let told = Record::MessageInfo {
+        info: Arc::new(other.clone()),
+    };
+    store.append(&lease, vec![told]).await?;
+    state.inform(Arc::new(other));
     let title: Option<Arc<str>> = Some("Named since".into());
     store
         .append(
