@@ -9,6 +9,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
 use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
 use crate::run::{OutputFormat, RunContext};
+use crate::state::AgentState;
 
 use super::config::Config;
 
@@ -55,7 +56,7 @@ impl Requests {
     /// Repairs the history in the middle of a run. Nothing of the loop's own leaves it broken,
     /// but a session must not die of what did.
     fn heal(&mut self, cx: &RunContext, problem: &ValidationError) -> Result<Messages> {
-        let repairs = cx.state(|state| state.messages.repair());
+        let repairs = cx.state(AgentState::repair);
         cx.warn(format!("the history was repaired ({problem}): {repairs}"));
         let messages = self.view(cx);
         self.checks[0].check(&messages)?;

@@ -236,10 +236,15 @@ impl AgentState {
             .collect()
     }
 
-    /// Makes the history valid, but for the calls that wait for approval.
+    /// Makes the history valid, but for the calls that wait for approval. What was stored about
+    /// places in it is kept where they are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
-        let waiting = self.waiting();
-        self.messages.repair_keeping(&waiting)
+        let (waiting, before) = (self.waiting(), self.messages.clone());
+        let repairs = self.messages.repair_keeping(&waiting);
+        if !repairs.is_empty() {
+            self.keep_places(&before);
+        }
+        repairs
     }
 
     pub(crate) fn view(&mut self) -> StateView<'_> {

@@ -137,3 +137,30 @@ impl Infos {
         places.filter(differs).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Message, Messages, ToolCall};
+    use crate::state::AgentState;
+
+    #[test]
+    fn what_a_repair_moves_is_not_known_any_more() {
+        let info = |model: &str| {
+            let mut response = ModelResponse::new("");
+            response.model = model.into();
+            Arc::new(MessageInfo::of(&response, Uuid::nil()))
+        };
+        let call = ToolCall::new("c", "look", serde_json::json!({}));
+        let mut state = AgentState::new("s");
+        state.messages = Messages::from("Hi").with(Message::ai_calling("", [call]));
+        state.inform(info("first"));
+        state.messages = state.messages.clone().human("And?").ai("Well.");
+        state.inform(info("second"));
+        assert!(!state.repair().is_empty());
+        assert_eq!(state.messages.len(), 5, "the result was put in between");
+        let known: Vec<_> = state.message_infos().collect();
+        assert_eq!(known.len(), 1);
+        assert_eq!((known[0].0, &*known[0].1.model), (1, "first"));
+    }
+}
