@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, ResponseFold, ResponseHead, Taps,
+    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
 };
 use crate::run::{Reservation, RunContext};
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
-use crate::util::panic;
+use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
 use super::booking::book_part;
@@ -249,7 +249,8 @@ async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelRes
     // What an earlier attempt left is not what an interrupt of this one should keep.
     drop(kept.cx.take_partial());
     let mut taps = kept.request.start_taps();
-    let mut events = Events(Some(kept.model.stream(kept.request.clone()).await?));
+    let events = kept.model.stream(kept.request.clone()).await?;
+    let mut events = DropContained::new(events, "a model's stream");
     // No event is held while the reader catches up: there may be many runs that wait.
     while kept.take(events.next().await, &mut taps, screen)? {
         if screen.partials.is_some() && kept.cx.shared().is_backed_up() {
@@ -262,24 +263,6 @@ async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelRes
     }
     kept.done = true;
     std::mem::take(&mut kept.fold).finish()
-}
-
-/// A model's stream whose panics stay inside when it is dropped half-way.
-struct Events(Option<ModelStream>);
-
-impl Events {
-    async fn next(&mut self) -> Option<Result<ModelEvent>> {
-        self.0.as_mut()?.next().await
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        let stream = self.0.take();
-        if let Err(text) = panic::contained(|| drop(stream)) {
-            tracing::warn!("a model's stream panicked while it was cancelled: {text}");
-        }
-    }
 }
 
 fn pass(taps: &mut Taps, screen: &mut Screen<'_>, event: ModelEvent) {

@@ -1,7 +1,6 @@
 //! How full the context is, and making it less so.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -199,11 +198,8 @@ impl Driver {
         request.trigger = trigger;
         request.counter = self.cx.token_counter().clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
-        let compacting = AssertUnwindSafe(async { compactor.compact(request).await });
-        let compaction = match compacting.catch_unwind().await {
-            Ok(outcome) => outcome?,
-            Err(payload) => return Err(panicked(panic::message(&*payload))),
-        };
+        let compacting = panic::caught(async { compactor.compact(request).await });
+        let compaction = compacting.await.map_err(|text| panicked(&text))??;
         if let Some(compaction) = &compaction {
             check(&messages, current.as_ref(), compaction)?;
         }

@@ -1,9 +1,7 @@
 //! Whether a call may run: hooks, schema, gate, questions.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures::FutureExt;
 use serde_json::Value;
 
 use crate::error::Result;
@@ -153,11 +151,10 @@ pub(super) fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCal
 /// Asks the gate. One that fails or panics denies the call.
 async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecision, ToolResult> {
     let gates = cx.gates();
-    let check = AssertUnwindSafe(gates.check(request)).catch_unwind();
-    let why = match check.await {
+    let why = match panic::caught(gates.check(request)).await {
         Ok(Ok(decision)) => return Ok(decision),
         Ok(Err(error)) => error.to_string(),
-        Err(payload) => format!("the gate panicked: {}", panic::message(&*payload)),
+        Err(text) => format!("the gate panicked: {text}"),
     };
     let text = format!("the permission check failed: {why}");
     Err(deny(cx, &request.call, "other", &text))

@@ -295,6 +295,20 @@ impl Driver {
         self.keeper()?.save(state).await
     }
 
+    /// Stores messages, then adds them to the history.
+    pub(super) async fn append(
+        &mut self,
+        messages: Vec<Arc<Message>>,
+        mut input_id: Option<Arc<str>>,
+    ) -> Result<()> {
+        let records = messages.iter().map(|message| Record::Message {
+            message: message.clone(),
+            input_id: input_id.take(),
+        });
+        let records = self.began().chain(records).collect();
+        self.add(records, &messages, None).await
+    }
+
     /// Stores an answer and how it came about, then adds it to the history.
     pub(super) async fn append_answer(
         &mut self,
@@ -302,41 +316,41 @@ impl Driver {
         info: MessageInfo,
     ) -> Result<()> {
         let info = Arc::new(info);
-        let records = vec![
-            Record::Message {
-                message: message.clone(),
-                input_id: None,
-            },
-            Record::MessageInfo { info: info.clone() },
-        ];
+        let said = Record::Message {
+            message: message.clone(),
+            input_id: None,
+        };
+        let came = Record::MessageInfo { info: info.clone() };
+        let records = self.began().chain([said, came]).collect();
+        self.add(records, &[message], Some(info)).await
+    }
+
+    fn began(&mut self) -> impl Iterator<Item = Record> + use<> {
+        self.began.take().into_iter().map(|began| *began)
+    }
+
+    async fn add(
+        &mut self,
+        records: Vec<Record>,
+        messages: &[Arc<Message>],
+        info: Option<Arc<MessageInfo>>,
+    ) -> Result<()> {
         self.keeper()?.append_with(&self.cx, records).await?;
+        // First of all, for what is stored must not be missing here, also when a counter panics.
         self.cx.state(|state| {
-            state.messages.push(message.clone());
-            state.inform(info);
+            state.messages.extend(messages.iter().cloned());
+            if let Some(info) = info {
+                state.inform(info);
+            }
         });
-        self.context.add(&**self.cx.token_counter(), &[message]);
+        self.context.add(&**self.cx.token_counter(), messages);
         Ok(())
     }
 
-    /// Stores messages, then adds them to the history.
-    pub(super) async fn append(
-        &mut self,
-        messages: Vec<Arc<Message>>,
-        mut input_id: Option<Arc<str>>,
-    ) -> Result<()> {
-        let mut records = Vec::with_capacity(messages.len());
-        records.extend(self.began.take().map(|began| *began));
-        for message in &messages {
-            records.push(Record::Message {
-                message: message.clone(),
-                input_id: input_id.take(),
-            });
-        }
-        self.keeper()?.append_with(&self.cx, records).await?;
-        // First of all, for what is stored must not be missing here, also when a counter panics.
-        self.cx
-            .state(|state| state.messages.extend(messages.iter().cloned()));
-        self.context.add(&**self.cx.token_counter(), &messages);
-        Ok(())
+    /// Counts the history anew, now that it is another.
+    pub(super) fn recount(&mut self, state: &AgentState) {
+        let counter = &**self.cx.token_counter();
+        let compaction = state.compaction.as_ref();
+        self.context.restart(counter, &state.messages, compaction);
     }
 }

@@ -233,11 +233,7 @@ impl Driver {
             }
             state.clone()
         });
-        self.context.restart(
-            &**self.cx.token_counter(),
-            &state.messages,
-            state.compaction.as_ref(),
-        );
+        self.recount(&state);
     }
 }
 

@@ -1,18 +1,16 @@
 //! Running one tool: its panics, its time, its signs of life.
 
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::BoxError;
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
-use crate::util::{Cancellation, panic};
+use crate::util::Cancellation;
+use crate::util::panic::{self, DropContained};
 
 use super::call_host::{CallClock, CallHost, progress};
 
@@ -84,17 +82,17 @@ impl Execution<'_> {
         } = self;
         let args = (*call.args).clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
-        let execution = AssertUnwindSafe(async move { tool.execute(context, args).await });
-        let mut execution = Contained::new(execution.catch_unwind());
+        let execution = panic::caught(async move { tool.execute(context, args).await });
+        let mut execution = DropContained::new(Box::pin(execution), "a tool");
         let mut beat = later(Instant::now(), pace.heartbeat);
         loop {
             let deadline = later(clock.moved(), pace.timeout);
             tokio::select! {
                 biased;
-                end = execution.future() => {
+                end = &mut execution => {
                     return match end {
                         Ok(returned) => End::Returned(returned),
-                        Err(payload) => End::Panicked(panic::message(&*payload).to_owned()),
+                        Err(text) => End::Panicked(text),
                     };
                 }
                 () = sleep_until(deadline.min(beat)) => {}
@@ -117,31 +115,6 @@ impl Execution<'_> {
 fn later(at: Instant, wait: Duration) -> Instant {
     const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
     at.checked_add(wait).unwrap_or_else(|| at + NEVER)
-}
-
-/// A tool's future whose panics stay inside, also when it is dropped half-way.
-struct Contained<F>(Option<Pin<Box<F>>>);
-
-impl<F: Future> Contained<F> {
-    fn new(future: F) -> Self {
-        Self(Some(Box::pin(future)))
-    }
-
-    async fn future(&mut self) -> F::Output {
-        match &mut self.0 {
-            Some(future) => future.as_mut().await,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-impl<F> Drop for Contained<F> {
-    fn drop(&mut self) {
-        let future = self.0.take();
-        if let Err(text) = panic::contained(|| drop(future)) {
-            tracing::warn!("a tool panicked while it was cancelled: {text}");
-        }
-    }
 }
 
 fn failed(call: &ToolCall, error: &BoxError) -> ToolResult {

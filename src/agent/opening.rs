@@ -224,11 +224,7 @@ impl Driver {
             self.cx.warn(STALE_COMPACTION);
         }
         self.cx.state(|slot| *slot = state.clone());
-        self.context.restart(
-            &**self.cx.token_counter(),
-            &state.messages,
-            state.compaction.as_ref(),
-        );
+        self.recount(&state);
         self.save(&state).await
     }
 
@@ -289,11 +285,7 @@ impl Driver {
             self.cx.system().section(id, text, section.stability);
         }
         self.tools = RunTools::new(std::mem::take(&mut state.tools));
-        self.context.restart(
-            &**self.cx.token_counter(),
-            &state.messages,
-            state.compaction.as_ref(),
-        );
+        self.recount(&state);
         self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
         self.tools.refresh(config, &self.cx).await

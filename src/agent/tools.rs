@@ -1,9 +1,6 @@
 //! Which tools a turn has.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-
-use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::RunContext;
@@ -85,9 +82,8 @@ impl RunTools {
 
 /// Asks a source. One that panics has failed.
 async fn ask(source: &dyn ToolSource) -> Result<Vec<Arc<dyn Tool>>> {
-    let asking = AssertUnwindSafe(async { source.tools().await }).catch_unwind();
-    asking.await.unwrap_or_else(|payload| {
-        let text = format!("it panicked: {}", panic::message(&*payload));
-        Err(Error::new(ErrorKind::Other, text))
-    })
+    let asking = panic::caught(async { source.tools().await });
+    asking
+        .await
+        .unwrap_or_else(|text| Err(Error::new(ErrorKind::Other, format!("it panicked: {text}"))))
 }

@@ -4,9 +4,9 @@ use std::io;
 
 use serde_json::Value;
 
-use super::chain::Messages;
 use crate::usage::total;
 
+use super::chain::Messages;
 use super::message::Message;
 use super::part::{Media, MediaSource, Part, ToolCall};
 

@@ -178,9 +178,7 @@ impl Prices {
             + usage.cache_write_tokens as f64 * cache_write)
             / 1e6
     }
-}
 
-impl Prices {
     /// Whether every price is an amount that somebody could pay.
     pub(crate) fn are_sound(&self) -> bool {
         let base = [self.input, self.output, self.cache_read, self.cache_write];

@@ -1,11 +1,9 @@
 //! The run as hooks see it.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use futures::FutureExt;
 use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -473,11 +471,8 @@ impl RunContext {
 
 /// Asks a confirmer. One that panics has not said yes.
 async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
-    let confirm = AssertUnwindSafe(confirmer.confirm(request)).catch_unwind();
-    confirm.await.unwrap_or_else(|payload| {
-        let text = panic::message(&*payload);
-        Answer::Deny(format!("the one who was asked panicked: {text}"))
-    })
+    let confirm = panic::caught(confirmer.confirm(request)).await;
+    confirm.unwrap_or_else(|text| Answer::Deny(format!("the one who was asked panicked: {text}")))
 }
 
 impl fmt::Debug for RunContext {

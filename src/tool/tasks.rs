@@ -88,13 +88,10 @@ impl TaskScope {
         }
         tasks.open.push((id.clone(), label));
         let own_id = id.clone();
-        let task = std::panic::AssertUnwindSafe(future)
-            .catch_unwind()
+        let task = panic::caught(future)
             .map(move |outcome| {
-                let outcome = outcome.unwrap_or_else(|payload| {
-                    TaskOutcome::Failed(format!("panicked: {}", panic::message(&*payload)))
-                });
-                (own_id, outcome)
+                let failed = |text| TaskOutcome::Failed(format!("panicked: {text}"));
+                (own_id, outcome.unwrap_or_else(failed))
             })
             .boxed();
         tasks.added.push(task);

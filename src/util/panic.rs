@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use futures::FutureExt;
+use futures::{FutureExt, Stream, StreamExt};
 
 /// Runs foreign code that is not async; the message of its panic, if it does.
 pub(crate) fn contained<T>(f: impl FnOnce() -> T) -> Result<T, String> {
@@ -14,6 +16,53 @@ pub(crate) fn contained<T>(f: impl FnOnce() -> T) -> Result<T, String> {
 pub(crate) fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, String>> {
     let caught = AssertUnwindSafe(future).catch_unwind();
     caught.map(|outcome| outcome.map_err(|payload| message(&*payload).to_owned()))
+}
+
+/// A foreign future or stream whose panics stay inside when it is dropped half-way: what drops it
+/// may be on the way of another panic.
+pub(crate) struct DropContained<T> {
+    /// `None` only while it is dropped.
+    inner: Option<T>,
+    what: &'static str,
+}
+
+impl<T> DropContained<T> {
+    /// `what` it is, for the log.
+    pub(crate) fn new(inner: T, what: &'static str) -> Self {
+        let inner = Some(inner);
+        Self { inner, what }
+    }
+}
+
+impl<F: Future + Unpin> Future for DropContained<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match &mut self.inner {
+            Some(inner) => inner.poll_unpin(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<S: Stream + Unpin> Stream for DropContained<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        match &mut self.inner {
+            Some(inner) => inner.poll_next_unpin(cx),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl<T> Drop for DropContained<T> {
+    fn drop(&mut self) {
+        let inner = self.inner.take();
+        if let Err(text) = contained(|| drop(inner)) {
+            tracing::warn!("{} panicked while it was cancelled: {text}", self.what);
+        }
+    }
 }
 
 /// The message of a panic payload, or a fixed text for payloads that are not strings.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, Run,
+    Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, Run, RunOutput,
     StopReason, ThreadStore, Unanswered, hook,
 };
 use serde_json::json;
@@ -15,6 +15,16 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn send(agent: &Agent, id: &'static str, text: &'static str) -> Run {
     agent.session("s").input_id(id).run(text)
+}
+
+/// What a run comes to that is interrupted after a second.
+async fn interrupted(run: Run) -> RunOutput {
+    let handle = run.handle();
+    tokio::spawn(async move {
+        tokio::time::sleep(SECOND).await;
+        handle.interrupt();
+    });
+    run.await.unwrap()
 }
 
 fn refusal() -> Vec<ModelEvent> {
@@ -253,13 +263,7 @@ async fn an_interrupted_answer_is_asked_for_anew() {
         .step(Step::text("Once upon a").then_hang())
         .say("Once upon a time.");
     let agent = agent(StrictModel::new(model.clone())).build().unwrap();
-    let run = send(&agent, "i1", "Tell");
-    let handle = run.handle();
-    tokio::spawn(async move {
-        tokio::time::sleep(SECOND).await;
-        handle.interrupt();
-    });
-    let first = run.await.unwrap();
+    let first = interrupted(send(&agent, "i1", "Tell")).await;
     assert_eq!(
         (first.end, &*first.text),
         (ExitReason::Interrupted, "Once upon a")
@@ -279,13 +283,7 @@ async fn an_interrupted_answer_stays_when_the_conversation_went_on() {
         .step(Step::text("Once upon a").then_hang())
         .say("Good night.");
     let agent = agent(StrictModel::new(model.clone())).build().unwrap();
-    let run = send(&agent, "i1", "Tell");
-    let handle = run.handle();
-    tokio::spawn(async move {
-        tokio::time::sleep(SECOND).await;
-        handle.interrupt();
-    });
-    run.await.unwrap();
+    interrupted(send(&agent, "i1", "Tell")).await;
     send(&agent, "i2", "Enough").await.unwrap();
     let again = send(&agent, "i1", "Tell").await.unwrap();
     assert_eq!((&*again.text, again.turns), ("Good night.", 0));
