@@ -89,6 +89,10 @@ mod hooks_summarization;
 mod hooks_todolist;
 mod hooks_tracing;
 mod hooks_tracing_ends;
+#[cfg(all(feature = "tools", unix))]
+mod hostile_grep;
+#[cfg(all(feature = "tools", unix))]
+mod hostile_patterns;
 mod house;
 mod inputs;
 mod kit;
