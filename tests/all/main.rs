@@ -90,6 +90,8 @@ mod hooks_todolist;
 mod hooks_tracing;
 mod hooks_tracing_ends;
 #[cfg(all(feature = "tools", unix))]
+mod hostile_edits;
+#[cfg(all(feature = "tools", unix))]
 mod hostile_grep;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_patterns;
