@@ -95,6 +95,8 @@ mod hostile_edits;
 mod hostile_grep;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_patterns;
+#[cfg(feature = "yaml")]
+mod hostile_values;
 mod house;
 mod inputs;
 mod kit;
