@@ -3,34 +3,18 @@
 //! Each case runs in a process of its own, on a thread with the stack of a runtime's worker: an
 //! overflow aborts the process, which no test in the same process can report.
 
-use std::process::Command;
-
 use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
 use agentcore::tools::coding;
 use agentcore::{Tool, ToolContext};
 use serde_json::{Value, json};
 
-const CHILD: &str = "AGENTCORE_HOSTILE_PATTERN";
-const STACK: usize = 2 * 1024 * 1024;
+use crate::small_stack::{self, STACK};
+
 const IGNORE_FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// Runs `case` of `test` in a child process and expects it to end well.
+/// As [`small_stack::survives`], for a test of this file.
 fn survives(test: &str, case: impl FnOnce() + Send + 'static) {
-    if std::env::var_os(CHILD).is_some() {
-        let thread = std::thread::Builder::new().stack_size(STACK);
-        return thread.spawn(case).unwrap().join().unwrap();
-    }
-    let test = format!("{}::{test}", module_path!());
-    let (_, test) = test.split_once("::").unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stdout}{stderr}");
-    assert!(stdout.contains("1 passed"), "{stdout}");
+    small_stack::survives(&format!("hostile_patterns::{test}"), case);
 }
 
 fn text(tool: &impl Tool, args: Value) -> String {

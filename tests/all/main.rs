@@ -62,6 +62,7 @@ mod faults_network;
 mod faults_thinking;
 #[cfg(all(feature = "http", feature = "tls"))]
 mod from_env;
+mod fuzz_parsers;
 mod hook_edges;
 mod hook_faults;
 mod hook_streams;
@@ -132,6 +133,7 @@ mod permission_protected;
 mod permission_readable;
 mod permission_rules;
 mod permission_shell;
+mod permission_shell_stack;
 mod permission_urls;
 mod pretty;
 mod prices;
@@ -178,6 +180,7 @@ mod secrets;
 mod serving;
 mod session_stores;
 mod sessions;
+mod small_stack;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
