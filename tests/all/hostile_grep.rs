@@ -71,7 +71,7 @@ async fn matches_that_share_lines_are_reported_once_each() {
 #[tokio::test]
 async fn file_or_line_over_the_limit_is_counted_as_skipped() {
     let (memory, workspace) = (MemoryBackend::new(), Workspace::new());
-    let mut content = b"a\n".repeat(3 * 1024 * 1024);
+    let mut content = b"a\n".repeat(5 * 1024 * 1024);
     put(&memory, &workspace, "many-lines.txt", &content).await;
     content.fill(b'a');
     put(&memory, &workspace, "one-line.txt", &content).await;

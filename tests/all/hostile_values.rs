@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use agentcore::permission::shell::analyse;
 use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule, Verdict};
 use agentcore::tool::check_arguments;
 use agentcore::{FuncTool, ToolCall};
@@ -134,4 +135,14 @@ fn word_whose_braces_multiply_long_text_is_not_understood_but_soon() {
         Permissions::new().rule(rule).explain(&call, &tool).decision
     });
     assert_eq!(decided, Verdict::Ask);
+}
+
+#[test]
+fn shell_words_of_many_commas_are_taken_apart_soon() {
+    let command = format!("\\={} [a-z]while", ",=".repeat(32_000));
+    ends(move || {
+        for _ in 0..8 {
+            drop(analyse(&command));
+        }
+    });
 }

@@ -20,12 +20,12 @@ const MAX_REPEATED: usize = 500;
 /// The most bytes searched at once for a plain expression.
 const MAX_PLAIN: usize = 64 * 1024 * 1024;
 /// The most bytes searched at once for any other.
-const MAX_HEAP: usize = 5 * 1024 * 1024;
+const MAX_HEAP: usize = 8 * 1024 * 1024;
 /// The least bytes searched at once, however costly the expression.
 const MIN_HEAP: usize = 64 * 1024;
 /// The most bytes searched at once times the positions of the expression. A single search cannot
 /// be interrupted: in the worst case that was measured this takes a few seconds.
-const MAX_WORK: usize = 256 * 1024 * 1024;
+const MAX_WORK: usize = 128 * 1024 * 1024;
 
 /// The most bytes to search at once for an expression. One search takes time in proportion to the
 /// bytes and, where a state machine for the expression grows too large, to its positions. The

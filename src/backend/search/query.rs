@@ -211,7 +211,7 @@ pub struct GrepMatches {
     pub withheld: bool,
     /// How many files could not be searched, because they cannot be read or have a line that is
     /// too long to look at; with `multiline`, because the file is. For an expression of texts and
-    /// alternatives alone that is 64 MiB, for others 5 MiB or less: the more the expression
+    /// alternatives alone that is 64 MiB, for others 8 MiB or less: the more the expression
     /// repeats, the less is searched at once.
     pub skipped: usize,
 }

@@ -128,18 +128,28 @@ impl Word {
 
     /// What follows the last `/`, if it is literal.
     pub(crate) fn basename(&self) -> Option<String> {
-        let mut tail = String::new();
-        for part in self.parts.iter().rev() {
+        let (mut first, mut name) = (0, String::new());
+        for (index, part) in self.parts.iter().enumerate().rev() {
             match part {
-                Part::Text { text, .. } => match text.rsplit_once('/') {
-                    Some((_, last)) => return Some(format!("{last}{tail}")),
-                    None => tail.insert_str(0, text),
-                },
-                Part::Brace(c) => tail.insert(0, *c),
+                Part::Text { text, .. } => {
+                    if let Some((_, last)) = text.rsplit_once('/') {
+                        name.push_str(last);
+                        first = index + 1;
+                        break;
+                    }
+                }
+                Part::Brace(_) => {}
                 _ => return None,
             }
         }
-        Some(tail)
+        for part in &self.parts[first..] {
+            match part {
+                Part::Text { text, .. } => name.push_str(text),
+                Part::Brace(c) => name.push(*c),
+                _ => return None,
+            }
+        }
+        Some(name)
     }
 
     pub(crate) fn starts_with_dash(&self) -> bool {
