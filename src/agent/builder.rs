@@ -171,7 +171,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Where sessions are kept. Default: in memory, dropped an hour after the last use.
+    /// Where sessions are kept, all of them. Default: a [`ThreadStore`] that keeps sessions for an
+    /// hour after the last use, at most 1,000 of them and 64 MiB, and drops those that were used
+    /// longest ago when there are more; runs without a session ([`Agent::run`]) are not kept in it.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
@@ -408,6 +410,13 @@ impl AgentBuilder {
             counter: self.counter,
             allowed_tools: self.allowed_tools,
         };
+        let (store, default_store): (Arc<dyn SessionStore>, _) = match self.store {
+            Some(store) => (store, None),
+            None => {
+                let own = ThreadStore::of_agent();
+                (Arc::new(own.clone()), Some(own))
+            }
+        };
         Ok(Agent::new(Config {
             setting: Arc::new(setting),
             model: self.model,
@@ -417,7 +426,8 @@ impl AgentBuilder {
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
             model_core: call_model::core(),
-            store: self.store.unwrap_or_else(|| Arc::new(ThreadStore::new())),
+            store,
+            default_store,
             mode: self.mode,
             compactor,
             limits: self.limits,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::hook::{Core, Hook, Phases};
 use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
 use crate::run::{BudgetLimits, Setting};
-use crate::state::SessionStore;
+use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{PermissionMode, Tool, ToolSource};
 
 use super::retry::RetryPolicy;
@@ -35,6 +35,8 @@ pub(super) struct Config {
     /// The centre of the model onion, the same in every run.
     pub(super) model_core: Core<ModelRequest>,
     pub(super) store: Arc<dyn SessionStore>,
+    /// The same store, unless one was set.
+    pub(super) default_store: Option<ThreadStore>,
     pub(super) mode: PermissionMode,
     /// `None` when nothing brought one: then nothing is counted for it either.
     pub(super) compactor: Option<Arc<dyn Compactor>>,

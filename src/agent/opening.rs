@@ -99,7 +99,11 @@ impl Driver {
         }
         let store = self.agent.store().clone();
         let id = start.shared.session_id();
-        let lease = store.lease(id).await?;
+        let default_store = self.agent.config().default_store.as_ref();
+        let lease = match default_store.filter(|_| !start.is_kept) {
+            Some(store) => store.lease_unkept(id)?,
+            None => store.lease(id).await?,
+        };
         self.registered = Some(self.agent.register(&start.shared));
         let stored = match store.load(id).await? {
             None if start.must_exist || start.decisions.is_some() => return Err(not_found(id)),

@@ -90,6 +90,10 @@ impl Inputs {
         self.0.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.0.iter().any(|input| *input.id == *id)
     }

@@ -13,9 +13,11 @@ mod info;
 mod inputs;
 mod lease;
 mod message_info;
+mod size;
 mod snapshot;
 mod store;
 mod thread_store;
+mod threads;
 
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
