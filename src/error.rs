@@ -197,6 +197,12 @@ impl Error {
         self
     }
 
+    /// Puts what can be done about it behind the text.
+    pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
+        self.inner.text = format!("{}; {hint}", self.inner.text);
+        self
+    }
+
     /// The same error under another kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {

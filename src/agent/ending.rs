@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::{Message, Messages, Role};
+use crate::message::Message;
 use crate::model::StopReason;
 use crate::run::{ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
@@ -198,42 +198,6 @@ impl Driver {
         } else {
             self.notes.clone()
         }
-    }
-
-    /// Whether this run has added an answer to the history.
-    fn has_answered(&self) -> bool {
-        self.cx.state(|state| {
-            let new = state.messages.iter().skip(self.first_new);
-            new.into_iter()
-                .any(|message| message.role() == Role::Assistant)
-        })
-    }
-
-    /// Takes what this run said to the model back out of the history, unless it has answered to
-    /// some of it: a refused request would be refused again. Results stay, for calls that were
-    /// approved have run.
-    pub(super) fn forget_refused(&mut self) {
-        if self.has_answered() {
-            return;
-        }
-        let before = self.cx.state(|state| state.messages.clone());
-        let state = self.cx.state(|state| {
-            let messages = state.messages.as_slice();
-            let said = messages[self.first_new.min(messages.len())..]
-                .iter()
-                .rev()
-                .take_while(|message| message.role().is_user_input())
-                .count();
-            let kept = &messages[..messages.len() - said];
-            state.inputs.take_back(kept.len());
-            state.infos.keep(kept.len());
-            state.messages = kept.iter().cloned().collect::<Messages>();
-            if state.drop_stale_compaction(&before) {
-                self.cx.warn(STALE_COMPACTION);
-            }
-            state.clone()
-        });
-        self.recount(&state);
     }
 }
 

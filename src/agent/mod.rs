@@ -44,6 +44,7 @@ mod restore;
 mod resume;
 mod retry;
 mod session;
+mod take_back;
 mod tidy;
 mod tool_call;
 mod tool_turn;

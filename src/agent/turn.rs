@@ -61,6 +61,7 @@ impl Driver {
                     return Ok(self.stopped());
                 }
                 Err(error) => {
+                    let error = self.rejected(error);
                     let exit = exit_of(error, &mut self.notes)?;
                     if exit == ExitReason::Refused && !self.agent.config().request.keep_refused {
                         self.forget_refused();
