@@ -173,6 +173,8 @@ mod sessions;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
+#[cfg(all(feature = "tools", target_os = "linux"))]
+mod strays;
 mod testing_kit;
 mod text;
 mod tokens;

@@ -12,4 +12,4 @@ pub(super) use environment::environment;
 pub(super) use group::Group;
 pub(super) use jobs::Jobs;
 pub(super) use running::{Ending, Running};
-pub(super) use strays::MARK;
+pub(super) use strays::{Evidence, MARK, PipeEnd, Strays, Sweeper};
