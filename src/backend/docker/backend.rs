@@ -9,11 +9,11 @@ use tokio::sync::Mutex;
 
 use crate::error::Result;
 
-use super::super::command::{BackgroundOutput, Command, CommandOutput};
+use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::super::contract::Backend;
 use super::super::entry::{ContentHash, DirEntry, Metadata};
 use super::super::failure;
-use super::super::process::{Jobs, Running};
+use super::super::process::{Jobs, Running, TIMEOUT};
 #[cfg(feature = "search")]
 use super::super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::builder::DockerBuilder;
@@ -320,8 +320,13 @@ impl Backend for DockerBackend {
         search::grep_through(&snapshot, query).await
     }
 
+    fn command_limits(&self) -> CommandLimits {
+        self.inner.settings.limits
+    }
+
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
-        let limit = command.timeout.unwrap_or(self.inner.settings.timeout);
+        let limit = command.timeout.or(self.inner.settings.limits.timeout);
+        let limit = limit.unwrap_or(TIMEOUT);
         let running = self.begin(&command).await?;
         Ok(running.wait(Some(limit)).await)
     }

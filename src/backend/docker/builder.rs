@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
+use super::super::command::CommandLimits;
 use super::backend::DockerBackend;
 use super::cli::Cli;
 use super::container::Container;
@@ -26,8 +27,7 @@ pub struct DockerBuilder {
     pub(super) mounts: Vec<(PathBuf, String)>,
     pub(super) keep: bool,
     pub(super) env: BTreeMap<String, String>,
-    pub(super) timeout: Duration,
-    pub(super) max_output: usize,
+    pub(super) limits: CommandLimits,
     pub(super) max_read: u64,
 }
 
@@ -49,8 +49,7 @@ impl DockerBuilder {
             processes: None,
             mounts: Vec::new(),
             env: BTreeMap::new(),
-            timeout: Duration::from_secs(120),
-            max_output: 256 * 1024,
+            limits: CommandLimits::default(),
             max_read: 32 * 1024 * 1024,
         }
     }
@@ -131,14 +130,14 @@ impl DockerBuilder {
 
     /// The limit of commands that name none; 120 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.limits.timeout = Some(timeout);
         self
     }
 
     /// How many bytes of each stream of a command are kept, half from its start and half from
     /// its end; 256 KiB by default.
     pub fn max_output(mut self, bytes: usize) -> Self {
-        self.max_output = bytes;
+        self.limits.max_output = Some(bytes);
         self
     }
 

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::Command;
-use super::super::process::{Ending, Running};
+use super::super::process::{Ending, MAX_OUTPUT, Running};
 use super::builder::{DockerBuilder, check_variable};
 use super::cli::{Called, refused};
 use super::container::Container;
@@ -64,7 +64,7 @@ pub(super) async fn start(
             return Err(refused("the container", &called));
         }
     }
-    let max = settings.max_output;
+    let max = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
     Ok(Running::new(child, group, Ending::Word, max))
 }
 

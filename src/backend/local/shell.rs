@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
@@ -15,9 +14,9 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::super::command::Command;
+use super::super::command::{Command, CommandLimits};
 use super::super::process::{
-    Ending, Evidence, Group, MARK, PipeEnd, Running, Strays, Sweeper, environment,
+    Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper, environment,
 };
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::Confined;
@@ -48,8 +47,7 @@ exec \"$0\" -c -- \"$1\"";
 /// How commands are run.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    pub(super) timeout: Duration,
-    pub(super) max_output: usize,
+    pub(super) limits: CommandLimits,
     pub(super) env: BTreeMap<String, String>,
     pub(super) sweeper: Arc<Sweeper>,
     #[cfg(feature = "sandbox")]
@@ -59,8 +57,7 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_secs(120),
-            max_output: 256 * 1024,
+            limits: CommandLimits::default(),
             env: BTreeMap::new(),
             sweeper: Arc::default(),
             #[cfg(feature = "sandbox")]
@@ -135,7 +132,8 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     // Not under the sandbox: it would hide the process table.
     let group = group(&child, &mark, pipe, sweeper);
     drop(folder);
-    let running = Running::new(child, group, Ending::Signal, settings.max_output);
+    let max_output = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
+    let running = Running::new(child, group, Ending::Signal, max_output);
     Ok(match merged {
         None => running,
         Some(reader) => {
