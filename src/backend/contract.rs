@@ -41,7 +41,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// larger than the backend reads at once ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
-    /// At most `len` bytes of a file from `offset` on; fewer only where the file ends.
+    /// At most `len` bytes of a file from `offset` on; fewer only where the file ends, or where
+    /// `len` is more than the backend reads at once, which is 1 MiB at least.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use crate::util::blocking::blocking;
 #[cfg(feature = "process")]
 use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::super::contract::Backend;
-use super::super::entry::{ContentHash, DirEntry, Metadata};
+use super::super::entry::{ContentHash, DirEntry, Metadata, range_length};
 #[cfg(feature = "process")]
 use super::super::process::{Jobs, Running, TIMEOUT};
 #[cfg(feature = "sandbox")]
@@ -192,6 +192,7 @@ impl Backend for LocalBackend {
     }
 
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        let len = range_length(len, self.max_read);
         self.on_root(path, move |root, path| root.read_range(path, offset, len))
             .await
     }

@@ -56,7 +56,7 @@ impl Group {
     }
 
     /// Notes that the leader was waited for.
-    pub(super) fn leader_is_reaped(&self) {
+    pub(in super::super) fn leader_is_reaped(&self) {
         self.is_reaped.store(true, Ordering::Release);
     }
 
