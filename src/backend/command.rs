@@ -71,6 +71,42 @@ impl Command {
     }
 }
 
+/// The limits that were set on a backend for commands that name none; `None` where its default
+/// holds.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agentcore::backend::CommandLimits;
+///
+/// let limits = CommandLimits::default().with_timeout(Duration::from_secs(300));
+/// assert_eq!((limits.timeout, limits.max_output), (Some(Duration::from_secs(300)), None));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandLimits {
+    /// The limit on the time a command may run.
+    pub timeout: Option<Duration>,
+    /// The limit on what is retained of each stream of a command, in bytes.
+    pub max_output: Option<usize>,
+}
+
+impl CommandLimits {
+    /// Sets the limit on the time a command may run.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the limit on what is retained of each stream of a command, in bytes.
+    #[must_use]
+    pub fn with_max_output(mut self, bytes: usize) -> Self {
+        self.max_output = Some(bytes);
+        self
+    }
+}
+
 /// What a command came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -178,6 +178,8 @@ mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
 mod store_default;
+#[cfg(all(feature = "tools", target_os = "linux"))]
+mod strays;
 mod testing_kit;
 mod text;
 mod tokens;

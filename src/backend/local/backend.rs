@@ -12,11 +12,11 @@ use crate::error::Result;
 use crate::util::blocking::blocking;
 
 #[cfg(feature = "process")]
-use super::super::command::{BackgroundOutput, Command, CommandOutput};
+use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::super::contract::Backend;
-use super::super::entry::{ContentHash, DirEntry, Metadata};
+use super::super::entry::{ContentHash, DirEntry, Metadata, range_length};
 #[cfg(feature = "process")]
-use super::super::process::{Jobs, Running};
+use super::super::process::{Jobs, Running, TIMEOUT};
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::{Confined, Sandbox, SandboxReport};
 #[cfg(feature = "search")]
@@ -114,20 +114,21 @@ impl LocalBackend {
     }
 
     /// The same backend with another limit for commands that name none; 120 seconds by
-    /// default.
+    /// default. Tools that run commands use it in place of their own default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        Arc::make_mut(&mut self.settings).timeout = timeout;
+        Arc::make_mut(&mut self.settings).limits.timeout = Some(timeout);
         self
     }
 
     /// The same backend with another limit on what is kept of each stream of a command, in bytes,
-    /// half from its start and half from its end; 256 KiB by default.
+    /// half from its start and half from its end; 256 KiB by default. Tools that run commands
+    /// show all of it, if it is set, in place of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
-        Arc::make_mut(&mut self.settings).max_output = bytes;
+        Arc::make_mut(&mut self.settings).limits.max_output = Some(bytes);
         self
     }
 
@@ -191,6 +192,7 @@ impl Backend for LocalBackend {
     }
 
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        let len = range_length(len, self.max_read);
         self.on_root(path, move |root, path| root.read_range(path, offset, len))
             .await
     }
@@ -252,8 +254,14 @@ impl Backend for LocalBackend {
     }
 
     #[cfg(feature = "process")]
+    fn command_limits(&self) -> CommandLimits {
+        self.settings.limits
+    }
+
+    #[cfg(feature = "process")]
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
-        let timeout = command.timeout.unwrap_or(self.settings.timeout);
+        let timeout = command.timeout.or(self.settings.limits.timeout);
+        let timeout = timeout.unwrap_or(TIMEOUT);
         Ok(self.run(&command).await?.wait(Some(timeout)).await)
     }
 

@@ -5,8 +5,7 @@ use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
 
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
@@ -15,8 +14,10 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::super::command::Command;
-use super::super::process::{Ending, Group, MARK, Running, environment};
+use super::super::command::{Command, CommandLimits};
+use super::super::process::{
+    Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper, environment,
+};
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::Confined;
 use super::root::Root;
@@ -36,18 +37,19 @@ static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 
 /// Becomes the shell `$0` that runs `$1`, and leaves a watcher in its process group, an orphan so
 /// that nobody there waits for it. Standard input is the lifeline: when this process is gone,
-/// however it ended, the watcher reads its end and kills the group.
+/// however it ended, the watcher reads its end and kills the group. The shell holds it, too, so
+/// that what it starts is known by it: as 9, a number that programs hardly use.
 const START: &str = "exec 3<&0 </dev/null
 ( (trap '' HUP INT QUIT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
-exec 3<&-
+exec 9<&3 3<&-
 exec \"$0\" -c -- \"$1\"";
 
 /// How commands are run.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    pub(super) timeout: Duration,
-    pub(super) max_output: usize,
+    pub(super) limits: CommandLimits,
     pub(super) env: BTreeMap<String, String>,
+    pub(super) sweeper: Arc<Sweeper>,
     #[cfg(feature = "sandbox")]
     pub(super) sandbox: Option<Confined>,
 }
@@ -55,9 +57,9 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_secs(120),
-            max_output: 256 * 1024,
+            limits: CommandLimits::default(),
             env: BTreeMap::new(),
+            sweeper: Arc::default(),
             #[cfg(feature = "sandbox")]
             sandbox: None,
         }
@@ -120,12 +122,18 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         .env(MARK, &mark)
         .stdin(Stdio::piped());
     let merged = pipe_output(&mut process, command).map_err(failed)?;
+    let pipe = merged.as_ref().and_then(PipeEnd::writer);
+    let sweeper = settings.sweeper.clone();
     let mut process = tokio::process::Command::from(process);
     process.kill_on_drop(true);
     // The writing ends of pipes in `process` would keep them open: it goes with the closure.
-    let (child, group) = settings.confine(move || spawn(process, mark)).await?;
+    let spawn = move || process.spawn().map_err(failed);
+    let child = settings.confine(spawn).await?;
+    // Not under the sandbox: it would hide the process table.
+    let group = group(&child, &mark, pipe, sweeper);
     drop(folder);
-    let running = Running::new(child, group, Ending::Signal, settings.max_output);
+    let max_output = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
+    let running = Running::new(child, group, Ending::Signal, max_output);
     Ok(match merged {
         None => running,
         Some(reader) => {
@@ -161,10 +169,18 @@ fn pipe_output(
     Ok(Some(reader))
 }
 
-fn spawn(mut process: tokio::process::Command, mark: String) -> Result<(Child, Group)> {
-    let child = process.spawn().map_err(failed)?;
-    let group = Group::new(child.id().unwrap_or_default(), Some(mark));
-    Ok((child, group))
+/// The group of a command that was just started. `pipe` is one it writes to besides those of the
+/// child.
+fn group(child: &Child, mark: &str, pipe: Option<PipeEnd>, sweeper: Arc<Sweeper>) -> Group {
+    let id = child.id().unwrap_or_default();
+    let pipes = [
+        child.stdin.as_ref().and_then(PipeEnd::reader),
+        child.stdout.as_ref().and_then(PipeEnd::writer),
+        child.stderr.as_ref().and_then(PipeEnd::writer),
+        pipe,
+    ];
+    let evidence = Evidence::new(mark, id, pipes.into_iter().flatten());
+    Group::new(id, evidence.map(|evidence| Strays::new(evidence, sweeper)))
 }
 
 fn failed(error: io::Error) -> Error {

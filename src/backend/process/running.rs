@@ -112,9 +112,9 @@ impl Running {
         if !is_read {
             is_read = timeout(DRAIN, reading.as_mut()).await.is_ok();
         }
+        group.end_all().await;
         drop(killed);
         drop(lifeline);
-        group.end_strays().await;
         if !is_read {
             // Who holds the pipe and was not found is not waited for.
             drop(timeout(DRAIN, reading.as_mut()).await);
@@ -150,7 +150,7 @@ async fn end(
 ) -> (io::Result<ExitStatus>, bool) {
     let timed_out = tokio::select! {
         biased;
-        status = child.wait() => return (status, false),
+        status = wait(child, group) => return (status, false),
         timed_out = over => timed_out,
     };
     match (ending, &mut *lifeline) {
@@ -159,12 +159,12 @@ async fn end(
             let word = lifeline.write_all(b"stop\n");
             drop(timeout(GRACE, word).await);
         }
-        _ => group.terminate(),
+        _ => group.terminate().await,
     }
     for _ in 0..2 {
         tokio::select! {
             biased;
-            status = child.wait() => return (status, timed_out),
+            status = wait(child, group) => return (status, timed_out),
             () = sleep(GRACE) => {}
         }
         // Closing the lifeline is the last word; it takes a moment to be heard.
@@ -173,7 +173,13 @@ async fn end(
         }
     }
     group.end();
-    (child.wait().await, timed_out)
+    (wait(child, group).await, timed_out)
+}
+
+async fn wait(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {
+    let status = child.wait().await;
+    group.leader_is_reaped();
+    status
 }
 
 async fn while_reading<T>(
