@@ -5,15 +5,19 @@
 //! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`].
 
 mod address;
+mod document;
 mod fetch;
 mod guard;
 mod kind;
 mod markdown;
 mod policy;
+mod render;
 mod resolver;
 mod search;
 mod sink;
 mod tavily;
+mod tidy;
+mod tokens;
 mod web_fetch;
 
 pub use policy::{AddressPolicy, Refused};
