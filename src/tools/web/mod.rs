@@ -4,15 +4,12 @@
 //!   that fetches URLs named by others) out of private networks.
 //! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`].
 
-mod address;
 mod document;
 mod fetch;
 mod guard;
 mod kind;
 mod markdown;
-mod policy;
 mod render;
-mod resolver;
 mod search;
 mod sink;
 mod tavily;
@@ -20,8 +17,7 @@ mod tidy;
 mod tokens;
 mod web_fetch;
 
-pub use policy::{AddressPolicy, Refused};
-pub use resolver::{Resolver, SystemResolver};
+pub use crate::net::{AddressPolicy, Refused, Resolver, SystemResolver};
 pub use search::{SearchProvider, SearchResults, Source, internet_search};
 pub use tavily::Tavily;
 pub use web_fetch::WebFetch;

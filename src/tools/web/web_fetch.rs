@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::error::BoxError;
+use crate::net::{AddressPolicy, Resolver, SystemResolver};
 use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
 use crate::tools::compute::on_own_thread;
 use crate::util::{Cancellation, text};
@@ -20,8 +21,6 @@ use super::fetch::{Fetched, Limits, Page, fetch};
 use super::guard::Guard;
 use super::kind::{self, Kind};
 use super::markdown;
-use super::policy::AddressPolicy;
-use super::resolver::{Resolver, SystemResolver};
 
 /// How long a call may take in all.
 const TIMEOUT: Duration = Duration::from_secs(30);
