@@ -1,6 +1,8 @@
 //! Tools that live behind an address.
 
+use std::error::Error as _;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +11,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
+use crate::net::{AddressPolicy, Checked, Refused, Resolver, SystemResolver};
 use crate::util::Secret;
 use crate::util::http_client::{self, Clients};
 
@@ -66,6 +69,8 @@ pub struct HttpTool {
     concurrency: Concurrency,
     idempotent: bool,
     limit: Duration,
+    policy: Option<AddressPolicy>,
+    resolver: Arc<dyn Resolver>,
     /// For http and for https, each made when it is first needed.
     clients: Clients<bool>,
 }
@@ -99,6 +104,8 @@ impl HttpTool {
             concurrency: Concurrency::Parallel,
             idempotent: false,
             limit: TIMEOUT,
+            policy: None,
+            resolver: Arc::new(SystemResolver),
             clients: Clients::new(),
         })
     }
@@ -165,6 +172,48 @@ impl HttpTool {
         self
     }
 
+    /// Sets which addresses may be connected to. Without a policy, all of them.
+    ///
+    /// It is for callback addresses that others name, as in a request that registers tools. The address
+    /// is checked here, the addresses its host resolves to at each connection, and redirects before
+    /// they are followed. The system's proxy is not used, because what a proxy connects to cannot be
+    /// checked. A policy that allows nothing more refuses every port but 80 and 443, and addresses with
+    /// a user or password: see [`AddressPolicy::allow_port`] and [`AddressPolicy::allow_host`].
+    ///
+    /// ```
+    /// use agentcore::HttpTool;
+    /// use agentcore::net::AddressPolicy;
+    /// use serde_json::json;
+    ///
+    /// let tool = |callback| {
+    ///     let tool = HttpTool::new("lookup", "Looks up", json!({"type": "object"}), callback)?;
+    ///     tool.policy(AddressPolicy::new().allow_port(8443))
+    /// };
+    /// assert!(tool("http://tools.example.com:8443/callbacks").is_ok());
+    /// assert!(tool("http://169.254.169.254/latest").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when the policy refuses the callback address itself.
+    pub fn policy(mut self, policy: AddressPolicy) -> Result<Self> {
+        if let Err(refused) = policy.check_parsed(&self.url) {
+            let text = self.failed(format_args!("the callback address is refused: {refused}"));
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        self.policy = Some(policy);
+        self.clients = Clients::new();
+        Ok(self)
+    }
+
+    /// Sets what resolves host names when there is a [`policy`](Self::policy). The system by default.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver) -> Self {
+        self.resolver = Arc::new(resolver);
+        self.clients = Clients::new();
+        self
+    }
+
     async fn call(&self, args: Value) -> Result<String, String> {
         let body = json!({"name": self.name, "args": args}).to_string();
         let mut url = self.url.clone();
@@ -172,9 +221,20 @@ impl HttpTool {
             let request = self.client(&url)?.post(url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
             let sent = request.send().await;
-            let response = sent.map_err(|error| self.failed(http_client::describe(error)))?;
+            let response = sent.map_err(|error| self.failed(cause(error)))?;
             match redirect(&url, &response) {
-                Some(next) if http_client::stays(&url, &next) => url = next,
+                Some(next) if http_client::stays(&url, &next) => {
+                    let checked = self
+                        .policy
+                        .as_ref()
+                        .map(|policy| policy.check_parsed(&next));
+                    if let Some(Err(refused)) = checked {
+                        return Err(self.failed(format_args!(
+                            "redirected to an address that is refused: {refused}"
+                        )));
+                    }
+                    url = next;
+                }
                 Some(_) => {
                     return Err(self.failed("redirected to another host, which is not followed"));
                 }
@@ -236,7 +296,10 @@ impl HttpTool {
         let secure = url.scheme() == "https";
         self.clients.get(secure, || {
             let mut builder = http_client::builder(secure).map_err(|error| self.failed(error))?;
-            if is_loopback(url) {
+            if let Some(policy) = &self.policy {
+                let checked = Checked::new(policy, self.resolver.clone(), url);
+                builder = builder.no_proxy().dns_resolver(checked);
+            } else if is_loopback(url) {
                 // A proxy would look for the callback on its own machine.
                 builder = builder.no_proxy();
             }
@@ -319,6 +382,18 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
         path.pop_if_empty().extend(["tools", name]);
     }
     Ok(url)
+}
+
+/// Why a request failed: that its address is refused, if that is it.
+fn cause(error: reqwest::Error) -> String {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(refused) = inner.downcast_ref::<Refused>() {
+            return refused.to_string();
+        }
+        source = inner.source();
+    }
+    http_client::describe(error)
 }
 
 /// Where the peer points to, if it answers the same request elsewhere.

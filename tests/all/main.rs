@@ -185,6 +185,8 @@ mod text;
 mod tokens;
 #[cfg(feature = "http")]
 mod tool_http;
+#[cfg(feature = "http")]
+mod tool_http_policy;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;
