@@ -92,6 +92,7 @@ mod hooks_tracing_ends;
 mod house;
 mod inputs;
 mod kit;
+mod linear_work;
 mod loop_cases;
 mod loop_control;
 mod loop_stops;
