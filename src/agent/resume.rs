@@ -1,5 +1,6 @@
 //! Answers to calls that waited for approval.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -121,12 +122,14 @@ impl Decisions {
     /// Checks that every decision is about a call that is pending now, with the arguments it
     /// has, and that none has expired or been made twice.
     pub(super) fn check(&self, pending: &[PendingCall], now_ms: u64) -> Result<()> {
-        for (index, decision) in self.0.iter().enumerate() {
+        let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
+        let mut decided = HashSet::new();
+        for decision in &self.0 {
             let id = decision.id();
-            if self.0[..index].iter().any(|earlier| earlier.id() == id) {
+            if !decided.insert(id) {
                 return Err(refuse(id, "it is decided twice"));
             }
-            let Some(call) = pending.iter().find(|call| call.id == *id) else {
+            let Some(call) = pending.get(id) else {
                 return Err(refuse(
                     id,
                     "no such call is pending: it was answered already, or the session went on \

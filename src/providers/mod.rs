@@ -34,6 +34,7 @@ mod resolve;
 pub mod sse;
 mod status;
 mod window;
+mod wholeness;
 
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;

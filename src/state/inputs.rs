@@ -1,5 +1,6 @@
 //! Inputs that the caller gave an id, so that they can be sent again.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
@@ -140,10 +141,13 @@ impl Inputs {
         if ids.is_empty() {
             return;
         }
+        let ids: HashSet<_> = ids.iter().collect();
         for input in Arc::make_mut(&mut self.0) {
             if input.answer.is_none() && ids.contains(&input.id) {
-                let more = (input.until..).take_while(|at| is_part(*at)).count();
-                input.until += more;
+                let more = (input.until..usize::MAX)
+                    .take_while(|at| is_part(*at))
+                    .count();
+                input.until = input.until.saturating_add(more);
             }
         }
     }
@@ -158,7 +162,8 @@ impl Inputs {
 
     /// Forgets these inputs.
     pub(crate) fn forget(&mut self, ids: &[Arc<str>]) {
-        if ids.iter().any(|id| self.contains(id)) {
+        let ids: HashSet<_> = ids.iter().collect();
+        if self.0.iter().any(|input| ids.contains(&input.id)) {
             Arc::make_mut(&mut self.0).retain(|input| !ids.contains(&input.id));
         }
     }
@@ -197,7 +202,8 @@ impl Inputs {
             return;
         }
         earlier.keep(kept, kept);
-        let own = self.0.iter().filter(|input| !earlier.contains(&input.id));
+        let known: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
+        let own = self.0.iter().filter(|input| !known.contains(&input.id));
         let own: Vec<_> = own.cloned().collect();
         Arc::make_mut(&mut earlier.0).extend(own);
         *self = earlier;

@@ -14,6 +14,7 @@ mod inputs;
 mod lease;
 mod message_info;
 mod size;
+mod open_calls;
 mod snapshot;
 mod store;
 mod thread_store;
@@ -29,9 +30,11 @@ pub(crate) use inputs::{Inputs, Known};
 pub use lease::Lease;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
+#[cfg(feature = "__log")]
+pub(crate) use open_calls::OpenCalls;
 pub(crate) use snapshot::{cut, title_of};
+pub(crate) use store::not_found;
 pub use store::{Record, SessionStore, StoredSession};
-pub(crate) use store::{answers, not_found};
 #[cfg(feature = "__log")]
 pub(crate) use store::{busy, check_id, exists, taken_over};
 pub use thread_store::ThreadStore;

@@ -9,6 +9,7 @@ pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
 pub(crate) mod lenient;
+pub(crate) mod numbered;
 pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod secret;

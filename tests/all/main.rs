@@ -95,6 +95,7 @@ mod house;
 mod inputs;
 mod inputs_too_long;
 mod kit;
+mod linear_work;
 mod loop_cases;
 mod loop_control;
 mod loop_stops;

@@ -1,6 +1,7 @@
 //! The Messages API's stream into model events.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,13 +11,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
+use crate::util::numbered::Numbered;
 
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::http::Secrets;
 use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
-use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
+use super::blocks::{State, may_be_cut_off, part, tool_call};
 use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 
 /// Decodes one answer.
@@ -28,13 +30,15 @@ pub(super) struct MessagesDecoder {
     secrets: Secrets,
     request_id: Option<Arc<str>>,
     message_id: Option<Arc<str>>,
-    open: Vec<Open>,
+    /// The blocks that have begun and not ended, by index.
+    open: BTreeMap<u32, State>,
     /// The lowest index a new block may have.
     next_index: u32,
     /// Calls that the output limit may have cut off, and those after them. Whether it did is known
     /// only when the reason to stop arrives.
     doubtful: Vec<ToolCall>,
-    call_ids: Vec<Arc<str>>,
+    call_ids: HashSet<Arc<str>>,
+    numbered: Numbered,
     usage: Usage,
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
@@ -50,10 +54,11 @@ impl MessagesDecoder {
             secrets,
             request_id,
             message_id: None,
-            open: Vec::new(),
+            open: BTreeMap::new(),
             next_index: 0,
             doubtful: Vec::new(),
-            call_ids: Vec::new(),
+            call_ids: HashSet::new(),
+            numbered: Numbered::default(),
             usage: Usage::default(),
             stop_reason: None,
             stop_sequence: None,
@@ -105,9 +110,11 @@ impl MessagesDecoder {
             }
             State::Tool { id, name, .. } => {
                 if self.call_ids.contains(id) {
-                    *id = format!("{id}_{index}").into();
+                    let base = format!("{id}_{index}");
+                    let taken = &self.call_ids;
+                    *id = self.numbered.free(&base, |id| taken.contains(id));
                 }
-                self.call_ids.push(id.clone());
+                self.call_ids.insert(id.clone());
                 out.push(ModelEvent::ToolCallStart {
                     index,
                     id: id.clone(),
@@ -116,15 +123,14 @@ impl MessagesDecoder {
             }
             State::Other(_) => {}
         }
-        self.open.push(Open { index, state });
+        self.open.insert(index, state);
         Ok(())
     }
 
     /// The open block that a delta is for.
     fn open_block(&mut self, index: u32) -> Result<&mut State> {
-        let open = self.open.iter_mut().find(|open| open.index == index);
-        open.map(|open| &mut open.state)
-            .ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
+        let open = self.open.get_mut(&index);
+        open.ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
     }
 
     fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
@@ -166,12 +172,12 @@ impl MessagesDecoder {
     }
 
     fn end_block(&mut self, index: u32, out: &mut Events) -> Result<()> {
-        let Some(at) = self.open.iter().position(|open| open.index == index) else {
+        let Some(state) = self.open.remove(&index) else {
             return Err(out_of_order(format!(
                 "the end of block {index}, which is not open"
             )));
         };
-        match self.open.remove(at).state {
+        match state {
             State::Text => out.push(ModelEvent::PartEnd),
             State::Tool {
                 id,
