@@ -9,6 +9,7 @@ pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
 pub(crate) mod lenient;
+mod pace;
 pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod secret;
@@ -20,5 +21,6 @@ pub(crate) mod values;
 
 pub use cancel::Cancellation;
 pub(crate) use guarded::Guarded;
+pub(crate) use pace::Pace;
 pub use secret::Secret;
 pub use values::Values;
