@@ -42,6 +42,8 @@ pub enum ErrorKind {
     ContextTooLong,
     /// The request body is larger than the server takes (413).
     RequestTooLarge,
+    /// The model's answer goes beyond a limit on its size. Never retried.
+    ResponseTooLarge,
     /// Too many requests (429); see [`Error::retry_after`].
     RateLimited,
     /// A spend limit or a quota is used up. Never retried.

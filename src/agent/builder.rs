@@ -10,7 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::{EstimateCounter, TokenCounter};
 use crate::model::{
-    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, StaticPrompt, SystemPrompt,
+    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, StaticPrompt,
+    SystemPrompt,
 };
 use crate::run::Setting;
 use crate::state::{SessionStore, ThreadStore};
@@ -323,6 +324,14 @@ impl AgentBuilder {
         self
     }
 
+    /// How large one answer may be: 32 MiB, 1,000 tool calls and 10,000 content blocks unless set.
+    /// A run whose model goes beyond that ends with
+    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge); see [`ResponseLimits`].
+    pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
+        self.limits.response = limits;
+        self
+    }
+
     /// How many tool calls of a turn run side by side. 8 unless set.
     pub fn parallel_tools(mut self, calls: usize) -> Self {
         self.limits.parallel_tools = calls.max(1);
@@ -344,7 +353,8 @@ impl AgentBuilder {
     }
 
     /// How long a phase of a hook may take, not counting what it wraps. 60 seconds unless set;
-    /// `None` is no limit.
+    /// `None` is no limit. Even then `after_agent` ends a run that was stopped, by its time limit or
+    /// by somebody, at most 10 seconds later, all hooks together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.limits.hook_timeout = timeout.into();
         self

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hook::{Core, Hook, Phases};
-use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
+use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits};
 use crate::run::{BudgetLimits, Setting};
 use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{PermissionMode, Tool, ToolSource};
@@ -63,6 +63,7 @@ pub(super) struct Limits {
     pub(super) heartbeat: Duration,
     pub(super) output_retries: u32,
     pub(super) retry: RetryPolicy,
+    pub(super) response: ResponseLimits,
 }
 
 impl Default for Limits {
@@ -81,6 +82,7 @@ impl Default for Limits {
             heartbeat: Duration::from_secs(5),
             output_retries: 2,
             retry: RetryPolicy::default(),
+            response: ResponseLimits::default(),
         }
     }
 }

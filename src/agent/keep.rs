@@ -104,19 +104,25 @@ impl Driver {
         self.shown.note(len, count, id);
     }
 
-    /// Keeps the text of an answer that was cut off, unless told otherwise.
+    /// Ends a run that was stopped while the model answered.
     pub(super) async fn interrupted_answer(&mut self) -> ExitReason {
         let exit = self.stopped();
         self.note_stop();
+        self.keep_partial().await;
+        exit
+    }
+
+    /// Stores the text of an answer that was cut off, unless the agent discards such.
+    pub(super) async fn keep_partial(&mut self) {
         let Some(mut partial) = self.cx.take_partial() else {
-            return exit;
+            return;
         };
         partial
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
         if self.agent.config().request.discard_interrupted || is_empty(&partial) {
-            return exit;
+            return;
         }
         let partial = Arc::new(partial);
         if let Err(error) = self.keep(partial.clone(), true).await {
@@ -124,6 +130,5 @@ impl Driver {
             self.cx.warn(text);
         }
         self.last = Some(partial);
-        exit
     }
 }

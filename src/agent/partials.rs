@@ -153,6 +153,31 @@ impl Partials {
     }
 }
 
+/// Adds `next` to `last` if both grow one block in one way; else `next` is given back.
+pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<ApiStreamEvent> {
+    use ApiStreamEvent::ContentBlockDelta;
+    let ContentBlockDelta { index: at, delta } = last else {
+        return Some(next);
+    };
+    match next {
+        ContentBlockDelta { index, delta: more } if index == *at => {
+            let more = grow(delta, more)?;
+            Some(ContentBlockDelta { index, delta: more })
+        }
+        next => Some(next),
+    }
+}
+
+fn grow(delta: &mut BlockDelta, more: BlockDelta) -> Option<BlockDelta> {
+    use BlockDelta::{InputJson, Text, Thinking};
+    match (delta, more) {
+        (Text(text), Text(more)) | (Thinking(text), Thinking(more)) => text.push_str(&more),
+        (InputJson(json), InputJson(more)) => json.push_str(&more),
+        (_, more) => return Some(more),
+    }
+    None
+}
+
 fn start(head: ResponseHead) -> ApiStreamEvent {
     let empty = Arc::new(Message::Assistant(AssistantMessage::default()));
     ApiStreamEvent::MessageStart {

@@ -10,6 +10,7 @@ use crate::message::Message;
 use crate::model::{CompactionTrigger, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
 use crate::sdk::{SdkMessage, SystemKind, UserEvent};
+use crate::util::Pace;
 use crate::util::sync::lock;
 
 use super::answer;
@@ -42,14 +43,20 @@ impl Driver {
     /// Turns until there is a reason to end.
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
         let mut tried = Tried::default();
+        let mut pace = Pace::default();
         loop {
+            pace.step(0).await;
             // The reader sees all that was said before the loop goes on: it may want to stop it.
             self.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
             }
-            let response = match self.ask(&mut tried).await {
+            let asked = self.ask(&mut tried).await;
+            if matches!(&asked, Err(error) if error.kind() == ErrorKind::ResponseTooLarge) {
+                self.keep_partial().boxed().await;
+            }
+            let response = match asked {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().boxed().await),
                 Err(error) if self.can_compact(&error, &mut tried).await => {
@@ -167,6 +174,8 @@ impl Driver {
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
+        // An answer that a hook gave up waiting for is not what a later interrupt cuts off.
+        drop(self.cx.take_partial());
         tidy::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);

@@ -109,21 +109,35 @@ pub(super) struct Piece<'a> {
 
 impl Calls {
     /// Takes a piece in and shows what can be shown.
-    pub(super) fn push(&mut self, piece: &Piece<'_>, ids: &mut CallIds, out: &mut Events) {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`] when there are too many calls, or too much of them.
+    pub(super) fn push(
+        &mut self,
+        piece: &Piece<'_>,
+        ids: &mut CallIds,
+        out: &mut Events,
+    ) -> Result<()> {
         let Piece {
             index,
             id,
             name,
             args,
         } = *piece;
-        let at = self.find(index, id, name).unwrap_or_else(|| {
-            let at = self.slots.len();
-            self.slots.push(Slot::default());
-            if let Some(index) = index {
-                self.of_index.insert(index, at);
+        let at = match self.find(index, id, name) {
+            Some(at) => at,
+            None => {
+                out.collect_call(id, name)?;
+                let at = self.slots.len();
+                self.slots.push(Slot::default());
+                if let Some(index) = index {
+                    self.of_index.insert(index, at);
+                }
+                at
             }
-            at
-        });
+        };
+        out.collect_bytes(args.len())?;
         let slot = &mut self.slots[at];
         if slot.own.is_empty() && !id.is_empty() {
             slot.own.push_str(id);
@@ -137,14 +151,14 @@ impl Calls {
         // Without its name a call cannot be shown; it may come after the first arguments. The id
         // is fixed once it has been shown.
         if slot.name.is_empty() || slot.args.is_empty() {
-            return;
+            return Ok(());
         }
         let position = at as u32;
         if slot.id.is_some() {
             if !args.is_empty() {
                 out.push(delta(position, args));
             }
-            return;
+            return Ok(());
         }
         let assigned = ids.assign(&slot.own, at);
         slot.id = Some(assigned.clone());
@@ -154,6 +168,7 @@ impl Calls {
             name: slot.name.as_str().into(),
         });
         out.push(delta(position, &slot.args));
+        Ok(())
     }
 
     /// Which call a piece belongs to; `None` begins a new one.

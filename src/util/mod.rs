@@ -10,6 +10,7 @@ pub(crate) mod hash;
 pub(crate) mod http_client;
 pub(crate) mod lenient;
 pub(crate) mod numbered;
+mod pace;
 pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod secret;
@@ -21,5 +22,6 @@ pub(crate) mod values;
 
 pub use cancel::Cancellation;
 pub(crate) use guarded::Guarded;
+pub(crate) use pace::Pace;
 pub use secret::Secret;
 pub use values::Values;

@@ -155,6 +155,7 @@ mod real_servers;
 mod recordings;
 mod redaction;
 mod reruns;
+mod response_limits;
 mod run_edges;
 mod run_oddities;
 mod run_properties;

@@ -21,6 +21,9 @@ use super::super::status;
 use super::blocks::{State, may_be_cut_off, part, tool_call};
 use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 
+/// The memory that a delta collected as it came takes besides its text.
+const RAW_DELTA: usize = 48;
+
 /// Decodes one answer.
 ///
 /// The rules of the stream are checked: a message begins once and before its blocks, a block begins
@@ -96,6 +99,7 @@ impl MessagesDecoder {
             .map_err(|_| unreadable("a block without a type", raw.get(), &self.secrets))?;
         self.next_index = index.saturating_add(1);
         self.settle_calls(false, out);
+        out.collect_block()?;
         let mut state = State::new(raw, &block, || format!("call_{message_id}_{index}"));
         match &mut state {
             State::Text => {
@@ -104,11 +108,16 @@ impl MessagesDecoder {
                 }
             }
             State::Thinking(_) => {
+                out.collect_bytes(raw.get().len())?;
                 if let Some(text) = block.thinking.filter(|text| !text.is_empty()) {
                     out.push(ModelEvent::Thinking(text.0.into_owned()));
                 }
             }
-            State::Tool { id, name, .. } => {
+            State::Tool {
+                id, name, input, ..
+            } => {
+                out.collect_call(id, name)?;
+                out.collect_bytes(input.as_deref().map_or(0, str::len))?;
                 if self.call_ids.contains(id) {
                     let base = format!("{id}_{index}");
                     let taken = &self.call_ids;
@@ -121,7 +130,7 @@ impl MessagesDecoder {
                     name: name.clone(),
                 });
             }
-            State::Other(_) => {}
+            State::Other(_) => out.collect_bytes(raw.get().len())?,
         }
         self.open.insert(index, state);
         Ok(())
@@ -142,8 +151,15 @@ impl MessagesDecoder {
             return self.piece(index, piece.text, out);
         }
         match (state, delta.signature) {
-            (State::Thinking(kept), Some(text)) => kept.add_signature(&text),
-            (State::Thinking(kept) | State::Other(kept), _) => kept.add_raw(raw_delta(data)?),
+            (State::Thinking(kept), Some(text)) => {
+                out.collect_bytes(text.len())?;
+                kept.add_signature(&text);
+            }
+            (State::Thinking(kept) | State::Other(kept), _) => {
+                let delta = raw_delta(data)?;
+                out.collect_bytes(delta.get().len() + RAW_DELTA)?;
+                kept.add_raw(delta);
+            }
             (State::Text | State::Tool { .. }, _) => {}
         }
         Ok(())
@@ -158,11 +174,13 @@ impl MessagesDecoder {
         match state {
             State::Text => out.text(text),
             State::Tool { json, .. } => {
+                out.collect_bytes(text.len())?;
                 json.push_str(&text);
                 let json = text.into_owned();
                 out.push(ModelEvent::ToolCallDelta { index, json });
             }
             State::Thinking(kept) => {
+                out.collect_bytes(text.len())?;
                 kept.add_thinking(&text);
                 out.push(ModelEvent::Thinking(text.into_owned()));
             }

@@ -13,7 +13,7 @@ use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, recorded};
+use super::super::decode::{Framing, Wanted, recorded};
 use super::super::env;
 use super::super::http::Endpoint;
 use super::PROVIDER;
@@ -168,12 +168,12 @@ impl Model for Anthropic {
             Ok(body) => body,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let join = !request.wants_events();
+        let wanted = Wanted::of(&request);
         ask(
             &self.endpoint,
             body,
             Framing::Sse,
-            join,
+            wanted,
             MessagesDecoder::new,
         )
     }

@@ -13,7 +13,7 @@ use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, recorded};
+use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
 use super::super::http::Endpoint;
@@ -279,9 +279,9 @@ impl Model for OpenAi {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let join = !request.wants_events();
+        let wanted = Wanted::of(&request);
         let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
-        ask(&self.endpoint, body, Framing::Sse, join, decoder)
+        ask(&self.endpoint, body, Framing::Sse, wanted, decoder)
     }
 }
 
