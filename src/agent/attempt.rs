@@ -13,6 +13,7 @@ use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
+use super::answer_redactor::redacting;
 use super::booking::book_part;
 use super::partials::Partials;
 
@@ -250,7 +251,7 @@ async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelRes
     drop(kept.cx.take_partial());
     let mut taps = kept.request.start_taps();
     let events = kept.model.stream(kept.request.clone()).await?;
-    let mut events = DropContained::new(events, "a model's stream");
+    let mut events = DropContained::new(redacting(events), "a model's stream");
     // No event is held while the reader catches up: there may be many runs that wait.
     while kept.take(events.next().await, &mut taps, screen)? {
         if screen.partials.is_some() && kept.cx.shared().is_backed_up() {

@@ -91,6 +91,11 @@ mod hooks_tracing;
 mod hooks_tracing_ends;
 mod house;
 mod inputs;
+mod keys_answers;
+mod keys_errors;
+mod keys_kit;
+#[cfg(feature = "http")]
+mod keys_servers;
 mod kit;
 mod loop_cases;
 mod loop_control;
