@@ -16,6 +16,7 @@ use crate::util::Pace;
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
+use super::answer_redactor::redacting;
 use super::booking::book_part;
 use super::partials::{Partials, join};
 
@@ -261,7 +262,7 @@ async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelRes
     drop(kept.cx.take_partial());
     let mut taps = kept.request.start_taps();
     let events = kept.model.stream(kept.request.clone()).await?;
-    let mut events = DropContained::new(events, "a model's stream");
+    let mut events = DropContained::new(redacting(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
     // No event is held while the reader catches up: there may be many runs that wait.

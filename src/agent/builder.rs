@@ -19,7 +19,7 @@ use crate::tool::{
     AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
     check_tool,
 };
-use crate::trace::TraceRecorder;
+use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
 use super::call_model::{self, check_prices};
@@ -381,7 +381,7 @@ impl AgentBuilder {
 
     /// Where the spans of hooks go; the loop itself records none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
-        self.trace = Some(Arc::new(recorder));
+        self.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 

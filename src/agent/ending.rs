@@ -12,6 +12,7 @@ use crate::run::{ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
 use crate::util::panic;
+use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
 use super::drive::Driver;
@@ -196,7 +197,8 @@ impl Driver {
         if self.notes.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
-            self.notes.clone()
+            let notes = self.notes.iter();
+            notes.map(|note| redacted(note).into_owned()).collect()
         }
     }
 }

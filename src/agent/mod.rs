@@ -19,11 +19,13 @@ mod above;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod agent;
 mod answer;
+mod answer_redactor;
 mod attempt;
 mod booking;
 mod builder;
 mod call_host;
 mod call_model;
+mod call_pieces;
 mod compaction;
 mod config;
 mod decide;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::util::secret::{Cut, redact_cut};
+
 /// A command line for a backend's shell.
 ///
 /// ```
@@ -215,7 +217,8 @@ impl Captured {
     }
 
     /// The text, with a line that says how much was left out where something was, and `\u{FFFD}`
-    /// for what is not UTF-8.
+    /// for what is not UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is
+    /// replaced as the secret itself is.
     pub fn text(&self) -> String {
         if self.omitted == 0 {
             let mut whole = self.head.to_vec();
@@ -227,11 +230,13 @@ impl Captured {
             Err(error) if error.error_len().is_none() => &self.head[..error.valid_up_to()],
             _ => &self.head[..],
         };
+        let mut head = String::from_utf8_lossy(head).into_owned();
+        redact_cut(&mut head, Cut::End);
+        let mut tail = String::from_utf8_lossy(tail).into_owned();
+        redact_cut(&mut tail, Cut::Start);
         format!(
-            "{}\n\n... ({} bytes omitted) ...\n\n{}",
-            String::from_utf8_lossy(head),
-            self.omitted,
-            String::from_utf8_lossy(tail)
+            "{head}\n\n... ({} bytes omitted) ...\n\n{tail}",
+            self.omitted
         )
     }
 }

@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::net::{AddressPolicy, Checked, Refused, Resolver, SystemResolver};
-use crate::util::Secret;
 use crate::util::http_client::{self, Clients};
+use crate::util::secret::{Cut, Redactor, redact_cut};
+use crate::util::{Secret, http_secrets};
 
 use super::access::{Concurrency, SideEffect};
 use super::context::ToolContext;
@@ -43,7 +44,8 @@ const MOST_REDIRECTS: usize = 5;
 /// https.
 ///
 /// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
-/// [`bearer`](Self::bearer) and [`header`](Self::header) are taken out of what the peer says.
+/// [`bearer`](Self::bearer) and [`header`](Self::header) and in the address are removed from what
+/// the peer sends.
 ///
 /// ```
 /// use agentcore::HttpTool;
@@ -64,7 +66,7 @@ pub struct HttpTool {
     parameters: Value,
     url: Url,
     headers: HeaderMap,
-    secrets: Vec<Secret>,
+    redactor: Redactor,
     side_effect: SideEffect,
     concurrency: Concurrency,
     idempotent: bool,
@@ -90,6 +92,7 @@ impl HttpTool {
         let name = name.into();
         let url = endpoint(callback_url, &name)
             .map_err(|why| Error::new(ErrorKind::Config, format!("http_tool: {name}: {why}")))?;
+        let redactor = Redactor::default().with(http_secrets::of_url(&url));
         Ok(Self {
             name,
             description: description.into(),
@@ -99,7 +102,7 @@ impl HttpTool {
                 CONTENT_TYPE,
                 HeaderValue::from_static("application/json"),
             )]),
-            secrets: Vec::new(),
+            redactor,
             side_effect: SideEffect::Network,
             concurrency: Concurrency::Parallel,
             idempotent: false,
@@ -115,11 +118,9 @@ impl HttpTool {
     /// # Errors
     ///
     /// When the token cannot be a header's value, as with a line break in it.
-    pub fn bearer(mut self, token: impl Into<Secret>) -> Result<Self> {
+    pub fn bearer(self, token: impl Into<Secret>) -> Result<Self> {
         let token = token.into();
         let value = Secret::new(format!("Bearer {}", token.expose()));
-        // The token before the value it is part of: a peer may repeat either.
-        self.secrets.push(token);
         self.header("authorization", value)
     }
 
@@ -139,7 +140,8 @@ impl HttpTool {
             HeaderValue::try_from(secret.expose()).map_err(|_| refused("no valid value"))?;
         value.set_sensitive(true);
         self.headers.insert(header, value);
-        self.secrets.push(secret);
+        let secrets = http_secrets::of_header(secret.expose());
+        self.redactor = self.redactor.with(secrets);
         Ok(self)
     }
 
@@ -263,7 +265,10 @@ impl HttpTool {
             body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
         }
         if status != StatusCode::OK {
-            let text = String::from_utf8_lossy(&body);
+            let mut text = String::from_utf8_lossy(&body).into_owned();
+            if is_cut {
+                redact_cut(&mut text, Cut::End);
+            }
             let rest = if is_cut { "..." } else { "" };
             let code = status.as_u16();
             return Err(format!(
@@ -279,7 +284,12 @@ impl HttpTool {
         }
         let mut reply: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
             let text = String::from_utf8_lossy(&body);
-            let head: String = text.chars().take(LONGEST_QUOTE / 4).collect();
+            let head: String = self
+                .redactor
+                .text(&text)
+                .chars()
+                .take(LONGEST_QUOTE / 4)
+                .collect();
             self.failed(format_args!(
                 r#"the reply is not {{"result", "error"}} in JSON: {error}: {head}"#
             ))
@@ -310,11 +320,6 @@ impl HttpTool {
 
     fn failed(&self, why: impl fmt::Display) -> String {
         format!("http_tool: {}: {why}", self.name)
-    }
-
-    fn scrub(&self, text: String) -> String {
-        let secrets = self.secrets.iter();
-        secrets.fold(text, |text, secret| secret.scrub(&text))
     }
 }
 
@@ -352,8 +357,8 @@ impl Tool for HttpTool {
         let late = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
         let called = tokio::time::timeout(self.limit, self.call(args)).await;
         match called.unwrap_or_else(|_| late()) {
-            Ok(text) => Ok(self.scrub(text).into()),
-            Err(text) => Err(self.scrub(text).into()),
+            Ok(text) => Ok(self.redactor.text(&text).into_owned().into()),
+            Err(text) => Err(self.redactor.text(&text).into_owned().into()),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::backend::{Backend, BackgroundOutput, Captured, Command, CommandOutput};
 use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
+use crate::util::secret::redact_text;
 use crate::util::text;
 
 /// How a tool shows the output of a command.
@@ -139,7 +140,9 @@ fn shown(output: &CommandOutput, style: Style) -> String {
 }
 
 fn decoded(captured: &Captured, max_chars: usize) -> String {
-    let whole = captured.text();
+    // Before the cut, which else could leave a part of a secret.
+    let mut whole = captured.text();
+    redact_text(&mut whole);
     let total = captured.total();
     let half = max_chars / 2;
     let cut = text::head_tail(&whole, half, max_chars - half, |omitted| {

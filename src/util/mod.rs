@@ -8,6 +8,8 @@ mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
+#[cfg(feature = "http")]
+pub(crate) mod http_secrets;
 pub(crate) mod lenient;
 pub(crate) mod numbered;
 mod pace;

@@ -94,6 +94,11 @@ mod hooks_tracing_ends;
 mod house;
 mod inputs;
 mod inputs_too_long;
+mod keys_answers;
+mod keys_errors;
+mod keys_kit;
+#[cfg(feature = "http")]
+mod keys_servers;
 mod kit;
 mod linear_work;
 mod loop_cases;

@@ -13,8 +13,9 @@ use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::Secret;
+use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
+use crate::util::{Secret, http_secrets};
 
 use super::super::status;
 use super::body::{Body, ByteStream, idle_error};
@@ -26,15 +27,8 @@ use super::secrets::Secrets;
 /// without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Headers that hold keys.
-const SECRET_HEADERS: &[&str] = &[
-    "authorization",
-    "proxy-authorization",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "cookie",
-];
+/// How much of a request's id is kept, in characters.
+pub(crate) const REQUEST_ID_LIMIT: usize = 200;
 
 /// How much of a failed request's body is read.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
@@ -101,24 +95,21 @@ impl Endpoint {
     /// The same endpoint at another address. A trailing slash does not matter.
     pub(crate) fn base_url(mut self, base_url: &str) -> Self {
         self.base = base_url.trim().trim_end_matches('/').into();
+        if let Ok(url) = Url::parse(&self.base) {
+            self.secrets = self.secrets.with(http_secrets::of_url(&url));
+        }
         self.url = Arc::default();
         self
     }
 
-    /// The same endpoint with a header, in place of one with the same name. The value of a header
-    /// that usually holds a key is treated as a secret.
-    pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        if !SECRET_HEADERS
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
-        {
-            return self.put(name, value, false);
-        }
-        let (prefix, secret) = match value.trim().rsplit_once(' ') {
-            Some((scheme, secret)) => (format!("{scheme} "), secret),
-            None => (String::new(), value),
-        };
-        self.secret_header(name, &prefix, &Secret::from(secret))
+    /// The same endpoint with a header, in place of one with the same name. Its value is a secret,
+    /// unless the header is one of those that say nothing secret, such as `accept`.
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        let value = value.trim();
+        self.secrets = self
+            .secrets
+            .with(http_secrets::of_named_header(name, value));
+        self.put(name, value, !http_secrets::is_public(name))
     }
 
     /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.
@@ -126,7 +117,7 @@ impl Endpoint {
         // A key read from a file ends in a line break, which is no part of what is sent and echoed.
         let secret = Secret::from(secret.expose().trim());
         let value = format!("{prefix}{}", secret.expose());
-        self.secrets = self.secrets.with(secret);
+        self.secrets = self.secrets.with([secret]);
         self.put(name, &value, true)
     }
 
@@ -303,7 +294,7 @@ impl Endpoint {
         if !response.status().is_success() || is_html(&response) {
             return Err(Box::new(response));
         }
-        let request_id = request_id(response.headers());
+        let request_id = self.request_id(response.headers());
         let body = Body::new(
             response.bytes_stream(),
             self.idle_timeout,
@@ -317,7 +308,7 @@ impl Endpoint {
 
     /// What an answer says that is none.
     async fn refusal(&self, response: Response) -> Error {
-        let request_id = request_id(response.headers());
+        let request_id = self.request_id(response.headers());
         let status = response.status();
         let headers = response.headers().clone();
         let body = self.error_body(response).await;
@@ -345,12 +336,14 @@ impl Endpoint {
     /// came with, so whatever arrived until then is returned.
     async fn error_body(&self, response: Response) -> Vec<u8> {
         let mut body = Vec::new();
+        let mut is_cut = false;
         let mut chunks = pin!(response.bytes_stream());
         let reading = async {
             while let Some(Ok(chunk)) = chunks.next().await {
                 let room = ERROR_BODY_LIMIT - body.len();
                 body.extend_from_slice(&chunk[..chunk.len().min(room)]);
                 if body.len() == ERROR_BODY_LIMIT {
+                    is_cut = true;
                     break;
                 }
             }
@@ -359,7 +352,19 @@ impl Endpoint {
         if tokio::time::timeout(limit, reading).await.is_err() {
             tracing::debug!("the body of a failed request did not end in time");
         }
+        if is_cut {
+            let mut text = String::from_utf8_lossy(&body).into_owned();
+            redact_cut(&mut text, Cut::End);
+            return text.into_bytes();
+        }
         body
+    }
+
+    /// The provider's id of a request.
+    fn request_id(&self, headers: &HeaderMap) -> Option<Arc<str>> {
+        let mut names = ["request-id", "x-request-id"].iter();
+        let id = names.find_map(|name| headers.get(*name)?.to_str().ok())?;
+        Some(self.secrets.head(id, REQUEST_ID_LIMIT).into())
     }
 }
 
@@ -385,13 +390,6 @@ fn parse(address: &str) -> Result<Url, String> {
         Ok(url) => Err(format!("the base URL has the scheme {:?}", url.scheme())),
         Err(error) => Err(format!("the base URL cannot be used: {error}")),
     }
-}
-
-fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
-    ["request-id", "x-request-id"]
-        .iter()
-        .find_map(|name| headers.get(*name)?.to_str().ok())
-        .map(Arc::from)
 }
 
 impl fmt::Debug for Endpoint {
