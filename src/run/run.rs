@@ -22,11 +22,11 @@ use super::output::RunOutput;
 use super::responder::Responder;
 use super::shared::{OutputFormat, Shared};
 
-/// How many messages are handed out before the reader's other tasks have their turn. The loop yields
+/// The messages that are handed out before other tasks of the reader have their turn. The loop yields
 /// on its own, but not past a message that waits.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// How many finished background tasks are announced before the run goes on.
+/// The finished background tasks that are announced before the run goes on.
 const TASKS_AT_ONCE: usize = 64;
 
 /// A run: a stream of messages, or, awaited, its output.
@@ -65,7 +65,7 @@ pub struct Run {
     shared: Arc<Shared>,
     tasks: TaskScope,
     output: Option<Box<Result<RunOutput>>>,
-    /// How many messages were handed out since the last pause.
+    /// The messages handed out since the last pause.
     handed_out: usize,
 }
 

@@ -28,7 +28,8 @@ use super::stats::RunStats;
 /// How many messages may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
 
-/// How long the hooks at a run's end have, once the run is stopped, if they have no time limit.
+/// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
+/// their own.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// Why the loop should end wherever it is, strongest last.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Log, agent, logged, stored};
 
-/// How often a case repeats itself: enough to go beyond every limit.
+/// The times that a case repeats itself: enough to go beyond every limit.
 const TIMES: usize = 100;
 
 fn limits() -> ResponseLimits {
