@@ -324,7 +324,8 @@ impl AgentBuilder {
         self
     }
 
-    /// How large one answer may be: 32 MiB, 1,000 tool calls and 10,000 content blocks unless set.
+    /// Sets the limits on the size of one answer: 32 MiB, 1,000 tool calls and 10,000 content blocks
+    /// unless set.
     /// A run whose model goes beyond that ends with
     /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge); see [`ResponseLimits`].
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::Message;
 use crate::model::StopReason;
-use crate::run::{ExitReason, RunOutput, RunStats};
+use crate::run::{CLOSING_TIME, ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
 use crate::util::panic;
@@ -119,11 +119,20 @@ impl Driver {
             .iter()
             .cloned()
             .collect();
+        let mut grace = None;
         for hook in &config.hooks.after_agent {
             let timeout = config.limits.hook_timeout;
             self.cx.state(|slot| *slot = state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
-            match guard(hook.name(), "after_agent", timeout, None, future).await {
+            let guarded = guard(hook.name(), "after_agent", timeout, None, future);
+            let ended = match timeout {
+                Some(_) => guarded.await,
+                None => match self.cx.shared().within_grace(&mut grace, guarded).await {
+                    Some(ended) => ended,
+                    None => Err(too_slow(hook.name())),
+                },
+            };
+            match ended {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
                     state = changed;
@@ -187,7 +196,7 @@ impl Driver {
         match error.map(Error::kind) {
             Some(_) if !self.looped => "turn_setup_failed",
             Some(ErrorKind::ContextTooLong) => "prompt_too_long",
-            Some(ErrorKind::EmptyResponse) => "model_error",
+            Some(ErrorKind::EmptyResponse | ErrorKind::ResponseTooLarge) => "model_error",
             None if self.stopped_in_tools && exit != ExitReason::MaxBudget => "aborted_tools",
             _ => exit.terminal_reason(),
         }
@@ -201,6 +210,16 @@ impl Driver {
             notes.map(|note| redacted(note).into_owned()).collect()
         }
     }
+}
+
+fn too_slow(hook: &str) -> Error {
+    Error::new(
+        ErrorKind::Hook,
+        format!(
+            "hook `{hook}` was still in after_agent {CLOSING_TIME:?} after the run was stopped and \
+             was ended; what it changed is lost"
+        ),
+    )
 }
 
 fn model_usage(stats: &RunStats) -> BTreeMap<Arc<str>, ModelUsage> {

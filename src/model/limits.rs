@@ -1,4 +1,4 @@
-//! How large one answer may be.
+//! Limits on the size of one answer.
 
 use crate::error::{Error, ErrorKind};
 
@@ -65,7 +65,7 @@ impl ResponseLimits {
     }
 }
 
-/// How much of its limits an answer has used.
+/// The part of its limits that an answer has used.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     limits: ResponseLimits,
@@ -90,7 +90,7 @@ impl Used {
         self.bytes
     }
 
-    /// How many more bytes there may be.
+    /// The bytes that are left.
     pub(crate) fn room(&self) -> usize {
         self.limits.max_bytes.saturating_sub(self.bytes)
     }

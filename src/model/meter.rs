@@ -44,7 +44,7 @@ impl ResponseMeter {
         }
     }
 
-    /// How many bytes the answer has so far.
+    /// The bytes of the answer so far.
     pub(crate) fn bytes(&self) -> usize {
         self.used.bytes()
     }

@@ -33,7 +33,7 @@ const OPENING: usize = 800;
 /// The largest answer that comes as one JSON document.
 const DOCUMENT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// How many chunks, or bytes of them, are read at once without an event to give out.
+/// The chunks, and the bytes of them, that are read at once without an event to give out.
 const QUIET_CHUNKS: usize = 4096;
 const QUIET_BYTES: usize = 1024 * 1024;
 
@@ -124,7 +124,7 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
     )
 }
 
-/// In what form events are given out, and how many.
+/// The form in which events are given out, and the limits on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     /// Whether neighbouring pieces of text that arrived together may become one event.

@@ -2,10 +2,10 @@
 
 use tokio::task::{consume_budget, yield_now};
 
-/// After how many steps a loop yields.
+/// The steps after which a loop yields.
 const STEPS: u32 = 64;
 
-/// After how many bytes a loop yields.
+/// The bytes after which a loop yields.
 const BYTES: usize = 256 * 1024;
 
 /// The pace of a loop whose awaits may all be ready at once: without a pause nobody could stop it,

@@ -142,6 +142,7 @@ mod prices;
     all(feature = "docker", target_os = "linux")
 ))]
 mod processes;
+mod prompt_stops;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
@@ -161,6 +162,8 @@ mod recordings;
 mod redaction;
 mod reruns;
 mod response_limits;
+#[cfg(feature = "http")]
+mod response_limits_providers;
 mod run_edges;
 mod run_oddities;
 mod run_properties;
