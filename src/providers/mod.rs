@@ -33,6 +33,7 @@ mod repeated;
 mod resolve;
 pub mod sse;
 mod status;
+mod window;
 
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;

@@ -47,6 +47,8 @@ mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
 #[cfg(feature = "http")]
+mod context_windows;
+#[cfg(feature = "http")]
 mod costs;
 #[cfg(all(feature = "docker", target_os = "linux"))]
 mod docker;

@@ -125,6 +125,14 @@ impl Anthropic {
         self
     }
 
+    /// The same model with the context window that its server really has, in tokens. It is not sent;
+    /// histories are shortened for it, and no answer is taken to be longer.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.profile = self.profile.within(tokens);
+        self
+    }
+
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one.
     #[must_use]

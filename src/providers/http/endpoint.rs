@@ -9,7 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, Url};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
@@ -61,6 +62,14 @@ pub(crate) struct Endpoint {
 /// Addresses that have answered since their last broken connection: only to those can there be a
 /// pooled connection. One set for the process, as the pool is.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
+
+/// How many addresses are remembered; a program may ask ever new ones. One that was forgotten is not
+/// tried again at once when its pooled connection is broken.
+const MOST_ANSWERED: usize = 256;
+
+/// How much of what a server says about itself is read, and how long that may take.
+const LOOK_UP_LIMIT: usize = 4 * 1024 * 1024;
+const LOOK_UP_TIME: Duration = Duration::from_secs(10);
 
 /// An answer whose status was a success.
 pub(crate) struct Reply {
@@ -194,13 +203,63 @@ impl Endpoint {
             }
             first => first?,
         };
-        if !lock(&ANSWERED).contains(&self.base) {
-            lock(&ANSWERED).insert(self.base.clone());
-        }
+        note_answered(&mut lock(&ANSWERED), &self.base);
         match self.judge(*response) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
         }
+    }
+
+    /// The address below which everything is, without a slash at its end.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The JSON that the server has at another address, asked with the same headers: with POST where
+    /// there is a body. `None` when there is no JSON, or too much of it.
+    ///
+    /// # Errors
+    ///
+    /// Whatever kept the answer from coming, and the statuses 401 and 403.
+    pub(crate) async fn look_up(
+        &self,
+        address: &str,
+        body: Option<Bytes>,
+    ) -> Result<Option<Value>> {
+        let looking = self.look_up_at(address, body).boxed();
+        let limit = self.idle_timeout.min(LOOK_UP_TIME);
+        let found = tokio::time::timeout(limit, looking).await;
+        let found = found.unwrap_or_else(|_| Err(idle_error(limit)));
+        found.map_err(|error| error.context(self.provider))
+    }
+
+    async fn look_up_at(&self, address: &str, body: Option<Bytes>) -> Result<Option<Value>> {
+        self.url()?;
+        let url = parse(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
+        let client = client::client(url.scheme() == "https", self.connect_timeout)
+            .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
+        let request = match body {
+            Some(body) => client.post(url).body(body),
+            None => client.get(url),
+        };
+        let sent = request.headers(self.headers.clone()).send().await;
+        let response = sent.map_err(|error| failure::sending(error, &self.secrets))?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(self.refusal(response).await);
+            }
+            status if !status.is_success() => return Ok(None),
+            _ => {}
+        }
+        let mut read = Vec::new();
+        let mut chunks = pin!(response.bytes_stream());
+        while let Some(chunk) = chunks.next().await {
+            read.extend_from_slice(&chunk.map_err(|error| failure::reading(error, &self.secrets))?);
+            if read.len() > LOOK_UP_LIMIT {
+                return Ok(None);
+            }
+        }
+        Ok(serde_json::from_slice(&read).ok())
     }
 
     /// Where requests go, or what is wrong with the endpoint. The text does not repeat the address:
@@ -304,6 +363,17 @@ impl Endpoint {
     }
 }
 
+/// Remembers that the address has answered.
+fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
+    if answered.contains(base) {
+        return;
+    }
+    if answered.len() >= MOST_ANSWERED {
+        answered.clear();
+    }
+    answered.insert(base.clone());
+}
+
 fn is_html(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
@@ -333,5 +403,20 @@ impl fmt::Debug for Endpoint {
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ever_new_addresses_take_bounded_memory() {
+        let mut answered = BTreeSet::new();
+        for n in 0..10_000 {
+            let base: Arc<str> = format!("http://host-{n}").into();
+            note_answered(&mut answered, &base);
+            assert!(answered.contains(&base) && answered.len() <= MOST_ANSWERED);
+        }
     }
 }
