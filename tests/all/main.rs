@@ -11,10 +11,16 @@ mod agent_help;
 mod agent_interrupt;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_job;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_notes;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_previews;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_rewind;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_sessions;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_signals;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_stores;
 #[cfg(all(feature = "http", feature = "tools", unix))]
