@@ -154,6 +154,7 @@ impl Driver {
             self.cx.state(|state| {
                 let len = state.messages.len();
                 state.inputs.begin(id, from.min(len)..len);
+                state.inputs.bound();
             });
         }
         self.ids = self.cx.state(|state| CallIds::of(&state.messages));

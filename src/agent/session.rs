@@ -86,7 +86,8 @@ impl Session {
         self
     }
 
-    /// Names the next input, so that it is stored once even when it is sent twice.
+    /// Names the next input, so that it is stored once even when it is sent twice. A session
+    /// remembers the newest 1,000 names at least, and forgets older ones.
     ///
     /// Sent again, it is not looked at: the run gives the answer that the input got, without
     /// asking the model. When the input had failed and a later one was answered, that answer is

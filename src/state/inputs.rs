@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
+/// How many inputs a session remembers. A list that grew by `SLACK` is cut to the newest: the whole
+/// list is stored each time.
+const MOST: usize = 1_000;
+const SLACK: usize = 250;
+
 /// The inputs of a session that have ids, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -126,6 +131,14 @@ impl Inputs {
         });
     }
 
+    /// Forgets the oldest when there are too many.
+    pub(crate) fn bound(&mut self) {
+        if self.len() > MOST + SLACK {
+            let all = Arc::make_mut(&mut self.0);
+            all.drain(..all.len() - MOST);
+        }
+    }
+
     /// The message at this place is an answer now, also where it began as part of an input.
     pub(crate) fn joined(&mut self, message: usize) {
         if self.0.iter().any(|input| input.until > message) {
@@ -232,6 +245,21 @@ fn answer(message: &Message) -> Option<&AssistantMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_inputs_are_remembered() {
+        let mut inputs = Inputs::default();
+        for n in 0..5_000 {
+            inputs.begin(n.to_string().into(), n..n + 1);
+            inputs.bound();
+            assert!(inputs.len() <= MOST + SLACK);
+            let newest = (n + 1).saturating_sub(MOST)..=n;
+            assert!(
+                inputs.contains(&n.to_string()) && inputs.contains(&newest.start().to_string())
+            );
+        }
+        assert!(!inputs.contains("0"));
+    }
 
     #[test]
     fn the_place_of_an_input_is_lost_with_what_stood_before_it() {

@@ -190,6 +190,8 @@ mod secrets;
 mod serving;
 mod session_stores;
 mod sessions;
+#[cfg(all(target_os = "linux", feature = "tools"))]
+mod soak;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
