@@ -178,6 +178,7 @@ mod sessions;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
+mod suppressed_results;
 mod testing_kit;
 mod text;
 mod tokens;
