@@ -104,6 +104,7 @@ impl Calls<'_> {
         self.cx.shared().push(begin.into());
         let result = self.wrap(tool, call.clone(), &clock).await;
         let result = self.post(&call, result).await;
+        self.cx.settle(&result);
         let done = progress(self.cx, &call, &clock).with_data(json!({
             "state": "done",
             "is_error": result.is_error,

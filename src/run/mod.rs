@@ -17,6 +17,7 @@ mod responder;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
 mod setting;
+mod settled;
 mod shared;
 mod state_cell;
 mod stats;

@@ -393,3 +393,46 @@ async fn calls_of_hooks_to_a_model_are_redacted() {
     agent.run("go").await.unwrap();
     assert_eq!(log.take(), ["It is [redacted]."]);
 }
+
+#[cfg(all(feature = "jsonl", unix))]
+#[tokio::test]
+async fn files_of_a_session_hold_no_key() {
+    use base64::Engine as _;
+    let key = "k-files-0123456789";
+    let _known = Secret::new(key);
+    let folder = tempfile::tempdir().unwrap();
+    let call = ToolCall::from_raw("c1", "tool", json!({"a": key}).to_string());
+    let thinking = Part::Thinking(block("openai", &json!({"reasoning": key})));
+    let step = Step::new()
+        .and_event(ModelEvent::Part(thinking))
+        .and_text(&key[..8])
+        .and_text(&key[8..])
+        .and_tool_call(call);
+    let spelled = base64::engine::general_purpose::STANDARD.encode(format!("u:{key}"));
+    let tool = agentcore::FuncTool::new(
+        "tool",
+        "Says it",
+        crate::kit::any_object(),
+        move |_cx, _args| {
+            let spelled = spelled.clone();
+            async move { spelled }
+        },
+    );
+    let agent = AgentBuilder::new(ScriptedModel::new().step(step).say("ok"))
+        .tool(tool)
+        .store(agentcore::session::JsonlStore::open(folder.path()).unwrap())
+        .build()
+        .unwrap();
+    agent.session("s").run("go").await.unwrap();
+    drop(agent);
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            files += 1;
+            let bytes = std::fs::read(&path).unwrap();
+            assert_no_leak(&String::from_utf8_lossy(&bytes), key, "file");
+        }
+    }
+    assert!(files > 0);
+}

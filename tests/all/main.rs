@@ -198,6 +198,7 @@ mod ssrf_cases;
 mod store_default;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod strays;
+mod suppressed_results;
 mod testing_kit;
 mod text;
 mod tokens;

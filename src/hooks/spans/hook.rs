@@ -145,6 +145,18 @@ fn note_error(pair: &mut Pair, error: &Error) {
     pair.failed(&error.to_string(), &format!("{:?}", error.kind()));
 }
 
+fn note_result(pair: &mut Pair, result: &ToolResult, content: bool) {
+    let text = redacted(&result.content.text()).into_owned();
+    pair.set("output_length", text.chars().count());
+    pair.set("output_preview", head(&text, PREVIEW).0);
+    if content {
+        pair.record_text("gen_ai.tool.call.result", &text);
+    }
+    if result.is_error {
+        pair.failed(head(&text, PREVIEW).0, "tool_error");
+    }
+}
+
 fn note_run(pair: &mut Pair, cx: &RunContext) {
     pair.set("agent", cx.agent());
     pair.set("session_id", &**cx.session_id());
@@ -249,19 +261,14 @@ impl Hook for TracingHook {
             pair.record_text("gen_ai.tool.call.arguments", &call.args.to_string());
         }
         let entry = open.enter(call.id.clone(), pair.place());
-        let result = next.run(call).instrument(pair.span.clone()).await;
+        let (id, span) = (call.id.clone(), pair.span.clone());
+        let result = next.run(call).instrument(span).await;
         drop(entry);
         match &result {
-            Ok(result) => {
-                let text = redacted(&result.content.text()).into_owned();
-                pair.set("output_length", text.chars().count());
-                pair.set("output_preview", head(&text, PREVIEW).0);
-                if self.content {
-                    pair.record_text("gen_ai.tool.call.result", &text);
-                }
-                if result.is_error {
-                    pair.failed(head(&text, PREVIEW).0, "tool_error");
-                }
+            Ok(_) => {
+                let content = self.content;
+                // Hooks behind this one may still change or suppress the output.
+                cx.on_result(id, move |result| note_result(&mut pair, result, content));
             }
             Err(error) => note_error(&mut pair, error),
         }

@@ -213,6 +213,7 @@ impl Redactor {
     const MIN_LEN: usize = 4;
 
     /// The same with more secrets.
+    #[cfg(feature = "http")]
     pub(crate) fn with(&self, secrets: impl IntoIterator<Item = super::Secret>) -> Self {
         Self(self.0.iter().cloned().chain(secrets).collect())
     }
