@@ -118,6 +118,10 @@ impl NameGlob {
             match braces(&text) {
                 None => alternatives.push(tokens(&text)),
                 Some((before, items, after)) => {
+                    // Before they are made: their number is the pattern's to choose.
+                    if alternatives.len() + open.len() + items.len() > MOST_ALTERNATIVES + 1 {
+                        return None;
+                    }
                     open.extend(items.iter().map(|item| format!("{before}{item}{after}")));
                 }
             }

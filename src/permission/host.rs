@@ -2,6 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// The longest name of a host, in bytes.
+const MAX_HOST: usize = 253;
+/// The longest label of a name, in bytes.
+const MAX_LABEL: usize = 63;
+
 /// The one spelling of a host: lower case, without dots at its end, names beyond ASCII as
 /// `xn--..`, addresses in their usual form. `None` for what clients may read otherwise.
 pub(super) fn canonical(host: &str) -> Option<String> {
@@ -10,8 +15,15 @@ pub(super) fn canonical(host: &str) -> Option<String> {
         return Some(format!("[{address}]"));
     }
     let host = host.trim_end_matches('.');
+    // A spelling beyond ASCII is at most as long as the name it stands for.
+    if host.len() > 4 * MAX_HOST {
+        return None;
+    }
     let labels = host.split('.').map(label).collect::<Option<Vec<_>>>()?;
     let host = labels.join(".");
+    if host.len() > MAX_HOST {
+        return None;
+    }
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     // `127.1`, `0x7f000001` and their like are addresses to some.
@@ -24,6 +36,11 @@ pub(super) fn is_address(host: &str) -> bool {
 }
 
 fn label(label: &str) -> Option<String> {
+    let name = spelled(label)?;
+    (name.len() <= MAX_LABEL).then_some(name)
+}
+
+fn spelled(label: &str) -> Option<String> {
     let lower = label.to_lowercase();
     if lower.is_ascii() {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');

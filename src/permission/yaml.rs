@@ -9,6 +9,11 @@ use crate::tool::PermissionMode;
 use super::config::PermissionConfig;
 use super::rule::{Behavior, Rule};
 
+/// The longest text that is read, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+/// The most scalars, lists and other parts of a text, aliases counted where they stand.
+const MAX_EVENTS: usize = 10_000;
+
 /// The block with the place of each rule.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -43,8 +48,14 @@ impl PermissionConfig {
     /// # Errors
     ///
     /// [`ErrorKind::Config`], with the line and column, when it is anything but the block, or when
-    /// a rule could never match.
+    /// a rule could never match; when it is longer than 256 KiB or has more than some 10,000 rules.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
+        if yaml.len() > MAX_BYTES {
+            let size = yaml.len();
+            let text =
+                format!("permissions: the text has {size} bytes, more than {MAX_BYTES} bytes");
+            return Err(Error::new(ErrorKind::Config, text));
+        }
         let block: Option<Block> = from_str_with_options(yaml, plain())
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))?;
         let block = block.unwrap_or_default();
@@ -59,7 +70,11 @@ impl PermissionConfig {
 
 /// Errors without the lines around them, which may hold what is not for logs.
 fn plain() -> Options {
-    options! { with_snippet: false }
+    options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! { max_events: MAX_EVENTS, max_nodes: MAX_EVENTS },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
+    }
 }
 
 fn texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>> {

@@ -1,23 +1,26 @@
 //! Replacing text in a file.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use memchr::memmem;
 use serde_json::json;
-use similar::TextDiff;
 
 use crate::backend::{Backend, ContentHash};
 use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
+use crate::util::blocking::blocking;
 use crate::util::text;
+
+use super::diff;
 
 /// How many line numbers an error names.
 const MAX_LINES_NAMED: usize = 20;
-/// A longer diff is cut.
+/// A longer diff is cut in the text the model reads.
 const MAX_DIFF_CHARS: usize = 10_000;
-/// A diff that would take longer is coarser.
-const DIFF_TIME: Duration = Duration::from_millis(500);
+/// A longer diff is cut in the details, which are stored.
+const MAX_DETAILS_CHARS: usize = 30_000;
+/// The largest file an edit may leave, in bytes, unless it was larger before.
+const MAX_RESULT: usize = 32 * 1024 * 1024;
 
 /// Which occurrences of a text an edit replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,52 +52,87 @@ pub(super) async fn edit(
         return Err(ToolError::new(text).into());
     }
     let content = backend.read(path).await?;
-    let (old, new) = with_line_ends_of(&content, old, new);
-    let places: Vec<usize> = memmem::find_iter(&content, old.as_bytes()).collect();
-    let chosen = match (places.as_slice(), policy) {
-        ([], _) => return Err(not_found(path, &content, &old).into()),
-        (_, EditPolicy::First) => &places[..1],
-        ([_], EditPolicy::Unique) | (_, EditPolicy::All) => &places[..],
-        (_, EditPolicy::Unique) => return Err(ambiguous(path, &content, &places).into()),
+    let (file, old, new) = (path.to_owned(), old.to_owned(), new.to_owned());
+    // A large file takes a while, bounded by its size.
+    let replaced = blocking(move || Ok(replace(&file, &content, &old, &new, policy))).await??;
+    let before = replaced.before;
+    backend
+        .write_if_unchanged(path, before, &replaced.edited)
+        .await?;
+    Ok(replaced.report)
+}
+
+/// The file after the edit, not written yet.
+struct Replaced {
+    before: ContentHash,
+    edited: Vec<u8>,
+    report: ToolOutput,
+}
+
+fn replace(
+    path: &str,
+    content: &[u8],
+    old: &str,
+    new: &str,
+    policy: EditPolicy,
+) -> Result<Replaced, ToolError> {
+    let (old, new) = with_line_ends_of(content, old, new);
+    let finder = memmem::Finder::new(old.as_bytes());
+    let count = finder.find_iter(content).count();
+    let chosen = match (count, policy) {
+        (0, _) => return Err(not_found(path, content, &old)),
+        (_, EditPolicy::First) => 1,
+        (1, EditPolicy::Unique) | (_, EditPolicy::All) => count,
+        (_, EditPolicy::Unique) => {
+            let places: Vec<usize> = finder.find_iter(content).take(MAX_LINES_NAMED).collect();
+            return Err(ambiguous(path, content, &places, count));
+        }
     };
-    let mut edited = Vec::with_capacity(content.len());
+    let size = size_after(content.len(), chosen, old.len(), new.len());
+    let limit = MAX_RESULT.max(content.len());
+    let Some(size) = size.filter(|size| *size <= limit) else {
+        let text = format!(
+            "{chosen} replacements would make {path} larger than the {limit} bytes an edit may \
+             leave; replace less at once"
+        );
+        return Err(ToolError::new(text));
+    };
+    let mut edited = Vec::with_capacity(size);
     let mut rest = 0;
-    for place in chosen {
-        edited.extend_from_slice(&content[rest..*place]);
+    for place in finder.find_iter(content).take(chosen) {
+        edited.extend_from_slice(&content[rest..place]);
         edited.extend_from_slice(new.as_bytes());
         rest = place + old.len();
     }
     edited.extend_from_slice(&content[rest..]);
-    let before = ContentHash::of(&content);
-    backend.write_if_unchanged(path, before, &edited).await?;
-    Ok(report(path, &content, &edited, chosen.len()))
+    Ok(Replaced {
+        before: ContentHash::of(content),
+        report: report(path, content, &edited, chosen),
+        edited,
+    })
+}
+
+fn size_after(size: usize, replacements: usize, old: usize, new: usize) -> Option<usize> {
+    let removed = replacements.checked_mul(old)?;
+    let added = replacements.checked_mul(new)?;
+    size.checked_sub(removed)?.checked_add(added)
 }
 
 fn report(path: &str, before: &[u8], after: &[u8], replacements: usize) -> ToolOutput {
-    let diff = diff(path, before, after);
+    let diff = diff::unified(path, before, after);
     let plural = if replacements == 1 { "" } else { "s" };
-    let (shown, cut) = text::head(&diff, MAX_DIFF_CHARS);
-    let mut text = format!("Edited {path} ({replacements} replacement{plural})\n{shown}");
-    if cut > 0 {
-        text.push_str(&format!("\n... ({cut} more characters of the diff)"));
-    }
+    let shown = cut(&diff, MAX_DIFF_CHARS);
+    let text = format!("Edited {path} ({replacements} replacement{plural})\n{shown}");
+    let diff = cut(&diff, MAX_DETAILS_CHARS);
     let details = json!({"path": path, "replacements": replacements, "diff": diff});
     ToolOutput::new(text).with_details(details)
 }
 
-/// A unified diff.
-fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
-    let (before, after) = (
-        String::from_utf8_lossy(before),
-        String::from_utf8_lossy(after),
-    );
-    TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .diff_lines(before.as_ref(), after.as_ref())
-        .unified_diff()
-        .context_radius(3)
-        .header(&format!("a/{path}"), &format!("b/{path}"))
-        .to_string()
+fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
+    match text::head(diff, max_chars) {
+        (_, 0) => Cow::Borrowed(diff),
+        (shown, cut) => format!("{shown}\n... ({cut} more characters of the diff)").into(),
+    }
 }
 
 /// Both texts with the line ends of the file: the model sees `\n` where the file has `\r\n`.
@@ -138,30 +176,40 @@ fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
 
 /// The first line at which `old` would be found if white space at the ends of lines did not count.
 fn near(content: &str, old: &str) -> Option<usize> {
-    let wanted: Vec<&str> = old.trim().lines().map(str::trim).collect();
-    let lines: Vec<&str> = content.lines().map(str::trim).collect();
-    let at = lines
-        .windows(wanted.len().max(1))
-        .position(|window| window == wanted)?;
-    Some(at + 1)
+    if old.trim().is_empty() {
+        return None;
+    }
+    // With a line feed around each line, so that only whole lines match; in linear time.
+    let lines = |text: &str| {
+        let mut lines = String::with_capacity(text.len() + 2);
+        lines.push('\n');
+        for line in text.lines() {
+            lines.push_str(line.trim());
+            lines.push('\n');
+        }
+        lines
+    };
+    let content = lines(content);
+    let place = memmem::find(content.as_bytes(), lines(old.trim()).as_bytes())?;
+    Some(memchr::memchr_iter(b'\n', &content.as_bytes()[..=place]).count())
 }
 
-fn ambiguous(path: &str, content: &[u8], places: &[usize]) -> ToolError {
+/// `places` are the first of `count`.
+fn ambiguous(path: &str, content: &[u8], places: &[usize], count: usize) -> ToolError {
     let mut lines = Vec::new();
     let (mut line, mut seen) = (1, 0);
-    for place in places.iter().take(MAX_LINES_NAMED) {
+    for place in places {
         line += memchr::memchr_iter(b'\n', &content[seen..*place]).count();
         seen = *place;
         lines.push(line);
     }
     let named: Vec<String> = lines.iter().map(usize::to_string).collect();
-    let is_all = places.len() == lines.len();
+    let is_all = count == lines.len();
     let more = if is_all { "" } else { ", ..." };
     let text = format!(
-        "the text to replace was found {} times in {path} (lines {}{more}); \
+        "the text to replace was found {count} times in {path} (lines {}{more}); \
          give more of the text around the place, or replace all",
-        places.len(),
         named.join(", ")
     );
-    ToolError::new(text).with_details(json!({"matches": places.len(), "lines": lines}))
+    ToolError::new(text).with_details(json!({"matches": count, "lines": lines}))
 }

@@ -60,6 +60,8 @@ mod compute;
 #[cfg(feature = "time")]
 mod datetime;
 #[cfg(feature = "tools")]
+mod diff;
+#[cfg(feature = "tools")]
 mod edit;
 #[cfg(feature = "tools")]
 mod files;

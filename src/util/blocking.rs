@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::Cancellation;
 
 /// Runs `work` on the runtime's threads for blocking work, or right here where there is no
 /// runtime. Work that has begun is finished also when the future is dropped.
@@ -23,4 +24,22 @@ where
             Err(_) => Err(Error::new(ErrorKind::Cancelled, "the runtime is shut down")),
         },
     }
+}
+
+/// As [`blocking`], for work that `cancellation` ends: work that has not begun when it is cancelled
+/// is not begun. The work itself checks it as often as one check a bounded amount of work.
+#[cfg_attr(not(feature = "search"), expect(dead_code))]
+pub(crate) async fn blocking_until<T, F>(cancellation: &Cancellation, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T> + Send + 'static,
+{
+    let cancellation = cancellation.clone();
+    blocking(move || {
+        if cancellation.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "the call is over"));
+        }
+        work()
+    })
+    .await
 }

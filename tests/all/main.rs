@@ -70,6 +70,7 @@ mod faults_network;
 mod faults_thinking;
 #[cfg(all(feature = "http", feature = "tls"))]
 mod from_env;
+mod fuzz_parsers;
 mod hook_edges;
 mod hook_faults;
 mod hook_streams;
@@ -97,6 +98,14 @@ mod hooks_summarization;
 mod hooks_todolist;
 mod hooks_tracing;
 mod hooks_tracing_ends;
+#[cfg(all(feature = "tools", unix))]
+mod hostile_edits;
+#[cfg(all(feature = "tools", unix))]
+mod hostile_grep;
+#[cfg(all(feature = "tools", unix))]
+mod hostile_patterns;
+#[cfg(feature = "yaml")]
+mod hostile_values;
 mod house;
 mod inputs;
 mod inputs_too_long;
@@ -140,6 +149,7 @@ mod permission_protected;
 mod permission_readable;
 mod permission_rules;
 mod permission_shell;
+mod permission_shell_stack;
 mod permission_urls;
 mod pretty;
 mod prices;
@@ -192,6 +202,7 @@ mod session_stores;
 mod sessions;
 #[cfg(all(target_os = "linux", feature = "tools"))]
 mod soak;
+mod small_stack;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::util::Cancellation;
-use crate::util::blocking::blocking;
+use crate::util::blocking::blocking_until;
 
 use super::super::entry::{DirEntry, EntryKind};
 use super::super::failure::is_not_found;
@@ -19,17 +19,19 @@ use super::root::Root;
 pub(super) async fn glob(root: Arc<Root>, query: GlobQuery) -> Result<GlobMatches> {
     let cancellation = Cancellation::default();
     let _over = cancellation.guard();
-    blocking(move || glob_now(&root, &query, &cancellation)).await
+    let over = cancellation.clone();
+    blocking_until(&cancellation, move || glob_now(&root, &query, &over)).await
 }
 
 pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatches> {
     let cancellation = Cancellation::default();
     let _over = cancellation.guard();
-    blocking(move || grep_now(&root, &query, &cancellation)).await
+    let over = cancellation.clone();
+    blocking_until(&cancellation, move || grep_now(&root, &query, &over)).await
 }
 
 fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
-    let mut search = Search::glob(query, root.shown())?;
+    let mut search = Search::glob(query, root.shown(), over)?;
     let base = search.base().to_owned();
     match root.list_kinds(&base) {
         Ok(entries) => enter(root, &mut search, base, entries),
@@ -37,17 +39,13 @@ fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobM
         Err(error) => return Err(error),
     }
     while let Some(path) = search.next() {
-        if over.is_cancelled() {
-            search.truncate();
-            break;
-        }
         add(root, &mut search, path);
     }
     Ok(search.finish())
 }
 
 fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepMatches> {
-    let mut search = Search::grep(query, root.shown())?;
+    let mut search = Search::grep(query, root.shown(), over)?;
     let base = search.base().to_owned();
     if root.stat(&base)?.kind == EntryKind::Dir {
         let entries = root.list_kinds(&base)?;
@@ -57,10 +55,6 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
         search.file(base, Haystack::File(&file));
     }
     while let Some(want) = search.next() {
-        if over.is_cancelled() {
-            search.truncate();
-            break;
-        }
         match want {
             Want::Folder(path) => add(root, &mut search, path),
             Want::File(path) => {
@@ -103,7 +97,7 @@ fn rules(root: &Root, dir: &str, entries: &[DirEntry]) -> Rules {
     let contents = Rules::files(entries).filter_map(|file| {
         let path = join(dir, file);
         // A file of rules that cannot be read rules nothing, as with git.
-        root.read_range(&path, 0, Rules::MAX_BYTES).ok()
+        root.read_range(&path, 0, Rules::READ).ok()
     });
     let contents: Vec<_> = contents.collect();
     Rules::parse(dir, contents.iter().map(|content| &content[..]))

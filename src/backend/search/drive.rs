@@ -2,7 +2,11 @@
 
 use std::fs::File;
 
+use bytes::Bytes;
+
 use crate::error::Result;
+use crate::util::Cancellation;
+use crate::util::blocking::blocking_until;
 
 use super::super::contract::Backend;
 use super::super::entry::{DirEntry, EntryKind};
@@ -38,9 +42,14 @@ pub(in super::super) enum Haystack<'a> {
 }
 
 impl Search<Globber> {
-    pub(in super::super) fn glob(query: &GlobQuery, root: &str) -> Result<Self> {
+    /// A search that ends, truncated, when `cancellation` is cancelled.
+    pub(in super::super) fn glob(
+        query: &GlobQuery,
+        root: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Self> {
         let kind = Globber::new(query, root)?;
-        let walk = Walk::new(kind.filter());
+        let walk = Walk::new(kind.filter(), cancellation.clone());
         Ok(Self { walk, kind })
     }
 
@@ -74,9 +83,14 @@ impl Search<Globber> {
 }
 
 impl Search<Grepper> {
-    pub(in super::super) fn grep(query: &GrepQuery, root: &str) -> Result<Self> {
-        let kind = Grepper::new(query, root)?;
-        let walk = Walk::new(kind.filter()?);
+    /// A search that ends, truncated, when `cancellation` is cancelled.
+    pub(in super::super) fn grep(
+        query: &GrepQuery,
+        root: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Self> {
+        let kind = Grepper::new(query, root, cancellation.clone())?;
+        let walk = Walk::new(kind.filter()?, cancellation.clone());
         Ok(Self { walk, kind })
     }
 
@@ -132,90 +146,135 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
     backend: &B,
     query: GlobQuery,
 ) -> Result<GlobMatches> {
-    let mut search = Search::glob(&query, backend.root())?;
+    let cancellation = Cancellation::default();
+    let _over = cancellation.guard();
+    let mut search = Search::glob(&query, backend.root(), &cancellation)?;
     let base = search.base().to_owned();
     match backend.list(&base).await {
-        Ok(entries) => enter(backend, &mut search, base, entries).await,
+        Ok(entries) => search = enter(backend, search, base, entries).await?,
         Err(error) if is_not_found(&error) && search.base_may_be_missing() => {}
         Err(error) => return Err(error),
     }
-    while let Some(path) = search.next() {
+    loop {
+        let (advanced, next) = search.run(|search| search.next()).await?;
+        search = advanced;
+        let Some(path) = next else {
+            return Ok(search.finish());
+        };
         match backend.list(&path).await {
-            Ok(entries) => add(backend, &mut search, path, entries).await,
+            Ok(entries) => search = add(backend, search, path, entries).await?,
             Err(_) => search.truncate(),
         }
     }
-    Ok(search.finish())
 }
 
 pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
     backend: &B,
     query: GrepQuery,
 ) -> Result<GrepMatches> {
-    let mut search = Search::grep(&query, backend.root())?;
+    let cancellation = Cancellation::default();
+    let _over = cancellation.guard();
+    let (root, over) = (backend.root().to_owned(), cancellation.clone());
+    let search = move || Search::grep(&query, &root, &over);
+    let mut search = blocking_until(&cancellation, search).await?;
     let base = search.base().to_owned();
     if backend.stat(&base).await?.kind == EntryKind::Dir {
         let entries = backend.list(&base).await?;
-        enter(backend, &mut search, base, entries).await;
+        search = enter(backend, search, base, entries).await?;
     } else {
         let content = backend.read(&base).await?;
-        search.file(base, Haystack::Bytes(&content));
+        let searched = search.run(move |search| search.file(base, Haystack::Bytes(&content)));
+        search = searched.await?.0;
     }
-    while let Some(want) = search.next() {
-        match want {
-            Want::Folder(path) => match backend.list(&path).await {
-                Ok(entries) => add(backend, &mut search, path, entries).await,
+    loop {
+        let (advanced, next) = search.run(|search| search.next()).await?;
+        search = advanced;
+        match next {
+            None => return Ok(search.finish()),
+            Some(Want::Folder(path)) => match backend.list(&path).await {
+                Ok(entries) => search = add(backend, search, path, entries).await?,
                 Err(_) => search.truncate(),
             },
-            Want::File(path) => {
+            Some(Want::File(path)) => {
                 let content = backend.read(&path).await;
-                let haystack = match &content {
-                    Ok(content) => Haystack::Bytes(content),
-                    Err(_) => Haystack::Unreadable,
+                let file = move |search: &mut Search<Grepper>| match &content {
+                    Ok(content) => search.file(path, Haystack::Bytes(content)),
+                    Err(_) => search.file(path, Haystack::Unreadable),
                 };
-                if !search.file(path, haystack) {
-                    break;
+                let (searched, wants_more) = search.run(file).await?;
+                search = searched;
+                if !wants_more {
+                    return Ok(search.finish());
                 }
             }
         }
     }
-    Ok(search.finish())
+}
+
+impl<K: Send + 'static> Search<K> {
+    /// Runs a part of the search where it holds up no executor, and returns the search with the
+    /// result.
+    async fn run<T: Send + 'static>(
+        mut self,
+        work: impl FnOnce(&mut Self) -> T + Send + 'static,
+    ) -> Result<(Self, T)> {
+        let cancellation = self.walk.cancellation().clone();
+        let work = move || {
+            let result = work(&mut self);
+            Ok((self, result))
+        };
+        blocking_until(&cancellation, work).await
+    }
 }
 
 /// Enters the first folder, with the rules of those above it.
-async fn enter<B: Backend + ?Sized, K>(
+async fn enter<B: Backend + ?Sized, K: Send + 'static>(
     backend: &B,
-    search: &mut Search<K>,
+    mut search: Search<K>,
     base: String,
     entries: Vec<DirEntry>,
-) {
+) -> Result<Search<K>> {
     for dir in above(&base) {
         // Only the names of ignore files matter, and that there are some.
         if let Ok(entries) = backend.list(dir).await {
-            let rules = rules(backend, dir, &entries).await;
-            search.above(rules);
+            let contents = ignore_files(backend, dir, &entries).await;
+            let dir = dir.to_owned();
+            let above = search.run(move |search| search.above(rules(&dir, &contents)));
+            search = above.await?.0;
         }
     }
-    add(backend, search, base, entries).await;
+    add(backend, search, base, entries).await
 }
 
-async fn add<B: Backend + ?Sized, K>(
+async fn add<B: Backend + ?Sized, K: Send + 'static>(
     backend: &B,
-    search: &mut Search<K>,
+    search: Search<K>,
     path: String,
     entries: Vec<DirEntry>,
-) {
-    let rules = rules(backend, &path, &entries).await;
-    search.folder(path, entries, rules);
+) -> Result<Search<K>> {
+    let contents = ignore_files(backend, &path, &entries).await;
+    let entered = search.run(move |search| {
+        let rules = rules(&path, &contents);
+        search.folder(path, entries, rules);
+    });
+    Ok(entered.await?.0)
 }
 
-async fn rules<B: Backend + ?Sized>(backend: &B, dir: &str, entries: &[DirEntry]) -> Rules {
+fn rules(dir: &str, contents: &[Bytes]) -> Rules {
+    Rules::parse(dir, contents.iter().map(|content| &content[..]))
+}
+
+async fn ignore_files<B: Backend + ?Sized>(
+    backend: &B,
+    dir: &str,
+    entries: &[DirEntry],
+) -> Vec<Bytes> {
     let mut contents = Vec::new();
     for file in Rules::files(entries) {
         // A file of rules that cannot be read rules nothing, as with git.
         let path = join(dir, file);
-        let content = backend.read_range(&path, 0, Rules::MAX_BYTES).await;
+        let content = backend.read_range(&path, 0, Rules::READ).await;
         contents.extend(content.ok());
     }
-    Rules::parse(dir, contents.iter().map(|content| &content[..]))
+    contents
 }

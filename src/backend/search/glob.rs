@@ -1,6 +1,6 @@
 //! Searching for paths.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use ignore::overrides::Override;
 use ignore::types::Types;
 
@@ -9,6 +9,7 @@ use crate::error::Result;
 use super::super::failure::invalid;
 use super::super::filter::PathFilter;
 use super::base::{folder, relative};
+use super::pattern;
 use super::query::{GlobMatches, GlobQuery};
 use super::walk::Filter;
 
@@ -19,7 +20,7 @@ pub(in super::super) struct Globber {
     pub(super) base: String,
     /// Whether it is no error when that folder is missing, for the pattern names a part of it.
     pub(super) base_may_be_missing: bool,
-    matcher: GlobMatcher,
+    matcher: GlobSet,
     hidden: bool,
     any_depth: bool,
     limit: usize,
@@ -29,6 +30,7 @@ pub(in super::super) struct Globber {
 
 impl Globber {
     pub(super) fn new(query: &GlobQuery, root: &str) -> Result<Self> {
+        pattern::check(&query.pattern).map_err(|error| invalid(error.to_string()))?;
         let absolute = query.pattern.starts_with('/');
         let pattern = relative(&query.pattern, root)?;
         let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
@@ -49,10 +51,15 @@ impl Globber {
             .literal_separator(true)
             .build()
             .map_err(|error| invalid(error.to_string()))?;
+        // A set of one: unlike a matcher, it reports an expression that does not compile.
+        let matcher = GlobSet::builder()
+            .add(glob)
+            .build()
+            .map_err(|error| invalid(error.to_string()))?;
         Ok(Self {
             base: folder(base),
             base_may_be_missing: literal > 0,
-            matcher: glob.compile_matcher(),
+            matcher,
             hidden: rest.iter().any(|part| part.starts_with('.')),
             any_depth: query.any_depth && parts.len() == 1,
             limit: query.limit,

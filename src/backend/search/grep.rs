@@ -1,26 +1,31 @@
 //! Searching in contents.
 
+use std::io::{self, Read};
+
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use ignore::overrides::OverrideBuilder;
 use ignore::types::TypesBuilder;
 
 use crate::error::Result;
+use crate::util::Cancellation;
 
 use super::super::failure::invalid;
 use super::super::filter::PathFilter;
 use super::base::{folder, relative};
+use super::cost;
 use super::drive::Haystack;
+use super::matcher::{Checked, Interruptible};
+use super::pattern;
 use super::query::{GrepFile, GrepMatches, GrepMode, GrepQuery};
 use super::rules::absolute;
 use super::sink::Lines;
 use super::walk::Filter;
 
-/// What is read of a file at once: a longer line, or a longer file when matches may span lines,
-/// is skipped.
-const MAX_HEAP: usize = 64 * 1024 * 1024;
-/// The largest program a pattern may compile to.
+/// The largest program an expression may compile to.
 const MAX_REGEX: usize = 10 * 1024 * 1024;
+/// The memory in which a search stores the states it has been in.
+const MAX_STATES: usize = 8 * 1024 * 1024;
 
 /// A [`GrepQuery`] made ready.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub(in super::super) struct Grepper {
     searcher: Searcher,
     glob: Option<String>,
     file_type: Option<String>,
+    multiline: bool,
+    cancellation: Cancellation,
     mode: GrepMode,
     room: usize,
     shown: PathFilter,
@@ -37,7 +44,8 @@ pub(in super::super) struct Grepper {
 }
 
 impl Grepper {
-    pub(super) fn new(query: &GrepQuery, root: &str) -> Result<Self> {
+    pub(super) fn new(query: &GrepQuery, root: &str, cancellation: Cancellation) -> Result<Self> {
+        let at_once = cost::searched_at_once(&query.pattern)?;
         let path = query.path.as_deref().unwrap_or("");
         let base = folder(relative(path, root)?.split('/'));
         let mut builder = RegexMatcherBuilder::new();
@@ -45,7 +53,8 @@ impl Grepper {
             .multi_line(true)
             .case_insensitive(query.ignore_case)
             .dot_matches_new_line(query.multiline)
-            .size_limit(MAX_REGEX);
+            .size_limit(MAX_REGEX)
+            .dfa_size_limit(MAX_STATES);
         if !query.multiline {
             builder.line_terminator(Some(b'\n'));
         }
@@ -58,7 +67,7 @@ impl Grepper {
             .before_context(query.before)
             .after_context(query.after)
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(MAX_HEAP))
+            .heap_limit(Some(at_once))
             .memory_map(MmapChoice::never())
             .build();
         Ok(Self {
@@ -67,6 +76,8 @@ impl Grepper {
             searcher,
             glob: query.glob.clone(),
             file_type: query.file_type.clone(),
+            multiline: query.multiline,
+            cancellation,
             mode: query.mode,
             room: query.limit,
             shown: query.filter.clone(),
@@ -77,6 +88,7 @@ impl Grepper {
     pub(super) fn filter(&self) -> Result<Filter> {
         let mut overrides = OverrideBuilder::new(absolute(&self.base));
         if let Some(glob) = &self.glob {
+            pattern::check(glob).map_err(|error| invalid(error.to_string()))?;
             overrides
                 .add(glob)
                 .map_err(|error| invalid(error.to_string()))?;
@@ -107,20 +119,18 @@ impl Grepper {
         };
         let mut lines = Lines::new(&mut file, self.mode, self.room);
         let outcome = match content {
-            Haystack::File(content) => {
-                self.searcher
-                    .search_file(&self.matcher, content, &mut lines)
-            }
-            Haystack::Bytes(content) => {
-                self.searcher
-                    .search_slice(&self.matcher, content, &mut lines)
-            }
+            Haystack::File(content) => self.search(content, &mut lines),
+            Haystack::Bytes(content) => self.search(content, &mut lines),
             Haystack::Unreadable => {
                 self.found.skipped += 1;
                 return true;
             }
         };
         let (overflowed, binary) = (lines.overflowed, lines.binary);
+        if self.cancellation.is_cancelled() {
+            self.found.truncated = true;
+            return false;
+        }
         if outcome.is_err() {
             self.found.skipped += 1;
         }
@@ -141,6 +151,19 @@ impl Grepper {
         }
         self.found.truncated |= overflowed;
         !overflowed
+    }
+
+    fn search(&mut self, content: impl Read, lines: &mut Lines<'_>) -> io::Result<()> {
+        let matcher = Interruptible {
+            regex: &self.matcher,
+            multiline: self.multiline,
+            cancellation: &self.cancellation,
+        };
+        let content = Checked {
+            reader: content,
+            cancellation: &self.cancellation,
+        };
+        self.searcher.search_reader(matcher, content, lines)
     }
 
     pub(super) fn finish(mut self, truncated: bool) -> GrepMatches {

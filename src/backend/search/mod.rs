@@ -4,9 +4,12 @@
 //! for them. So the same search runs over a folder of the machine and over any other backend.
 
 mod base;
+mod cost;
 mod drive;
 mod glob;
 mod grep;
+mod matcher;
+mod pattern;
 mod query;
 mod rules;
 mod sink;

@@ -28,7 +28,7 @@ use super::super::filter::PathFilter;
 #[non_exhaustive]
 pub struct GlobQuery {
     /// The pattern, matched against paths relative to `path`; an absolute one lies beneath the
-    /// root.
+    /// root. At most 1,024 bytes, 32 `{`, 128 `*` and 256 `,`.
     pub pattern: String,
     /// The folder to search; `None` means the root.
     pub path: Option<String>,
@@ -114,12 +114,13 @@ pub struct GlobMatches {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GrepQuery {
-    /// The regular expression.
+    /// The regular expression. At most 8 KiB, and at most 4,096 characters and classes when each
+    /// counts as often as repetitions repeat it.
     pub pattern: String,
     /// The file or folder to search; `None` means the root.
     pub path: Option<String>,
     /// A pattern files must match, as in a `.gitignore`: without a slash it is matched at any
-    /// depth, with `!` in front it excludes.
+    /// depth, with `!` in front it excludes. The limits are those of [`GlobQuery::pattern`].
     pub glob: Option<String>,
     /// The name of a kind of files ripgrep knows, such as `rust` or `py`.
     pub file_type: Option<String>,
@@ -209,7 +210,9 @@ pub struct GrepMatches {
     /// Whether the filter left files out.
     pub withheld: bool,
     /// How many files could not be searched, because they cannot be read or have a line that is
-    /// too long to look at.
+    /// too long to look at; with `multiline`, because the file is. For an expression of texts and
+    /// alternatives alone that is 64 MiB, for others 5 MiB or less: the more the expression
+    /// repeats, the less is searched at once.
     pub skipped: usize,
 }
 

@@ -6,17 +6,31 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::super::entry::DirEntry;
+use super::pattern;
 
 /// The ignore files of a folder, the one that decides last first.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+/// The most lines of an ignore file that rule; later ones are left out.
+const MAX_LINES: usize = 4_096;
+/// The most lines compiled together.
+const PIECE_LINES: usize = 512;
+/// The most bytes of lines compiled together. The expression they make stays far below the size
+/// at which compiling it fails, and a failure would lose this piece only.
+const PIECE_BYTES: usize = 32 * 1024;
 
 /// What the ignore files of one folder say.
 #[derive(Debug, Default)]
-pub(in super::super) struct Rules(Vec<Gitignore>);
+pub(in super::super) struct Rules {
+    /// The piece that decides first comes first.
+    pieces: Vec<Gitignore>,
+    lines: usize,
+}
 
 impl Rules {
     /// More than this of an ignore file is not read.
-    pub(in super::super) const MAX_BYTES: usize = 1024 * 1024;
+    pub(in super::super) const MAX_BYTES: usize = 256 * 1024;
+    /// What to read of an ignore file: one byte more tells a file that goes on.
+    pub(in super::super) const READ: usize = Self::MAX_BYTES + 1;
 
     /// The paths, relative to a folder with these entries, that may hold rules.
     pub(in super::super) fn files(entries: &[DirEntry]) -> impl Iterator<Item = &'static str> {
@@ -27,32 +41,83 @@ impl Rules {
     }
 
     /// The rules of `dir` with the contents of its ignore files, in the order of
-    /// [`files`](Self::files). A line that cannot be understood is left out, as git does.
+    /// [`files`](Self::files). A line that cannot be understood is left out, as git does; so are
+    /// a line over the limits of a pattern and the lines over those of a file.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,
     ) -> Self {
-        let parse = |content: &[u8]| {
-            let mut builder = GitignoreBuilder::new(absolute(dir));
-            for line in String::from_utf8_lossy(content).lines() {
-                let line = line.strip_prefix('\u{feff}').unwrap_or(line);
-                drop(builder.add_line(None, line));
-            }
-            builder.build().ok()
-        };
-        Self(contents.into_iter().filter_map(parse).collect())
+        let mut rules = Self::default();
+        for content in contents {
+            rules.add(dir, content);
+        }
+        rules
     }
 
-    /// Whether the path is excluded or taken back in, if these rules say either.
+    fn add(&mut self, dir: &str, content: &[u8]) {
+        let root = absolute(dir);
+        let mut builder = GitignoreBuilder::new(&root);
+        let (mut total, mut lines, mut bytes) = (0, 0, 0);
+        let mut pieces = Vec::new();
+        for line in String::from_utf8_lossy(whole_lines(content)).lines() {
+            let line = line.strip_prefix('\u{feff}').unwrap_or(line);
+            let trimmed = line.trim_end();
+            if trimmed.is_empty() || line.starts_with('#') || pattern::check(trimmed).is_err() {
+                continue;
+            }
+            if total == MAX_LINES {
+                break;
+            }
+            if builder.add_line(None, line).is_err() {
+                continue;
+            }
+            total += 1;
+            lines += 1;
+            bytes += line.len();
+            if lines == PIECE_LINES || bytes > PIECE_BYTES {
+                pieces.extend(builder.build());
+                builder = GitignoreBuilder::new(&root);
+                (lines, bytes) = (0, 0);
+            }
+        }
+        if lines > 0 {
+            pieces.extend(builder.build());
+        }
+        // The last line that matches decides.
+        self.pieces.extend(pieces.into_iter().rev());
+        self.lines += total;
+    }
+
+    /// The number of lines that rule.
+    pub(super) fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// Whether the path, with a slash in front, is excluded or taken back in, if these rules say
+    /// either.
     pub(super) fn is_ignored(&self, path: &str, is_dir: bool) -> Option<bool> {
-        let path = absolute(path);
-        self.0
+        self.pieces
             .iter()
-            .find_map(|rules| match rules.matched(Path::new(&path), is_dir) {
+            .find_map(|piece| match piece.matched(Path::new(path), is_dir) {
                 Match::None => None,
                 Match::Ignore(_) => Some(true),
                 Match::Whitelist(_) => Some(false),
             })
+    }
+}
+
+/// What is read of an ignore file without the line that the limit cuts: half a line is another
+/// pattern.
+fn whole_lines(content: &[u8]) -> &[u8] {
+    let Some(read) = content.get(..Rules::MAX_BYTES) else {
+        return content;
+    };
+    if content.len() == read.len() {
+        return content;
+    }
+    match memchr::memrchr(b'\n', &content[..=Rules::MAX_BYTES]) {
+        Some(end) => &content[..end],
+        None => &[],
     }
 }
 

@@ -6,6 +6,8 @@ use ignore::Match;
 use ignore::overrides::Override;
 use ignore::types::Types;
 
+use crate::util::Cancellation;
+
 use super::super::entry::{DirEntry, EntryKind};
 use super::rules::{Rules, absolute};
 
@@ -13,6 +15,9 @@ use super::rules::{Rules, absolute};
 const MAX_ENTRIES: usize = 2_000_000;
 /// Folders deeper than this are not entered.
 const MAX_DEPTH: usize = 512;
+/// A folder in which more lines of ignore files than this rule at once, its own and those of the
+/// folders above, is not entered.
+const MAX_RULES: usize = 20_000;
 
 /// A walk through a tree of files, sorted by the bytes of their paths.
 #[derive(Debug)]
@@ -20,6 +25,7 @@ pub(super) struct Walk {
     above: Vec<Rules>,
     folders: Vec<Folder>,
     filter: Filter,
+    cancellation: Cancellation,
     visited: usize,
     truncated: bool,
 }
@@ -47,14 +53,20 @@ pub(super) enum Step {
 }
 
 impl Walk {
-    pub(super) fn new(filter: Filter) -> Self {
+    /// A walk that ends, truncated, when `cancellation` is cancelled.
+    pub(super) fn new(filter: Filter, cancellation: Cancellation) -> Self {
         Self {
             above: Vec::new(),
             folders: Vec::new(),
             filter,
+            cancellation,
             visited: 0,
             truncated: false,
         }
+    }
+
+    pub(super) fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
     }
 
     /// Adds the rules of a folder above the first one entered; the outermost comes first.
@@ -63,6 +75,12 @@ impl Walk {
     }
 
     pub(super) fn enter(&mut self, path: String, mut entries: Vec<DirEntry>, rules: Rules) {
+        let entered = self.folders.iter().map(|folder| &folder.rules);
+        let in_force = self.above.iter().chain(entered).map(Rules::lines);
+        if in_force.sum::<usize>() + rules.lines() > MAX_RULES {
+            self.truncated = true;
+            return;
+        }
         // A folder's files come with its name and a slash before them: so it is sorted.
         entries.sort_by_cached_key(|entry| Reverse(path_bytes(entry)));
         self.folders.push(Folder {
@@ -90,7 +108,7 @@ impl Walk {
                 continue;
             };
             self.visited += 1;
-            if self.visited > MAX_ENTRIES {
+            if self.visited > MAX_ENTRIES || self.cancellation.is_cancelled() {
                 self.truncated = true;
                 return None;
             }
@@ -108,28 +126,25 @@ impl Walk {
     }
 
     fn is_wanted(&self, path: &str, name: &str, is_dir: bool) -> bool {
-        match self.filter.overrides.matched(absolute(path), is_dir) {
+        let path = absolute(path);
+        match self.filter.overrides.matched(&path, is_dir) {
             Match::Ignore(_) => return false,
-            Match::Whitelist(_) => return self.is_of_type(path, is_dir),
+            Match::Whitelist(_) => return self.is_of_type(&path, is_dir),
             Match::None => {}
         }
         let folders = self.folders.iter().rev().map(|folder| &folder.rules);
         let ignored = folders
             .chain(self.above.iter().rev())
-            .find_map(|rules| rules.is_ignored(path, is_dir));
+            .find_map(|rules| rules.is_ignored(&path, is_dir));
         let shown = match ignored {
             Some(ignored) => !ignored,
             None => (self.filter.hidden && name != ".git") || !name.starts_with('.'),
         };
-        shown && self.is_of_type(path, is_dir)
+        shown && self.is_of_type(&path, is_dir)
     }
 
     fn is_of_type(&self, path: &str, is_dir: bool) -> bool {
-        !self
-            .filter
-            .types
-            .matched(absolute(path), is_dir)
-            .is_ignore()
+        !self.filter.types.matched(path, is_dir).is_ignore()
     }
 }
 

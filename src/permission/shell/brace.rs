@@ -4,6 +4,8 @@ use super::word::{Part, Word};
 
 /// No word becomes more words than this.
 const MOST: usize = 64;
+/// The most parts looked at, counting those of each word on the way again for every brace in it.
+const MOST_WORK: usize = 1 << 20;
 
 /// The words `word` expands to, or `None` if there are too many to look at.
 pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
@@ -17,16 +19,18 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
     let braces = word
         .parts
         .iter()
-        .filter(|part| matches!(part, Part::Brace(_)));
-    if braces.count() > MOST * 4 {
+        .filter(|part| matches!(part, Part::Brace(_)))
+        .count();
+    if braces > MOST * 4 {
         return None;
     }
     let mut done = Vec::new();
     let mut open = vec![word.parts];
-    let mut rounds = 0;
+    let (mut rounds, mut work) = (0, 0);
     while let Some(parts) = open.pop() {
         rounds += 1;
-        if rounds > MOST * 4 || done.len() + open.len() > MOST {
+        work += parts.len() * braces;
+        if rounds > MOST * 4 || work > MOST_WORK || done.len() + open.len() > MOST {
             return None;
         }
         match first_group(&parts) {

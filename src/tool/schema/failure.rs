@@ -123,11 +123,53 @@ pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
     pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
 }
 
+/// The beginning of a value, in time that does not depend on how large the value is.
 pub(super) fn quote(value: &Value) -> String {
-    let text = value.to_string();
-    let head = clip(&text, LONGEST_QUOTE);
-    let rest = if head.len() < text.len() { "..." } else { "" };
-    format!("{head}{rest}")
+    let mut text = String::new();
+    push_head(&mut text, value);
+    if text.len() <= LONGEST_QUOTE {
+        return text;
+    }
+    format!("{}...", clip(&text, LONGEST_QUOTE))
+}
+
+/// Appends `value` as JSON until there is enough to quote. Each level adds a character first, so
+/// that the recursion ends.
+fn push_head(text: &mut String, value: &Value) {
+    match value {
+        Value::String(string) => push_string(text, string),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if text.len() > LONGEST_QUOTE {
+                    return;
+                }
+                text.push_str(if index == 0 { "" } else { "," });
+                push_head(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push('{');
+            for (index, (key, member)) in members.iter().enumerate() {
+                if text.len() > LONGEST_QUOTE {
+                    return;
+                }
+                text.push_str(if index == 0 { "" } else { "," });
+                push_string(text, key);
+                text.push(':');
+                push_head(text, member);
+            }
+            text.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+    }
+}
+
+fn push_string(text: &mut String, string: &str) {
+    // With room for the character that the cut may leave out.
+    let head = clip(string, LONGEST_QUOTE + 4);
+    text.push_str(&Value::from(head).to_string());
 }
 
 pub(super) fn list(values: &[Value]) -> String {

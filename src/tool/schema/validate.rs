@@ -20,6 +20,9 @@ const FREE_STEPS: usize = 20_000;
 /// alternatives can ask for any number, and end here.
 const STEPS_A_VALUE: usize = 100;
 
+/// The most schemas that are applied, however large the arguments.
+const MAX_STEPS: usize = 2_000_000;
+
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Key(&'a str),
@@ -76,7 +79,7 @@ impl<'a> Validator<'a> {
         if self.steps == 0
             && let Some(args) = self.uncounted.take()
         {
-            self.steps = size(args).saturating_mul(STEPS_A_VALUE);
+            self.steps = size(args).saturating_mul(STEPS_A_VALUE).min(MAX_STEPS);
         }
         if self.exhausted || self.depth >= DEEPEST || self.steps == 0 {
             self.exhausted = true;

@@ -41,10 +41,21 @@ fn integer(number: &Number) -> Option<i128> {
     signed.or_else(|| number.as_u64().map(i128::from))
 }
 
+/// Compares by value: a float near a large integer is not that integer.
 pub(super) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+        (Some(a), None) => compare_to_float(a, b.as_f64()?),
+        (None, Some(b)) => compare_to_float(b, a.as_f64()?).map(Ordering::reverse),
+        (None, None) => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn compare_to_float(integer: i128, float: f64) -> Option<Ordering> {
+    // The conversion saturates, far beyond every integer there is.
+    match integer.cmp(&(float.trunc() as i128)) {
+        Ordering::Equal => 0.0.partial_cmp(&float.fract()),
+        order => Some(order),
     }
 }
 
@@ -111,12 +122,10 @@ fn digest(value: &Value) -> u64 {
     match value {
         Value::Null => {}
         Value::Bool(flag) => flag.hash(&mut hasher),
-        // Adding zero makes -0.0 into 0.0.
-        Value::Number(number) => {
-            (number.as_f64().unwrap_or_default() + 0.0)
-                .to_bits()
-                .hash(&mut hasher);
-        }
+        Value::Number(number) => match integer(number) {
+            Some(integer) => integer.hash(&mut hasher),
+            None => digest_float(number.as_f64().unwrap_or_default(), &mut hasher),
+        },
         Value::String(text) => text.hash(&mut hasher),
         Value::Array(items) => items.iter().for_each(|item| digest(item).hash(&mut hasher)),
         // A sum, for the order of the members does not count.
@@ -131,4 +140,14 @@ fn digest(value: &Value) -> u64 {
             .hash(&mut hasher),
     }
     hasher.finish()
+}
+
+/// A float that is an integer hashes as that integer.
+fn digest_float(float: f64, hasher: &mut DefaultHasher) {
+    let integer = float as i128;
+    if integer as f64 == float && float.abs() < i128::MAX as f64 {
+        integer.hash(hasher);
+    } else {
+        float.to_bits().hash(hasher);
+    }
 }

@@ -6,6 +6,8 @@
 
 mod document;
 mod fetch;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod kind;
 mod markdown;

@@ -27,6 +27,10 @@ const USED: &[(&str, &str)] = &[
     ("fend-core", "exact calculations (feature `calc`)"),
     ("futures", "streams and their combinators"),
     ("globset", "patterns of paths (feature `search`)"),
+    (
+        "grep-matcher",
+        "searches that can be interrupted (feature `search`)",
+    ),
     ("grep-regex", "searching in files (feature `search`)"),
     ("grep-searcher", "searching in files (feature `search`)"),
     ("htmd", "HTML as Markdown (feature `web`)"),
@@ -59,6 +63,10 @@ const USED: &[(&str, &str)] = &[
     (
         "redis",
         "the protocol of Redis and its addresses (feature `redis`)",
+    ),
+    (
+        "regex-syntax",
+        "the cost of regular expressions (feature `search`)",
     ),
     ("reqwest", "the HTTP client (feature `http`)"),
     ("rusqlite", "sessions in a database (feature `sqlite`)"),

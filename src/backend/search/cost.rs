@@ -1,0 +1,127 @@
+//! The cost of a regular expression, estimated before it is compiled.
+
+use std::convert::Infallible;
+
+use regex_syntax::hir::{Hir, HirKind, Look, Visitor, visit};
+use regex_syntax::{Error, ParserBuilder};
+
+use crate::error::Result;
+
+use super::super::failure::invalid;
+
+/// The longest expression, in bytes.
+const MAX_BYTES: usize = 8 * 1024;
+/// The most positions: characters and classes, each as often as repetitions repeat it.
+const MAX_POSITIONS: usize = 4_096;
+
+/// An error repeats no longer expression than this, in bytes.
+const MAX_REPEATED: usize = 500;
+
+/// The most bytes searched at once for a plain expression.
+const MAX_PLAIN: usize = 64 * 1024 * 1024;
+/// The most bytes searched at once for any other.
+const MAX_HEAP: usize = 5 * 1024 * 1024;
+/// The least bytes searched at once, however costly the expression.
+const MIN_HEAP: usize = 64 * 1024;
+/// The most bytes searched at once times the positions of the expression. A single search cannot
+/// be interrupted: in the worst case that was measured this takes a few seconds.
+const MAX_WORK: usize = 256 * 1024 * 1024;
+
+/// The most bytes to search at once for an expression. One search takes time in proportion to the
+/// bytes and, where a state machine for the expression grows too large, to its positions. The
+/// machine of a plain expression, of texts and alternatives alone, does not.
+///
+/// # Errors
+///
+/// When the expression is malformed or over a limit.
+pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
+    let bytes = pattern.len();
+    if bytes > MAX_BYTES {
+        return Err(invalid(format!(
+            "the regular expression has {bytes} bytes; at most {MAX_BYTES} are allowed"
+        )));
+    }
+    // The settings do not change the number of positions, but reject what is not UTF-8.
+    let mut parser = ParserBuilder::new().utf8(false).build();
+    let parsed = parser
+        .parse(pattern)
+        .map_err(|error| invalid(described(pattern, &error)))?;
+    let Ok(cost) = visit(&parsed, Cost::default());
+    let positions = cost.positions;
+    if positions > MAX_POSITIONS {
+        return Err(invalid(format!(
+            "the repetitions of the regular expression amount to {positions} positions; at most \
+             {MAX_POSITIONS} are allowed; repeat fewer times"
+        )));
+    }
+    if cost.is_plain() {
+        return Ok(MAX_PLAIN);
+    }
+    Ok((MAX_WORK / positions.max(1)).clamp(MIN_HEAP, MAX_HEAP))
+}
+
+/// An error with the place of it, which repeats the expression, unless that is long.
+fn described(pattern: &str, error: &Error) -> String {
+    let kind = match error {
+        Error::Parse(error) if pattern.len() > MAX_REPEATED => error.kind().to_string(),
+        Error::Translate(error) if pattern.len() > MAX_REPEATED => error.kind().to_string(),
+        error => return error.to_string(),
+    };
+    format!("the regular expression is malformed: {kind}")
+}
+
+#[derive(Default)]
+struct Cost {
+    positions: usize,
+    has_class_or_repetition: bool,
+    has_word_boundary: bool,
+    /// The product of the repetitions around a part, one entry for each of them.
+    repeated: Vec<usize>,
+}
+
+impl Cost {
+    fn is_plain(&self) -> bool {
+        !self.has_class_or_repetition && !self.has_word_boundary
+    }
+
+    fn times(&self) -> usize {
+        self.repeated.last().copied().unwrap_or(1)
+    }
+}
+
+impl Visitor for Cost {
+    type Output = Self;
+    type Err = Infallible;
+
+    fn finish(self) -> Result<Self, Infallible> {
+        Ok(self)
+    }
+
+    fn visit_pre(&mut self, part: &Hir) -> Result<(), Infallible> {
+        let times = self.times();
+        let own = match part.kind() {
+            HirKind::Literal(literal) => literal.0.len(),
+            _ => 1,
+        };
+        self.positions = self.positions.saturating_add(own.saturating_mul(times));
+        match part.kind() {
+            HirKind::Class(_) | HirKind::Repetition(_) => self.has_class_or_repetition = true,
+            HirKind::Look(Look::Start | Look::End | Look::StartLF | Look::EndLF) => {}
+            HirKind::Look(_) => self.has_word_boundary = true,
+            _ => {}
+        }
+        if let HirKind::Repetition(repetition) = part.kind() {
+            let most = repetition.max.unwrap_or(repetition.min.saturating_add(1));
+            let most = usize::try_from(most.max(1)).unwrap_or(usize::MAX);
+            self.repeated.push(times.saturating_mul(most));
+        }
+        Ok(())
+    }
+
+    fn visit_post(&mut self, part: &Hir) -> Result<(), Infallible> {
+        if matches!(part.kind(), HirKind::Repetition(_)) {
+            self.repeated.pop();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! A unified diff of bounded size.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::time::Duration;
+
+use similar::{DiffOp, TextDiff};
+
+/// Lines shown around a change.
+const CONTEXT: usize = 3;
+/// A diff that would take longer is coarser.
+const TIME: Duration = Duration::from_millis(500);
+/// The most bytes compared, from the first line that changed to the last.
+const MAX_BYTES: usize = 1024 * 1024;
+/// The most lines compared.
+const MAX_LINES: usize = 20_000;
+
+/// The unified diff of a file. Of a change that spans too much, only a note that it does.
+pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
+    let mut text = format!("--- a/{path}\n+++ b/{path}\n");
+    let window = Window::around_change(before, after);
+    let (old, new) = (&before[window.old.clone()], &after[window.new.clone()]);
+    if is_large(old) || is_large(new) {
+        text.push_str("(the change spans too many lines to show)\n");
+        return text;
+    }
+    let lines_above = count_lines(&before[..window.old.start]);
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure()
+        .timeout(TIME)
+        .diff_lines(old.as_ref(), new.as_ref());
+    let mut unified = diff.unified_diff();
+    unified.context_radius(CONTEXT);
+    for hunk in unified.iter_hunks() {
+        let shown = hunk.to_string();
+        // The hunk's own header counts lines from the start of the window.
+        let body = shown.split_once('\n').map_or("", |(_, body)| body);
+        let (old, new) = (
+            span(hunk.ops(), DiffOp::old_range),
+            span(hunk.ops(), DiffOp::new_range),
+        );
+        let (old, new) = (range(&old, lines_above), range(&new, lines_above));
+        let _ = write!(text, "@@ -{old} +{new} @@\n{body}");
+    }
+    text
+}
+
+/// The bytes between what both versions begin and end with, in whole lines, with the context
+/// around them.
+struct Window {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+impl Window {
+    fn around_change(before: &[u8], after: &[u8]) -> Self {
+        let prefix = common_prefix(before, after);
+        let (old_rest, new_rest) = (&before[prefix..], &after[prefix..]);
+        let suffix = common_suffix(old_rest, new_rest);
+        let mut start = line_start(before, prefix);
+        for _ in 0..CONTEXT {
+            start = line_start(before, start.saturating_sub(1));
+        }
+        let (old_end, new_end) = (before.len() - suffix, after.len() - suffix);
+        let ends_line = |text: &[u8], end: usize| end == start || text[end - 1] == b'\n';
+        let whole = ends_line(before, old_end) && ends_line(after, new_end);
+        let tail = &before[old_end..];
+        let mut added = 0;
+        for _ in 0..CONTEXT + usize::from(!whole) {
+            added +=
+                memchr::memchr(b'\n', &tail[added..]).map_or(tail.len() - added, |end| end + 1);
+        }
+        Self {
+            old: start..old_end + added,
+            new: start..new_end + added,
+        }
+    }
+}
+
+fn line_start(text: &[u8], offset: usize) -> usize {
+    memchr::memrchr(b'\n', &text[..offset]).map_or(0, |end| end + 1)
+}
+
+/// How many bytes both begin with. Compared in pieces first, which is faster than one by one.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let pieces = a.chunks(PIECE).zip(b.chunks(PIECE));
+    let whole = pieces
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len())
+        .sum();
+    let rest = a[whole..].iter().zip(&b[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
+}
+
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    let pieces = a.rchunks(PIECE).zip(b.rchunks(PIECE));
+    let whole: usize = pieces
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len())
+        .sum();
+    let (a, b) = (&a[..a.len() - whole], &b[..b.len() - whole]);
+    let rest = a.iter().rev().zip(b.iter().rev());
+    whole + rest.take_while(|(a, b)| a == b).count()
+}
+
+const PIECE: usize = 4096;
+
+fn is_large(text: &[u8]) -> bool {
+    text.len() > MAX_BYTES || count_lines(text) > MAX_LINES
+}
+
+fn count_lines(text: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', text).count()
+}
+
+fn span(ops: &[DiffOp], of: impl Fn(&DiffOp) -> Range<usize>) -> Range<usize> {
+    match (ops.first(), ops.last()) {
+        (Some(first), Some(last)) => of(first).start..of(last).end,
+        _ => 0..0,
+    }
+}
+
+/// A range of lines as a hunk's header has it: an empty one is named by the line before it.
+fn range(lines: &Range<usize>, above: usize) -> String {
+    let (start, len) = (lines.start + above, lines.len());
+    match len {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        _ => format!("{},{len}", start + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(before: &str, after: &str) -> String {
+        let diff = TextDiff::configure().diff_lines(before, after);
+        let mut unified = diff.unified_diff();
+        unified.context_radius(CONTEXT).header("a/x", "b/x");
+        unified.to_string()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn one_change_reads_as_in_the_diff_of_the_whole_file(
+            head in "([a-z]{3,8}\n){0,12}",
+            old in "([A-M]{3,8}\n){0,3}",
+            new in "([N-Z]{3,8}\n){1,3}",
+            tail in "([a-z]{3,8}\n){0,12}[a-z]{0,3}",
+        ) {
+            let (before, after) = (format!("{head}{old}{tail}"), format!("{head}{new}{tail}"));
+            let window = unified("x", before.as_bytes(), after.as_bytes());
+            prop_assert_eq!(window, whole(&before, &after));
+        }
+
+        #[test]
+        fn any_change_has_a_diff(before in "[ab\n]{0,40}", after in "[ab\n]{0,40}") {
+            let shown = unified("x", before.as_bytes(), after.as_bytes());
+            prop_assert_eq!(shown.contains("@@"), before != after);
+        }
+    }
+}

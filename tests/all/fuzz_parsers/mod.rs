@@ -1,0 +1,59 @@
+//! Random hostile input for every parser that reads what others wrote.
+//!
+//! `AGENTCORE_FUZZ_ROUNDS` sets the inputs for each parser, and `AGENTCORE_FUZZ_SEED` the number of
+//! the first. With `--nocapture` each test prints its slowest input.
+
+mod generator;
+#[cfg(feature = "jsonl")]
+mod sessions;
+mod texts;
+#[cfg(all(feature = "tools", unix))]
+mod tools;
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+/// Enough to see that a target works.
+const ROUNDS: u64 = 300;
+/// The stack of a runtime's worker.
+const STACK: usize = 2 * 1024 * 1024;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+/// Runs `round` with many generators, each from its own seed, on a small stack. A round returns the
+/// size of its input. Nothing but a panic, an abort or a round without an end fails.
+fn fuzz(parser: &str, mut round: impl FnMut(&mut Rng) -> usize + Send) {
+    let rounds = setting("AGENTCORE_FUZZ_ROUNDS", ROUNDS);
+    let first = setting("AGENTCORE_FUZZ_SEED", 1);
+    let (mut slowest, mut worst) = (Duration::ZERO, (0, 0));
+    let run = || {
+        for seed in first..first + rounds {
+            let started = Instant::now();
+            let size = round(&mut Rng::with_seed(seed));
+            let time = started.elapsed();
+            if time > slowest {
+                (slowest, worst) = (time, (seed, size));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn_scoped(scope, run).unwrap().join().unwrap();
+    });
+    let (seed, size) = worst;
+    println!(
+        "{parser}: {rounds} inputs, slowest {slowest:?} for {size} bytes (seed {seed}); peak of the \
+         process {}",
+        peak()
+    );
+}
+
+/// The most memory this process had at once, where the system reports it.
+fn peak() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.unwrap_or("unknown").trim().to_owned()
+}

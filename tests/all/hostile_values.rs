@@ -1,0 +1,137 @@
+//! Arguments, names and rules made to take for ever.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule, Verdict};
+use agentcore::tool::check_arguments;
+use agentcore::{FuncTool, ToolCall};
+use serde_json::{Value, json};
+
+/// Far more than any of these checks may take, far less than they would take without limits.
+const LONG: Duration = Duration::from_secs(60);
+
+fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(work())));
+    receiver.recv_timeout(LONG).expect("the work ends")
+}
+
+#[test]
+fn unique_items_that_are_the_same_float_are_told_apart_quickly() {
+    let items: Vec<Value> = (0..40_000_u64)
+        .map(|n| json!([u64::MAX - n % 200, u64::MAX - n / 200]))
+        .collect();
+    let args = json!({ "items": items });
+    let checked = ends(move || {
+        let schema = json!({"properties": {"items": {"uniqueItems": true}}});
+        check_arguments(&schema, &args).is_ok()
+    });
+    assert!(checked);
+}
+
+#[test]
+fn unique_items_compare_numbers_by_value() {
+    let schema = json!({"uniqueItems": true});
+    for (items, is_unique) in [
+        (json!([1, 1.0]), false),
+        (json!([0, -0.0]), false),
+        (json!([u64::MAX, u64::MAX as f64]), true),
+        (
+            json!([9_007_199_254_740_993_u64, 9_007_199_254_740_992.0]),
+            true,
+        ),
+        (
+            json!([9_007_199_254_740_992_u64, 9_007_199_254_740_992.0]),
+            false,
+        ),
+        (json!([i64::MIN, i64::MIN as f64]), false),
+        (json!([1e300, 1e300]), false),
+        (json!([0.1, 0.2]), true),
+    ] {
+        assert_eq!(
+            check_arguments(&schema, &items).is_ok(),
+            is_unique,
+            "{items}"
+        );
+    }
+}
+
+#[test]
+fn large_arguments_against_many_alternatives_are_refused_soon() {
+    let zeros: Vec<Value> = vec![json!(0); 1_000_000];
+    let args = json!({ "zeros": zeros });
+    let error = ends(move || {
+        let alternatives: Vec<Value> = (1..=100).map(|n| json!({ "const": n })).collect();
+        let schema = json!({"properties": {"zeros": {"items": {"anyOf": alternatives}}}});
+        check_arguments(&schema, &args).unwrap_err().to_string()
+    });
+    assert!(error.contains("too large to check"), "{error:.300}");
+}
+
+#[test]
+fn mismatch_of_a_large_value_quotes_its_start() {
+    let args = json!({"a": "x".repeat(16_000_000)});
+    let error = ends(move || {
+        let constants: Vec<Value> = (0..500).map(|n| json!({ "const": n })).collect();
+        let schema = json!({"anyOf": constants});
+        check_arguments(&schema, &args).unwrap_err().to_string()
+    });
+    assert!(error.contains(r#"got {"a":"xxxx"#), "{error:.300}");
+    assert!(error.len() < 2_000);
+}
+
+#[test]
+fn rules_in_yaml_over_a_limit_are_refused() {
+    let long = format!("allow: [{}]", "Read(x), ".repeat(100_000));
+    let error = ends(move || PermissionConfig::from_yaml(&long).unwrap_err());
+    assert!(error.to_string().contains("262144 bytes"), "{error:.300}");
+    let many = format!("allow: [{}]", "Read(x),".repeat(20_000));
+    assert!(ends(move || PermissionConfig::from_yaml(&many).is_err()));
+}
+
+#[test]
+fn rule_with_very_many_names_is_refused() {
+    let rule = format!("{{a{}}}", ",a".repeat(100_000));
+    assert!(ends(move || Rule::new(Behavior::Allow, &rule).is_err()));
+}
+
+#[test]
+fn host_longer_than_a_name_can_be_is_never_allowed() {
+    let rule: Rule = "allow:WebFetch(domain:example)".parse().unwrap();
+    let permissions = Permissions::new().rule(rule);
+    // Distinct letters, which the encoding sorts one by one.
+    let letters: String = ('\u{4e00}'..='\u{9fff}').cycle().take(300_000).collect();
+    let long = "a".repeat(64);
+    for (host, decision) in [
+        (letters, Verdict::Ask),
+        (long, Verdict::Ask),
+        ("a.".repeat(130), Verdict::Ask),
+        ("a".repeat(63), Verdict::Allow),
+        ("\u{4e00}\u{4e01}".to_owned(), Verdict::Allow),
+    ] {
+        let url = format!("https://{host}.example/");
+        let permissions = permissions.clone();
+        let decided = ends(move || {
+            let any = json!({"type": "object"});
+            let tool = FuncTool::new("WebFetch", "", any, |_, _| async { "" });
+            let call = ToolCall::new("c", "WebFetch", json!({ "url": url }));
+            permissions.explain(&call, &tool).decision
+        });
+        assert_eq!(decided, decision, "{host:.80}");
+    }
+}
+
+#[test]
+fn word_whose_braces_multiply_long_text_is_not_understood_but_soon() {
+    let groups = "{a,b}".repeat(6);
+    let command = format!("echo {}{groups}{}", "{".repeat(120), "*?".repeat(31_000));
+    let decided = ends(move || {
+        let rule: Rule = "allow:Bash(echo:*)".parse().unwrap();
+        let any = json!({"type": "object"});
+        let tool = FuncTool::new("Bash", "", any, |_, _| async { "" });
+        let call = ToolCall::new("c", "Bash", json!({ "command": command }));
+        Permissions::new().rule(rule).explain(&call, &tool).decision
+    });
+    assert_eq!(decided, Verdict::Ask);
+}
