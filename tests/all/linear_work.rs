@@ -4,11 +4,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use agentcore::model::{ModelEvent, ResponseFold};
 use agentcore::state::{Record, StoredSession};
 use agentcore::testing::ScriptedModel;
 use agentcore::{
-    AgentBuilder, AgentState, Message, Messages, ModelResponse, Result, SessionStore, ThreadStore,
+    AgentBuilder, AgentState, Message, Messages, ModelResponse, SessionStore, ThreadStore,
     ToolCall, ToolResult,
 };
 use serde_json::{Value, json};
@@ -22,14 +21,6 @@ fn finishes<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     thread::spawn(move || sender.send(work()));
     let result = receiver.recv_timeout(Duration::from_secs(60));
     result.expect("the work ends within a minute")
-}
-
-fn fold(events: impl IntoIterator<Item = Result<ModelEvent>>) -> ModelResponse {
-    let mut fold = ResponseFold::new();
-    for event in events {
-        fold.push(event.unwrap());
-    }
-    fold.finish().unwrap()
 }
 
 fn ids(response: &ModelResponse) -> Vec<String> {
@@ -121,12 +112,27 @@ fn session_with_many_open_calls_is_resumed_in_call_order() {
 
 #[cfg(feature = "http")]
 mod decoders {
-    use agentcore::providers::{anthropic, ollama, openai};
-    use futures::StreamExt;
-    use futures::executor::block_on;
-    use futures::stream;
+    use agentcore::model::ResponseLimits;
+    use agentcore::providers::{Anthropic, Ollama, OpenAi};
+    use agentcore::testing::{FaultServer, Reply};
+    use agentcore::{Model, ModelRequest};
+    use tokio::runtime;
 
     use super::*;
+
+    /// The answer of a server, with no limit on the number of its calls.
+    fn served<M: Model>(reply: Reply, model: impl FnOnce(String) -> M) -> ModelResponse {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async {
+            let server = FaultServer::start().await.unwrap();
+            server.reply(reply);
+            let limits = ResponseLimits::default()
+                .max_calls(usize::MAX)
+                .max_blocks(usize::MAX);
+            let request = ModelRequest::new(Messages::from("Hi")).with_response_limits(limits);
+            model(server.url()).call(request).await.unwrap()
+        })
+    }
 
     fn sse(events: impl Iterator<Item = Value>) -> String {
         events
@@ -141,9 +147,9 @@ mod decoders {
         let start = json!({"type": "message_start", "message": {"id": "m", "model": "x"}});
         let stop = json!({"type": "message_stop"});
         let body = sse([start].into_iter().chain(events).chain([stop]));
-        fold(block_on(
-            anthropic::decode(stream::iter([Ok(body.into())])).collect::<Vec<_>>(),
-        ))
+        served(Reply::sse([body]), |url| {
+            Anthropic::new("m", "key").base_url(url)
+        })
     }
 
     fn block(index: usize, id: &str) -> Value {
@@ -203,9 +209,9 @@ mod decoders {
         let chunks = pieces.map(|piece| chunk(json!({"tool_calls": [piece]})));
         let stop = json!({"id": "r", "choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
         let body = sse(chunks.chain([stop]));
-        fold(block_on(
-            openai::decode(stream::iter([Ok(body.into())])).collect::<Vec<_>>(),
-        ))
+        served(Reply::sse([body]), |url| {
+            OpenAi::new("m", "key").base_url(url)
+        })
     }
 
     #[test]
@@ -292,9 +298,7 @@ mod decoders {
                 });
                 let end = json!({"model": "m", "message": {"role": "assistant", "content": ""}, "done": true});
                 let body: String = lines.chain([end]).map(|line| format!("{line}\n")).collect();
-                fold(block_on(
-                    ollama::decode(stream::iter([Ok(body.into())])).collect::<Vec<_>>(),
-                ))
+                served(Reply::ndjson([body]), |url| Ollama::new("m").base_url(url))
             });
             assert_eq!(ids(&response).len(), CALLS);
         }

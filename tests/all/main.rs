@@ -200,9 +200,9 @@ mod secrets;
 mod serving;
 mod session_stores;
 mod sessions;
+mod small_stack;
 #[cfg(all(target_os = "linux", feature = "tools"))]
 mod soak;
-mod small_stack;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;

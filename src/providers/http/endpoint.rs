@@ -379,17 +379,6 @@ fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
     answered.insert(base.clone());
 }
 
-/// Remembers that the address has answered.
-fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
-    if answered.contains(base) {
-        return;
-    }
-    if answered.len() >= MOST_ANSWERED {
-        answered.clear();
-    }
-    answered.insert(base.clone());
-}
-
 fn is_html(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
