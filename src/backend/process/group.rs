@@ -79,6 +79,13 @@ impl Group {
         self.end();
     }
 
+    /// Kills what is left, and has what left the group killed, without waiting for it.
+    pub(super) fn abandon(&self) {
+        self.end();
+        let strays = lock(&self.strays).take();
+        drop(strays);
+    }
+
     fn signal(&self, signal: Signal) {
         let Some(leader) = self.leader else { return };
         // Who was started a moment ago may not lead a group yet. No such process is no failure.

@@ -1,6 +1,7 @@
 //! Commands under way, whoever started them: their output, their end, and that nothing of them
 //! stays.
 
+mod cage;
 mod capture;
 mod environment;
 mod group;
@@ -10,6 +11,7 @@ mod strays;
 
 use std::time::Duration;
 
+pub(super) use cage::Cage;
 pub(super) use environment::environment;
 pub(super) use group::Group;
 pub(super) use jobs::Jobs;

@@ -136,7 +136,7 @@ struct KillOnDrop<'a>(&'a Group);
 
 impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.abandon();
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) enum Environment {
     Marked,
     Other,
     #[expect(dead_code)]
-    Empty,
+    Missing,
 }
 
 pub(super) fn is_there() -> bool {

@@ -54,7 +54,7 @@ pub(super) enum Relation {
     Stray,
     /// Not known by itself: its parent may tell.
     Unknown,
-    /// As `Unknown`, and it may have just been starting a program.
+    /// As `Unknown`, but it was just starting a program, and may show more when that runs.
     Unclear,
     /// It is older than the command, or this process.
     Other,
@@ -107,7 +107,7 @@ impl Evidence {
         match proc::environment(process.id, &self.needle) {
             Environment::Marked => Relation::Stray,
             Environment::Other => Relation::Unknown,
-            Environment::Empty => Relation::Unclear,
+            Environment::Missing => Relation::Unclear,
         }
     }
 }

@@ -33,8 +33,8 @@ pub(super) struct Process {
 pub(super) enum Environment {
     Marked,
     Other,
-    /// Empty, or the program is being started.
-    Empty,
+    /// Not there: a program is being started, or the process is about to end.
+    Missing,
 }
 
 /// Whether `/proc` is mounted and shows the ids that this process uses.
@@ -113,9 +113,12 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
         carried = end.min(needle.len().saturating_sub(1));
         buffer.copy_within(end - carried..end, 0);
     }
-    match total {
-        0 => Environment::Empty,
-        _ => Environment::Other,
+    // One that was started with an empty environment has arguments.
+    let is_missing = total == 0
+        && fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
+    match is_missing {
+        true => Environment::Missing,
+        false => Environment::Other,
     }
 }
 
@@ -194,10 +197,8 @@ mod tests {
         let search = |needle: &[u8]| environment(sleeper.id(), needle);
         assert_eq!(search(b"MARK=1234\0"), Environment::Marked);
         assert_eq!(search(b"MARK=1235\0"), Environment::Other);
-        assert_eq!(
-            environment(Sleeper::new(&[]).id(), b"M"),
-            Environment::Empty
-        );
+        let empty = Sleeper::new(&[]);
+        assert_eq!(environment(empty.id(), b"M"), Environment::Other);
     }
 
     #[test]

@@ -29,6 +29,12 @@ pub(super) struct Sweep {
     evidence: Evidence,
     is_session_valid: bool,
     known: HashMap<i32, Known>,
+    /// The members of the group in the last look: they may have left it since.
+    members: Vec<i32>,
+    /// Whether the last look left processes of which it was not clear whose they are.
+    has_unclear: bool,
+    /// The last id that was given out when the last look was complete.
+    seen_up_to: Option<i32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +48,8 @@ enum State {
     /// It goes on.
     Seen,
     Stopped,
-    /// It was killed, or may not be.
+    Killed,
+    /// It ended by itself, or may not be sent signals.
     Over,
 }
 
@@ -61,6 +68,9 @@ impl Sweep {
             evidence,
             is_session_valid: true,
             known: HashMap::new(),
+            members: Vec::new(),
+            has_unclear: false,
+            seen_up_to: None,
         }
     }
 
@@ -68,11 +78,12 @@ impl Sweep {
     /// first. All that was recognised is killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
         let (mut empty_looks, mut pause) = (0, PAUSE);
+        let mut look = self.look_on();
         loop {
-            let look = self.look(true);
             empty_looks = if look.new == 0 { empty_looks + 1 } else { 0 };
             let is_settled = look.new == 0 && (look.is_complete || empty_looks >= EMPTY_LOOKS);
             if is_settled && !self.kill() {
+                self.wait_for_killed(deadline);
                 return true;
             }
             if Instant::now() >= deadline {
@@ -83,19 +94,45 @@ impl Sweep {
                 sleep(pause);
                 pause = (pause * 2).min(MAX_PAUSE);
             }
+            look = self.look(true);
+        }
+    }
+
+    /// Looks at what a complete look without a result has not seen or may have to see again; at
+    /// all processes where there was none.
+    fn look_on(&mut self) -> Look {
+        match self.seen_up_to {
+            Some(before) if self.known.is_empty() => {
+                let members = std::mem::take(&mut self.members);
+                let new = self.recognise(&members, true);
+                self.look_from(before, new, true)
+            }
+            _ => self.look(true),
+        }
+    }
+
+    /// Waits until what was killed is gone, which may take a moment; what the kernel holds up is not
+    /// waited for longer.
+    fn wait_for_killed(&self, deadline: Instant) {
+        let killed = self.known.values();
+        let killed = killed.filter(|known| known.state == State::Killed);
+        for known in killed {
+            while again(&known.process).is_some() && Instant::now() < deadline {
+                sleep(PAUSE);
+            }
         }
     }
 
     /// Looks at all processes once, and stops those that are recognised if `is_stopping`.
-    ///
-    /// The look is complete when no id was given out since the last time it was asked which was
-    /// the last one: until then, the ids given out since are looked at, newest first.
     pub(super) fn look(&mut self, is_stopping: bool) -> Look {
         let mut look = Look {
             new: 0,
             is_complete: false,
         };
         self.is_session_valid &= !self.evidence.is_leader_replaced();
+        self.members.clear();
+        self.has_unclear = false;
+        self.seen_up_to = None;
         if is_stopping {
             look.new += self.stop_seen();
         }
@@ -107,13 +144,24 @@ impl Sweep {
         let newest = proc::last_id().unwrap_or(i32::MAX);
         ids.sort_unstable_by_key(|id| newest.wrapping_sub(*id).cast_unsigned());
         look.new += self.recognise(&ids, is_stopping);
-        let Some(mut before) = before else {
-            return look;
+        match before {
+            Some(before) => self.look_from(before, look.new, is_stopping),
+            None => look,
+        }
+    }
+
+    /// Looks at the processes whose ids were given out after `before`, newest first, until none was
+    /// given out meanwhile: then the look is complete.
+    fn look_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> Look {
+        let mut look = Look {
+            new,
+            is_complete: false,
         };
         for _ in 0..ROUNDS {
             match proc::last_id() {
                 Some(last) if last == before => {
-                    look.is_complete = true;
+                    look.is_complete = !self.has_unclear;
+                    self.seen_up_to = look.is_complete.then_some(last);
                     return look;
                 }
                 Some(last) if last > before && last - before <= MAX_RANGE => {
@@ -142,20 +190,27 @@ impl Sweep {
                 Relation::Stray => new += self.add(process, is_stopping),
                 Relation::Unknown => unknown.push(process),
                 Relation::Unclear => unclear.push(process),
-                Relation::Member | Relation::Other => {}
+                Relation::Member => self.members.push(*id),
+                Relation::Other => {}
             }
         }
-        if !unclear.is_empty() {
-            sleep(PAUSE);
-        }
-        for process in unclear {
-            let process = proc::read(process.id).filter(|now| now.started == process.started);
-            let Some(process) = process else { continue };
-            match self.evidence.relation(&process, self.is_session_valid) {
-                Relation::Stray => new += self.add(process, is_stopping),
-                _ => unknown.push(process),
+        let mut pause = PAUSE;
+        while !unclear.is_empty() && pause <= MAX_PAUSE {
+            sleep(pause);
+            pause *= 2;
+            for process in std::mem::take(&mut unclear) {
+                let Some(process) = again(&process) else {
+                    continue;
+                };
+                match self.evidence.relation(&process, self.is_session_valid) {
+                    Relation::Stray => new += self.add(process, is_stopping),
+                    Relation::Unclear => unclear.push(process),
+                    _ => unknown.push(process),
+                }
             }
         }
+        self.has_unclear |= !unclear.is_empty();
+        unknown.append(&mut unclear);
         new + self.add_children(unknown, is_stopping)
     }
 
@@ -222,11 +277,18 @@ impl Sweep {
         let mut is_any = false;
         for known in self.known.values_mut() {
             if known.state == State::Stopped {
-                proc::signal(&known.process, Signal::KILL);
-                known.state = State::Over;
+                known.state = match proc::signal(&known.process, Signal::KILL) {
+                    true => State::Killed,
+                    false => State::Over,
+                };
                 is_any = true;
             }
         }
         is_any
     }
+}
+
+/// The process as it is now, if it has not ended.
+fn again(process: &Process) -> Option<Process> {
+    proc::read(process.id).filter(|now| now.started == process.started)
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::util::sync::lock;
 
+use super::super::cage::Cage;
 use super::evidence::Evidence;
 use super::sweep::Sweep;
 
@@ -15,6 +16,8 @@ const IN_CALL: Duration = Duration::from_secs(2);
 const AFTERWARDS: Duration = Duration::from_secs(60);
 /// How long one search may keep the others of its thread waiting.
 const TURN: Duration = Duration::from_millis(250);
+/// How long a turn waits for a cgroup to be empty.
+const REMOVAL: Duration = Duration::from_millis(100);
 /// Between two turns of one search, twice as long each time, up to the last.
 const PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -43,7 +46,8 @@ struct Job {
 /// What remains to be done for a command that is over.
 #[derive(Debug)]
 struct Cleanup {
-    sweep: Sweep,
+    cage: Option<Cage>,
+    sweep: Option<Sweep>,
 }
 
 /// The processes that left the group of one command. What is not ended when this is dropped is
@@ -57,23 +61,41 @@ pub(in super::super::super) struct Strays {
 impl Cleanup {
     /// Returns whether nothing remains to be done.
     fn run(&mut self, deadline: Instant) -> bool {
-        self.sweep.end(deadline)
+        // What is in a cgroup is ended at once, but a privileged process can move to another one.
+        let sweep = self.sweep.as_mut();
+        let is_quiet = sweep.is_none_or(|sweep| sweep.end(deadline));
+        let until = deadline.min(Instant::now() + REMOVAL);
+        self.cage.take_if(|cage| cage.remove(until));
+        is_quiet && self.cage.is_none()
     }
 }
 
 impl Strays {
-    pub(in super::super::super) fn new(evidence: Evidence, sweeper: Arc<Sweeper>) -> Self {
-        let sweep = Sweep::new(evidence);
+    pub(in super::super::super) fn new(
+        evidence: Option<Evidence>,
+        cage: Option<Cage>,
+        sweeper: Arc<Sweeper>,
+    ) -> Self {
+        let sweep = evidence.map(Sweep::new);
         Self {
-            cleanup: Some(Cleanup { sweep }),
+            cleanup: Some(Cleanup { cage, sweep }),
             sweeper,
+        }
+    }
+
+    /// Moves the command's first process, a child that was not waited for, to the cgroup, if there
+    /// is one. Blocks.
+    pub(in super::super::super) fn admit(&mut self, child: Option<u32>) {
+        if let Some(cleanup) = &mut self.cleanup {
+            let is_in = |cage: &mut Cage| child.is_some_and(|child| cage.admit(child));
+            cleanup.cage.take_if(|cage| !is_in(cage));
         }
     }
 
     /// Notes which processes there are, while their parents still show whose they are. Blocks.
     pub(in super::super) fn note(&mut self) {
-        if let Some(cleanup) = &mut self.cleanup {
-            cleanup.sweep.look(false);
+        if let Some(sweep) = self.sweep_without_cage() {
+            sweep.look(false);
         }
     }
 
@@ -81,9 +103,10 @@ impl Strays {
     /// left after two seconds is left to the thread of the backend. Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
-        if let Some(cleanup) = &mut self.cleanup {
-            cleanup.sweep.look(true);
+        if let Some(sweep) = self.sweep_without_cage() {
+            sweep.look(true);
         }
+        self.kill_cage();
         end_group();
         if self
             .cleanup
@@ -100,8 +123,24 @@ impl Strays {
     }
 }
 
+impl Strays {
+    /// The search, where parents have to show what was started: what is in a cgroup is known by it.
+    fn sweep_without_cage(&mut self) -> Option<&mut Sweep> {
+        let cleanup = self.cleanup.as_mut()?;
+        cleanup.sweep.as_mut().filter(|_| cleanup.cage.is_none())
+    }
+
+    fn kill_cage(&self) {
+        let cleanup = self.cleanup.as_ref();
+        if let Some(cage) = cleanup.and_then(|cleanup| cleanup.cage.as_ref()) {
+            cage.kill();
+        }
+    }
+}
+
 impl Drop for Strays {
     fn drop(&mut self) {
+        self.kill_cage();
         if let Some(cleanup) = self.cleanup.take() {
             self.sweeper.push(cleanup);
         }
