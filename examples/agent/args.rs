@@ -93,6 +93,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: Option<u32>,
 
+    /// How many tokens fit into the model's context; unless given, what a server that is not the
+    /// provider's own tells, or what is known of the model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) context_window: Option<u64>,
+
     /// Leaves calls, why they failed and the task list out of the notes on standard error
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,

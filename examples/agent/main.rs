@@ -149,7 +149,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     if prompt.is_none() && !args.names_session() {
         return Err(no_prompt());
     }
-    let builder = build(args, place.as_ref(), &cwd, trace)?;
+    let builder = build(args, place.as_ref(), &cwd, trace).await?;
     match place {
         Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
         None => {
@@ -218,13 +218,13 @@ async fn go_on(
 }
 
 /// The agent that the arguments describe, but for its tools. Further options go here.
-fn build(
+async fn build(
     args: &Args,
     place: Option<&Place>,
     cwd: &str,
     trace: &MemoryRecorder,
 ) -> Result<AgentBuilder, Error> {
-    let model = model::choose(args.model.as_deref())?;
+    let model = model::choose(args.model.as_deref(), args.context_window).await?;
     if args.max_budget_usd.is_some() {
         model::check_price(&*model)?;
     }

@@ -2,7 +2,6 @@
 
 use std::process::Output;
 
-use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Value, json};
 
 use crate::agent_cli::{Workshop, agent, call, text};
@@ -132,35 +131,4 @@ fn json_output_is_the_same_with_every_amount_of_notes() {
         assert_eq!(result["result"], "b");
         assert_eq!(text(&output.stderr), "");
     }
-}
-
-#[test]
-fn limit_of_an_answer_is_sent() {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
-    let server = runtime.block_on(FaultServer::start()).unwrap();
-    let answer = r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
-    server.reply(Reply::sse([
-        format!("data: {answer}\n\n"),
-        "data: [DONE]\n\n".to_owned(),
-    ]));
-    let output = agent(&[
-        "--model",
-        "openai:m",
-        "--tools",
-        "none",
-        "--max-tokens",
-        "77",
-        "Go",
-    ])
-    .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))
-    .output()
-    .unwrap();
-    assert_eq!(text(&output.stdout), "Hi\n", "{}", text(&output.stderr));
-    let sent = server.requests().remove(0).json();
-    let limits = [&sent["max_tokens"], &sent["max_completion_tokens"]];
-    assert!(limits.contains(&&json!(77)), "{sent}");
-
-    let none = agent(&["--max-tokens", "0", "Go"]).output().unwrap();
-    assert_eq!(none.status.code(), Some(2));
 }

@@ -21,6 +21,8 @@ fn stalled() -> (Runtime, FaultServer) {
 }
 
 fn arguments() -> Vec<&'static str> {
+    // With a window, the server is not asked for it.
+    let window = ["--context-window", "4096"];
     let model = ["--model", "openai:m", "--tools", "none"];
     let output = [
         "--include-partial-messages",
@@ -28,7 +30,7 @@ fn arguments() -> Vec<&'static str> {
         "stream-json",
         "Go",
     ];
-    [&model[..], &output].concat()
+    [&model[..], &window, &output].concat()
 }
 
 /// Starts it, and waits until it has begun to answer.

@@ -12,6 +12,8 @@ mod agent_interrupt;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_job;
 #[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_limits;
+#[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_notes;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_previews;
