@@ -179,6 +179,34 @@ fn peak_memory() -> u64 {
 }
 
 #[test]
+fn costly_ignore_files_of_nested_folders_use_little_memory() {
+    survives(
+        "costly_ignore_files_of_nested_folders_use_little_memory",
+        || {
+            let lines = "a*b.c\n".repeat(3_000);
+            let folders: Vec<String> = (1..6).map(|depth| "d/".repeat(depth)).collect();
+            let files: Vec<String> = folders
+                .iter()
+                .map(|folder| format!("{folder}.gitignore"))
+                .collect();
+            let inner = format!("{}x.c", folders[4]);
+            let mut files: Vec<(&str, &str)> =
+                files.iter().map(|file| (&**file, &*lines)).collect();
+            files.push((&inner, "one\n"));
+            files.push(("d/y.c", "one\n"));
+            with_files(&files, |call| {
+                assert_eq!(
+                    call("Glob", json!({"pattern": "d/**/*.c"})),
+                    "d/y.c\n(truncated: only the first 1 files are shown)"
+                );
+            });
+            let peak = peak_memory();
+            assert!(peak < 200 * 1024, "{peak} KiB");
+        },
+    );
+}
+
+#[test]
 fn line_cut_by_the_read_limit_rules_nothing() {
     // The file is cut inside its last line: `*.rs-not` must not become `*.rs`.
     for cut in 1..8 {

@@ -10,8 +10,10 @@ use super::pattern;
 
 /// The ignore files of a folder, the one that decides last first.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
-/// The most lines of an ignore file that rule; later ones are left out.
-const MAX_LINES: usize = 4_096;
+/// What a line with wildcards weighs beside a line without: most need an expression of their own.
+const WILD: usize = 8;
+/// The most all lines of a folder's ignore files weigh together; later ones are left out.
+const MAX_WEIGHT: usize = 2_048 * WILD;
 /// The most lines compiled together.
 const PIECE_LINES: usize = 512;
 /// The most bytes of lines compiled together. The expression they make stays far below the size
@@ -23,7 +25,7 @@ const PIECE_BYTES: usize = 32 * 1024;
 pub(in super::super) struct Rules {
     /// The piece that decides first comes first.
     pieces: Vec<Gitignore>,
-    lines: usize,
+    weight: usize,
 }
 
 impl Rules {
@@ -42,7 +44,7 @@ impl Rules {
 
     /// The rules of `dir` with the contents of its ignore files, in the order of
     /// [`files`](Self::files). A line that cannot be understood is left out, as git does; so are
-    /// a line over the limits of a pattern and the lines over those of a file.
+    /// a line over the limits of a pattern and the lines over those of a folder.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,
@@ -57,7 +59,7 @@ impl Rules {
     fn add(&mut self, dir: &str, content: &[u8]) {
         let root = absolute(dir);
         let mut builder = GitignoreBuilder::new(&root);
-        let (mut total, mut lines, mut bytes) = (0, 0, 0);
+        let (mut lines, mut bytes) = (0, 0);
         let mut pieces = Vec::new();
         for line in String::from_utf8_lossy(whole_lines(content)).lines() {
             let line = line.strip_prefix('\u{feff}').unwrap_or(line);
@@ -65,13 +67,14 @@ impl Rules {
             if trimmed.is_empty() || line.starts_with('#') || pattern::check(trimmed).is_err() {
                 continue;
             }
-            if total == MAX_LINES {
+            let weight = weight(trimmed);
+            if self.weight + weight > MAX_WEIGHT {
                 break;
             }
             if builder.add_line(None, line).is_err() {
                 continue;
             }
-            total += 1;
+            self.weight += weight;
             lines += 1;
             bytes += line.len();
             if lines == PIECE_LINES || bytes > PIECE_BYTES {
@@ -85,12 +88,11 @@ impl Rules {
         }
         // The last line that matches decides.
         self.pieces.extend(pieces.into_iter().rev());
-        self.lines += total;
     }
 
-    /// The number of lines that rule.
-    pub(super) fn lines(&self) -> usize {
-        self.lines
+    /// The weight of all lines, in which a line without wildcards weighs 1.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
     }
 
     /// Whether the path, with a slash in front, is excluded or taken back in, if these rules say
@@ -103,6 +105,13 @@ impl Rules {
                 Match::Ignore(_) => Some(true),
                 Match::Whitelist(_) => Some(false),
             })
+    }
+}
+
+fn weight(line: &str) -> usize {
+    match line.contains(['*', '?', '[', '{']) {
+        true => WILD,
+        false => 1,
     }
 }
 

@@ -15,9 +15,9 @@ use super::rules::{Rules, absolute};
 const MAX_ENTRIES: usize = 2_000_000;
 /// Folders deeper than this are not entered.
 const MAX_DEPTH: usize = 512;
-/// A folder in which more lines of ignore files than this rule at once, its own and those of the
-/// folders above, is not entered.
-const MAX_RULES: usize = 20_000;
+/// A folder is not entered if the lines of ignore files that rule in it, its own and those of the
+/// folders above, weigh more than this.
+const MAX_WEIGHT: usize = 48 * 1024;
 
 /// A walk through a tree of files, sorted by the bytes of their paths.
 #[derive(Debug)]
@@ -76,8 +76,8 @@ impl Walk {
 
     pub(super) fn enter(&mut self, path: String, mut entries: Vec<DirEntry>, rules: Rules) {
         let entered = self.folders.iter().map(|folder| &folder.rules);
-        let in_force = self.above.iter().chain(entered).map(Rules::lines);
-        if in_force.sum::<usize>() + rules.lines() > MAX_RULES {
+        let in_force = self.above.iter().chain(entered).map(Rules::weight);
+        if in_force.sum::<usize>() + rules.weight() > MAX_WEIGHT {
             self.truncated = true;
             return;
         }
