@@ -15,6 +15,7 @@ use crate::util::sync::lock;
 
 use super::booking::book_part;
 use super::partials::Partials;
+use super::tidy;
 
 /// What of an attempt is kept when it fails or is dropped half-way: an interrupt must not lose the
 /// text the user was reading, and what was used is paid for all the same.
@@ -42,6 +43,11 @@ impl Kept<'_> {
     ) -> Result<bool> {
         let Some(event) = event.transpose()? else {
             return Ok(false);
+        };
+        let Some(event) = tidy::event(event) else {
+            self.cx
+                .warn("a block of the answer was dropped, for it is nested too deep to be stored");
+            return Ok(true);
         };
         if !self.begun {
             self.begin(&event, taps, screen);

@@ -21,6 +21,7 @@ mod agent;
 mod answer;
 mod attempt;
 mod booking;
+mod bounds;
 mod builder;
 mod call_host;
 mod call_model;

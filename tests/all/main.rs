@@ -42,6 +42,7 @@ mod child_runs;
 mod compile_fail;
 #[cfg(feature = "http")]
 mod costs;
+mod deep_json;
 #[cfg(all(feature = "docker", target_os = "linux"))]
 mod docker;
 #[cfg(all(feature = "http", feature = "tools", unix))]
@@ -151,6 +152,7 @@ mod real_servers;
 mod recordings;
 mod redaction;
 mod reruns;
+mod result_limits;
 mod run_edges;
 mod run_oddities;
 mod run_properties;
