@@ -76,7 +76,7 @@ fn call_model(
             };
             // What the provider said before it failed is booked, and no answer to keep.
             drop(cx.take_partial());
-            retry += 1;
+            retry = u32::saturating_add(retry, 1);
             let policy = &config.limits.retry;
             let Some(wait) = policy.wait(&error, retry) else {
                 return Err(error.attributed());
@@ -102,9 +102,10 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
     }
     let counter = &**cx.token_counter();
     let messages = request.memo().count(counter, &request.messages);
+    let overhead = request_overhead(counter, &request.system, &request.tools);
     let longest = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
-        input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
+        input_tokens: messages.saturating_add(overhead),
         max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
         price: DearestPrice::of(&cards),
     })

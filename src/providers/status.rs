@@ -9,11 +9,15 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
+use crate::util::text::head;
 
 use super::http::Secrets;
 
 /// How much of a provider's message is kept, in characters.
 const MESSAGE_LIMIT: usize = 1_000;
+
+/// The longest id of a request, in characters.
+pub(super) const REQUEST_ID_CHARS: usize = 200;
 
 /// How much of something unreadable is shown, in characters.
 const EXCERPT_LIMIT: usize = 200;
@@ -123,7 +127,8 @@ impl Refusal {
                 Some(message) => message.to_owned(),
                 None => body.to_string(),
             },
-            request_id: text_of(body, &["request_id"]).map(str::to_owned),
+            request_id: text_of(body, &["request_id"])
+                .map(|id| head(id, REQUEST_ID_CHARS).0.to_owned()),
         }
     }
 

@@ -107,6 +107,7 @@ mod modes_and_limits;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+mod outside_figures;
 mod panics;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;

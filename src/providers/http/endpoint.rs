@@ -14,6 +14,7 @@ use reqwest::{Response, Url};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
 use crate::util::sync::lock;
+use crate::util::text::head;
 
 use super::super::status;
 use super::body::{Body, ByteStream, idle_error};
@@ -321,7 +322,7 @@ fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
     ["request-id", "x-request-id"]
         .iter()
         .find_map(|name| headers.get(*name)?.to_str().ok())
-        .map(Arc::from)
+        .map(|id| head(id, status::REQUEST_ID_CHARS).0.into())
 }
 
 impl fmt::Debug for Endpoint {
