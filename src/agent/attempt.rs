@@ -19,6 +19,7 @@ use crate::util::sync::lock;
 use super::answer_redactor::redacting;
 use super::booking::book_part;
 use super::partials::{Partials, join};
+use super::tidy;
 
 /// What of an attempt is kept when it fails or is dropped half-way: an interrupt must not lose the
 /// text the user was reading, and what was used is paid for all the same.
@@ -53,6 +54,11 @@ impl Kept<'_> {
             self.heard = true;
             return counted.map(|()| false);
         }
+        let Some(event) = tidy::event(event) else {
+            self.cx
+                .warn("a block of the answer was dropped, for it is nested too deep to be stored");
+            return Ok(true);
+        };
         if !self.begun {
             self.begin(&event, taps, screen);
         }

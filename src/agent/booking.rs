@@ -11,7 +11,9 @@ use crate::util::sync::lock;
 /// and in its statistics. Every path books here, also calls that failed or were cut off.
 pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
-    let cost = profile.cost(&usage);
+    // Compared with a cost that is no number, a limit would never be reached.
+    let is_amount = |cost: &f64| cost.is_finite() && *cost >= 0.0;
+    let cost = profile.cost(&usage).filter(is_amount);
     cx.budget().spend(usage, cost);
     let mut stats = lock(&cx.shared().stats);
     stats.usage += usage;

@@ -22,6 +22,7 @@ use crate::tool::{
 use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
+use super::bounds::MIN_RESULT_BYTES;
 use super::call_model::{self, check_prices};
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
 use super::retry::RetryPolicy;
@@ -336,6 +337,16 @@ impl AgentBuilder {
     /// How many tool calls of a turn run side by side. 8 unless set.
     pub fn parallel_tools(mut self, calls: usize) -> Self {
         self.limits.parallel_tools = calls.max(1);
+        self
+    }
+
+    /// Sets the limit of a tool result in bytes, for its content, its display text and its details,
+    /// each on its own. Defaults to 16 MiB, and is at least 1 KiB.
+    ///
+    /// Text beyond it is cut with a note, media that does not fit is replaced by an error text, and
+    /// details are removed, before hooks see the result and again after them.
+    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
+        self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
         self
     }
 

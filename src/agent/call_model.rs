@@ -80,7 +80,7 @@ fn call_model(
             if error.kind() != ErrorKind::ResponseTooLarge {
                 drop(cx.take_partial());
             }
-            retry += 1;
+            retry = u32::saturating_add(retry, 1);
             let policy = &config.limits.retry;
             let Some(wait) = policy.wait(&error, retry) else {
                 return Err(error.attributed());
@@ -106,9 +106,10 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
     }
     let counter = &**cx.token_counter();
     let messages = request.memo().count(counter, &request.messages);
+    let overhead = request_overhead(counter, &request.system, &request.tools);
     let longest = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
-        input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
+        input_tokens: messages.saturating_add(overhead),
         max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
         price: DearestPrice::of(&cards),
     })

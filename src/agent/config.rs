@@ -51,6 +51,7 @@ pub(super) struct Limits {
     pub(super) max_turns: u32,
     pub(super) budget: BudgetLimits,
     pub(super) parallel_tools: usize,
+    pub(super) max_result_bytes: usize,
     /// For a run and everything below it.
     pub(super) parallel_model_calls: usize,
     pub(super) tool_timeout: Duration,
@@ -72,6 +73,7 @@ impl Default for Limits {
             max_turns: 100,
             budget: BudgetLimits::default(),
             parallel_tools: 8,
+            max_result_bytes: 16 * 1024 * 1024,
             parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
             hook_timeout: Some(Duration::from_secs(60)),

@@ -22,6 +22,7 @@ mod answer;
 mod answer_redactor;
 mod attempt;
 mod booking;
+mod bounds;
 mod builder;
 mod call_host;
 mod call_model;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::ToolCall;
+use crate::message::{MAX_JSON_DEPTH, ToolCall, is_too_deep};
 use crate::state::PendingCall;
 
 /// What somebody decided about a [`PendingCall`].
@@ -150,6 +150,12 @@ impl Decisions {
                     id,
                     "the question has expired; deny the call, or go on with another input",
                 ));
+            }
+            if let Decision::Edit { args, .. } = decision
+                && is_too_deep(args)
+            {
+                let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
+                return Err(refuse(id, &text));
             }
             if *args_hash != call.args_hash {
                 return Err(refuse(id, "it was made about other arguments"));

@@ -12,6 +12,7 @@ use crate::run::{ExitReason, Stop};
 use crate::sdk::{SdkMessage, SystemKind, UserEvent};
 use crate::util::Pace;
 use crate::util::sync::lock;
+use crate::util::text::truncate;
 
 use super::answer;
 use super::attempt::{empty_response, is_empty};
@@ -21,6 +22,9 @@ use super::tidy;
 
 /// How often hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
+
+/// How much of the text of a refusal is part of an error, in characters.
+const REFUSAL_CHARS: usize = 1_000;
 
 /// What was tried in this run and is not tried again.
 #[derive(Default)]
@@ -285,8 +289,9 @@ impl Driver {
 
     /// A refused turn is not kept: sent again, it would be refused again.
     async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
-        self.notes
-            .push(format!("the model refused: {}", response.text()));
+        let text = response.text();
+        let text = truncate(&text, REFUSAL_CHARS);
+        self.notes.push(format!("the model refused: {text}"));
         if self.agent.config().request.keep_refused {
             if !response.content.says_nothing() {
                 self.keep(response.clone(), false).await?;

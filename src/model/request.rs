@@ -174,8 +174,8 @@ impl ModelRequest {
 
     /// How many tokens the prompt has, as `counter` counts: messages, instructions and tools.
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> u64 {
-        counter.count_messages(&self.messages)
-            + request_overhead(counter, &self.system, &self.tools)
+        let messages = counter.count_messages(&self.messages);
+        messages.saturating_add(request_overhead(counter, &self.system, &self.tools))
     }
 
     /// The provider's slot for what it encoded in this run.

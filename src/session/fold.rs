@@ -207,11 +207,11 @@ impl Folded {
     fn keep(&mut self, len: usize) {
         let mut lost = 0;
         self.lost.retain_mut(|(place, count)| {
-            *count = (*count).min(len.saturating_sub(*place + lost));
-            lost += *count;
+            *count = (*count).min(len.saturating_sub(place.saturating_add(lost)));
+            lost = lost.saturating_add(*count);
             *count > 0
         });
-        let left = len - lost;
+        let left = len.saturating_sub(lost);
         let messages = self.state.messages.as_mut_vec();
         if let Some(more) = left.checked_sub(messages.len()).filter(|more| *more > 0) {
             self.lost.push((messages.len(), more));

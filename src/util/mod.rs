@@ -18,6 +18,7 @@ pub(crate) mod path;
 pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;
+pub(crate) mod time;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod values;

@@ -52,6 +52,7 @@ mod compile_fail;
 mod context_windows;
 #[cfg(feature = "http")]
 mod costs;
+mod deep_json;
 #[cfg(all(feature = "docker", target_os = "linux"))]
 mod docker;
 #[cfg(all(feature = "http", feature = "tools", unix))]
@@ -132,6 +133,7 @@ mod modes_and_limits;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+mod outside_figures;
 mod panics;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;
@@ -182,6 +184,7 @@ mod reruns;
 mod response_limits;
 #[cfg(feature = "http")]
 mod response_limits_providers;
+mod result_limits;
 mod run_edges;
 mod run_oddities;
 mod run_properties;
