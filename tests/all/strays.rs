@@ -155,7 +155,7 @@ fn bystander(number: usize) -> Child {
         .arg("120")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
     }
     command.spawn().unwrap()
