@@ -44,7 +44,7 @@ impl Signals {
     /// Waits for the next one. Cancel safe.
     pub(crate) async fn next(&mut self) {
         if self.0.recv().await.is_none() {
-            pending().await
+            pending::<()>().await;
         }
     }
 }
