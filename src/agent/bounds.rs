@@ -83,7 +83,10 @@ fn cut_text(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bo
         return false;
     }
     let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
-    let end = text.floor_char_boundary(room.saturating_sub(note.len()));
+    let mut end = room.saturating_sub(note.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     text.truncate(end);
     text.push_str(&note);
     text.shrink_to_fit();

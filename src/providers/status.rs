@@ -129,8 +129,7 @@ impl Refusal {
                 Some(message) => message.to_owned(),
                 None => body.to_string(),
             },
-            request_id: text_of(body, &["request_id"])
-                .map(str::to_owned),
+            request_id: text_of(body, &["request_id"]).map(str::to_owned),
         }
     }
 

@@ -35,7 +35,7 @@ async fn counter_without_end_overflows_nothing() {
     let profile = prices(1.0);
     let model = || {
         ScriptedModel::new()
-            .with_profile(profile.clone())
+            .with_profile(profile)
             .call("echo", json!({"text": "a"}))
             .say("done")
     };
