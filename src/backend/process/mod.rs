@@ -15,5 +15,5 @@ pub(super) use defaults::{MAX_OUTPUT, TIMEOUT};
 pub(super) use environment::environment;
 pub(super) use group::Group;
 pub(super) use jobs::Jobs;
-pub(super) use running::{Ending, Running};
+pub(super) use running::{Ending, MAX_OUTPUT, Running, TIMEOUT};
 pub(super) use strays::{Evidence, MARK, PipeEnd, Strays, Sweeper};

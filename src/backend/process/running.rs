@@ -18,6 +18,10 @@ use super::super::command::CommandOutput;
 use super::capture::Capture;
 use super::group::Group;
 
+/// The time that a command may run, unless the command or the backend sets another.
+pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(120);
+/// What is retained of each stream of a command, in bytes, unless the backend sets another limit.
+pub(in super::super) const MAX_OUTPUT: usize = 256 * 1024;
 /// How long a command has after it was told to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long output is waited for after the shell has ended: whoever still holds the pipe may be
