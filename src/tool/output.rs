@@ -228,7 +228,7 @@ impl ToolError {
         self.details.as_ref()
     }
 
-    pub(crate) fn into_parts(self: Box<Self>) -> (String, Option<Value>) {
+    pub(crate) fn into_parts(self) -> (String, Option<Value>) {
         (self.text, self.details)
     }
 }
