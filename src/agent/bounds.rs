@@ -83,11 +83,9 @@ fn cut_text(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bo
         return false;
     }
     let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
-    let mut end = room.saturating_sub(note.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
+    let most = room.saturating_sub(note.len());
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
     text.push_str(&note);
     text.shrink_to_fit();
     true

@@ -131,7 +131,7 @@ fn limit_failure(content: &mut Content, max_bytes: usize) {
 
 fn failed(call: &ToolCall, error: BoxError, max_bytes: usize) -> ToolResult {
     let (text, details) = match error.downcast::<ToolError>() {
-        Ok(error) => error.into_parts(),
+        Ok(error) => (*error).into_parts(),
         Err(error) => (error.to_string(), None),
     };
     let mut content = Content::from(text);

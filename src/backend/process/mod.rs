@@ -3,7 +3,6 @@
 
 mod cage;
 mod capture;
-mod defaults;
 mod environment;
 mod group;
 mod jobs;
@@ -11,7 +10,6 @@ mod running;
 mod strays;
 
 pub(super) use cage::Cage;
-pub(super) use defaults::{MAX_OUTPUT, TIMEOUT};
 pub(super) use environment::environment;
 pub(super) use group::Group;
 pub(super) use jobs::Jobs;
