@@ -44,6 +44,8 @@
 //! [`Value`](serde_json::Value) (which keeps the meaning but not the spelling), not through
 //! `#[serde(flatten)]` or an untagged enum.
 
+#[cfg(feature = "http")]
+mod call_order;
 mod chain;
 mod check;
 mod content;

@@ -4,7 +4,7 @@ use agentcore::message::Media;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, Decision, Error, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent,
-    ModelRequest, Part, Result, SessionStore, StopReason, ThreadStore, ToolCall, Unanswered,
+    ModelRequest, Part, Result, StopReason, ThreadStore, ToolCall, Unanswered,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -97,6 +97,7 @@ async fn a_first_input_that_is_too_long_leaves_no_message() {
 #[cfg(all(feature = "jsonl", feature = "sqlite"))]
 #[tokio::test]
 async fn an_input_that_is_too_long_is_taken_back_from_disks_too() {
+    use agentcore::SessionStore;
     use agentcore::session::{JsonlStore, SqliteStore};
 
     async fn check<S: SessionStore>(open: impl Fn() -> S) {
