@@ -14,7 +14,7 @@ use crate::model::{
     SystemPrompt,
 };
 use crate::run::Setting;
-use crate::state::{SessionStore, ThreadStore};
+use crate::state::SessionStore;
 use crate::tool::{
     AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
     check_tool,
@@ -24,7 +24,7 @@ use crate::trace::{Redacting, TraceRecorder};
 use super::agent::Agent;
 use super::bounds::MIN_RESULT_BYTES;
 use super::call_model::{self, check_prices};
-use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
+use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
 use super::retry::RetryPolicy;
 
 /// Makes an [`Agent`].
@@ -173,7 +173,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Where sessions are kept, all of them. Default: a [`ThreadStore`] that keeps sessions for an
+    /// Where sessions are kept, all of them. Default: a
+    /// [`ThreadStore`](crate::ThreadStore) that keeps sessions for an
     /// hour after the last use, at most 1,000 of them and 64 MiB, and drops those that were used
     /// longest ago when there are more; runs without a session ([`Agent::run`]) are not kept in it.
     pub fn store(mut self, store: impl SessionStore) -> Self {
@@ -326,9 +327,7 @@ impl AgentBuilder {
     }
 
     /// Sets the limits on the size of one answer: 32 MiB, 1,000 tool calls and 10,000 content blocks
-    /// unless set.
-    /// A run whose model goes beyond that ends with
-    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge); see [`ResponseLimits`].
+    /// unless set. A run whose model exceeds one ends with an error; see [`ResponseLimits`].
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits.response = limits;
         self
@@ -365,8 +364,8 @@ impl AgentBuilder {
     }
 
     /// How long a phase of a hook may take, not counting what it wraps. 60 seconds unless set;
-    /// `None` is no limit. Even then `after_agent` ends a run that was stopped, by its time limit or
-    /// by somebody, at most 10 seconds later, all hooks together.
+    /// `None` is no limit. Even then the `after_agent` hooks of a run that was interrupted, or reached
+    /// its time limit, have 10 seconds together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.limits.hook_timeout = timeout.into();
         self
@@ -432,13 +431,7 @@ impl AgentBuilder {
             counter: self.counter,
             allowed_tools: self.allowed_tools,
         };
-        let (store, default_store): (Arc<dyn SessionStore>, _) = match self.store {
-            Some(store) => (store, None),
-            None => {
-                let own = ThreadStore::of_agent();
-                (Arc::new(own.clone()), Some(own))
-            }
-        };
+        let (store, default_store) = or_default_store(self.store);
         Ok(Agent::new(Config {
             setting: Arc::new(setting),
             model: self.model,

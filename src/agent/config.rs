@@ -44,6 +44,19 @@ pub(super) struct Config {
     pub(super) request: RequestOptions,
 }
 
+/// The store of an agent, and the same once more when it is the one that agents have by default.
+pub(super) fn or_default_store(
+    store: Option<Arc<dyn SessionStore>>,
+) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
+    match store {
+        Some(store) => (store, None),
+        None => {
+            let own = ThreadStore::of_agent();
+            (Arc::new(own.clone()), Some(own))
+        }
+    }
+}
+
 /// Numbers that bound a run.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {

@@ -230,7 +230,7 @@ async fn a_search_asks_the_engine_seldom() {
             std::fs::write(path.join(format!("f{file}\n.txt")), content).unwrap();
         }
     }
-    std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 5 << 20]).unwrap();
+    std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 4 << 20]).unwrap();
     symlink("/etc", engine.workdir().join("out")).unwrap();
     let calls = || {
         let log = std::fs::read_to_string(engine.base.join("log")).unwrap();
