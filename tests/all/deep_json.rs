@@ -55,6 +55,7 @@ fn tool() -> FuncTool {
 async fn stored(build: impl Fn() -> AgentBuilder) -> Vec<ToolResult> {
     let mut all: Vec<Vec<ToolResult>> = Vec::new();
     let memory = ThreadStore::new();
+    #[cfg_attr(not(any(feature = "jsonl", feature = "sqlite")), expect(unused_mut))]
     let mut stores: Vec<Arc<dyn SessionStore>> = vec![Arc::new(memory)];
     let _dir = tempfile::tempdir().unwrap();
     #[cfg(feature = "jsonl")]

@@ -7,10 +7,9 @@ use std::time::Duration;
 use agentcore::state::{Record, StoredSession};
 use agentcore::testing::ScriptedModel;
 use agentcore::{
-    AgentBuilder, AgentState, Message, Messages, ModelResponse, SessionStore, ThreadStore,
-    ToolCall, ToolResult,
+    AgentBuilder, AgentState, Message, Messages, SessionStore, ThreadStore, ToolCall, ToolResult,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 const CALLS: usize = 40_000;
 
@@ -21,16 +20,6 @@ fn finishes<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     thread::spawn(move || sender.send(work()));
     let result = receiver.recv_timeout(Duration::from_secs(60));
     result.expect("the work ends within a minute")
-}
-
-fn ids(response: &ModelResponse) -> Vec<String> {
-    let mut ids: Vec<_> = response
-        .tool_calls()
-        .map(|call| call.id.to_string())
-        .collect();
-    ids.sort();
-    ids.dedup();
-    ids
 }
 
 #[test]
@@ -115,10 +104,21 @@ mod decoders {
     use agentcore::model::ResponseLimits;
     use agentcore::providers::{Anthropic, Ollama, OpenAi};
     use agentcore::testing::{FaultServer, Reply};
-    use agentcore::{Model, ModelRequest};
+    use agentcore::{Model, ModelRequest, ModelResponse};
+    use serde_json::Value;
     use tokio::runtime;
 
     use super::*;
+
+    fn ids(response: &ModelResponse) -> Vec<String> {
+        let mut ids: Vec<_> = response
+            .tool_calls()
+            .map(|call| call.id.to_string())
+            .collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
 
     /// The answer of a server, with no limit on the number of its calls.
     fn served<M: Model>(reply: Reply, model: impl FnOnce(String) -> M) -> ModelResponse {
