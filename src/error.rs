@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,20 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Removes secrets from a text; `None` when it has none.
+type Redaction = fn(&str) -> Option<String>;
+
+/// Set as soon as there is a secret. What knows the secrets stands above this module.
+static REDACTION: OnceLock<Redaction> = OnceLock::new();
+
+/// How many errors down a chain of sources is looked for secrets.
+const MAX_SOURCES: usize = 16;
+
+/// Sets what removes secrets from errors; only the first time counts.
+pub(crate) fn set_redaction(redaction: Redaction) {
+    REDACTION.get_or_init(|| redaction);
+}
 
 /// What went wrong, in classes a program can act on.
 ///
@@ -42,6 +56,8 @@ pub enum ErrorKind {
     ContextTooLong,
     /// The request body is larger than the server takes (413).
     RequestTooLarge,
+    /// The model's answer goes beyond a limit on its size. Never retried.
+    ResponseTooLarge,
     /// Too many requests (429); see [`Error::retry_after`].
     RateLimited,
     /// A spend limit or a quota is used up. Never retried.
@@ -56,6 +72,9 @@ pub enum ErrorKind {
     StreamTruncated,
     /// The model refused to answer.
     Refused,
+    /// The model repeated a [`Secret`](crate::Secret) of this process in a block that must not be
+    /// edited, such as signed thinking. Nothing of the answer is stored. Never retried.
+    SecretInAnswer,
     /// The model answered with nothing at all, twice.
     EmptyResponse,
     /// The run's budget of money or tokens does not cover the call.
@@ -101,7 +120,9 @@ impl ErrorKind {
 
 /// An error: its kind, a text for people, and where it came from.
 ///
-/// One pointer wide. No key, token or password is ever part of its `Debug` or `Display`.
+/// One pointer wide. Every living [`Secret`](crate::Secret) of at least twelve bytes is replaced by
+/// `[redacted]` when it is put in: in the text, the request id and the chain of sources, in the
+/// spellings that are listed there. An error whose source held one has the source's text instead.
 /// Which concrete type [`source`](StdError::source) has is not part of the API.
 ///
 /// ```
@@ -133,7 +154,7 @@ impl Error {
         Self {
             inner: Box::new(Inner {
                 kind,
-                text: text.into(),
+                text: redacted(text.into()),
                 source: None,
                 retryable: None,
                 retry_after: None,
@@ -158,7 +179,7 @@ impl Error {
     /// The same error with the error that caused it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.inner.source = Some(source.into());
+        self.inner.source = Some(redacted_source(source.into()));
         self
     }
 
@@ -172,7 +193,7 @@ impl Error {
     /// The same error with the provider's request id.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
-        self.inner.request_id = Some(id.into());
+        self.inner.request_id = Some(redacted(id.into()));
         self
     }
 
@@ -193,7 +214,13 @@ impl Error {
     /// The same error with `prefix: ` before its text: where it happened.
     #[must_use]
     pub fn context(mut self, prefix: impl fmt::Display) -> Self {
-        self.inner.text = format!("{prefix}: {}", self.inner.text);
+        self.inner.text = redacted(format!("{prefix}: {}", self.inner.text));
+        self
+    }
+
+    /// Puts what can be done about it behind the text.
+    pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
+        self.inner.text = format!("{}; {hint}", self.inner.text);
         self
     }
 
@@ -253,6 +280,74 @@ impl Error {
 
     pub(crate) fn attachment<T: Any>(&self) -> Option<&T> {
         self.inner.attachment.as_deref()?.downcast_ref()
+    }
+}
+
+fn redacted(text: String) -> String {
+    let redaction = REDACTION.get();
+    redaction.and_then(|redact| redact(&text)).unwrap_or(text)
+}
+
+/// The source itself, or its texts when one of them or of its own sources holds a secret.
+fn redacted_source(source: BoxError) -> BoxError {
+    let Some(redact) = REDACTION.get() else {
+        return source;
+    };
+    let mut texts = Vec::new();
+    let mut has_secret = false;
+    let mut next: Option<&(dyn StdError + 'static)> = Some(&*source);
+    while let Some(error) = next.filter(|_| texts.len() < MAX_SOURCES) {
+        next = error.source();
+        // An error of this type is free of secrets, and so is all below it.
+        if error.is::<Error>() && !has_secret {
+            return source;
+        }
+        let [text, debug] = [error.to_string(), format!("{error:?}")].map(|text| {
+            let redacted = redact(&text);
+            has_secret |= redacted.is_some();
+            redacted.unwrap_or(text)
+        });
+        texts.push((text, debug));
+    }
+    if !has_secret && next.is_none() {
+        return source;
+    }
+    let sources = texts.into_iter().rev();
+    let redacted = sources.fold(None, |source, (text, debug)| {
+        Some(Box::new(Redacted {
+            text,
+            debug,
+            source,
+        }))
+    });
+    match redacted {
+        Some(redacted) => redacted,
+        None => source,
+    }
+}
+
+/// What remains of a foreign error that held a secret.
+struct Redacted {
+    text: String,
+    debug: String,
+    source: Option<Box<Redacted>>,
+}
+
+impl fmt::Display for Redacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Redacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.debug)
+    }
+}
+
+impl StdError for Redacted {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
     }
 }
 

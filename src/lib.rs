@@ -104,6 +104,8 @@ pub mod hook;
 pub mod hooks;
 pub mod message;
 pub mod model;
+#[cfg(feature = "http")]
+pub mod net;
 pub mod permission;
 #[cfg(feature = "http")]
 pub mod providers;

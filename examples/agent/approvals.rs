@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use agentcore::agent::Decisions;
+use agentcore::backend::LocalBackend;
 use agentcore::serde_json::{self, Deserializer, Value, json};
 use agentcore::state::PendingCall;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
@@ -12,6 +13,7 @@ use agentcore::{AgentState, Decision, Error};
 
 use super::args::{Args, usage};
 use super::output::{Output, note};
+use super::preview::question;
 
 const YES: usize = 0;
 const NO: usize = 1;
@@ -98,9 +100,10 @@ pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Deci
     if waiting.calls.is_empty() || !terminal.is_available() {
         return Ok(None);
     }
+    let files = LocalBackend::new(args.cwd()?)?;
     let mut decisions = Vec::new();
     for call in &waiting.calls {
-        decisions.extend(ask(&terminal, call).await?);
+        decisions.extend(ask(&terminal, &files, call).await?);
     }
     Ok(match decisions.is_empty() {
         true => None,
@@ -131,8 +134,13 @@ fn read(file: &Path) -> io::Result<Decisions> {
     }
 }
 
-async fn ask(terminal: &TerminalInteractor, call: &PendingCall) -> Result<Option<Decision>, Error> {
-    let choice = Choice::new(call.question.as_str())
+async fn ask(
+    terminal: &TerminalInteractor,
+    files: &LocalBackend,
+    call: &PendingCall,
+) -> Result<Option<Decision>, Error> {
+    let (name, args) = (&call.call.name, &call.call.args);
+    let choice = Choice::new(question(files, name, args, &call.question).await)
         .with_header("waiting")
         .option(ChoiceOption::new("Yes"))
         .option(ChoiceOption::new("No"))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use agentcore::{Error, ErrorKind, PermissionMode};
 use clap::Parser;
 
-use super::output::Output;
+use super::output::{Detail, Output};
 use super::tools::Tools;
 
 /// What the help ends with. The documentation of this program has the same tables.
@@ -16,7 +16,7 @@ Exit codes:
   1    the run failed, files could not be rewound, or the store's server did not answer
   2    what was asked for cannot be started; nothing was run
   3    calls wait for an approval
-  130  it was given up with a second Ctrl-C
+  130  it was given up with a second Ctrl-C, SIGTERM or SIGHUP; the first ends the run with its result
 
 Environment:
   AGENTCORE_MODEL     the model, unless --model names one
@@ -88,6 +88,23 @@ pub(crate) struct Args {
     /// The most the run may cost, in US dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
+
+    /// The most tokens of one answer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: Option<u32>,
+
+    /// How many tokens fit into the model's context; unless given, what a server that is not the
+    /// provider's own tells, or what is known of the model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) context_window: Option<u64>,
+
+    /// Leaves calls, why they failed and the task list out of the notes on standard error
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Adds to the notes of `--output text` what calls returned, and the tokens and costs of the run
+    #[arg(long, short)]
+    verbose: bool,
 
     /// The session to go on with, or to begin: a conversation that lasts longer than one run
     #[arg(long, value_name = "ID", group = "which")]
@@ -200,6 +217,15 @@ impl Args {
             }
         }
         Ok(())
+    }
+
+    /// What the notes of a run say.
+    pub(crate) fn detail(&self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Quiet,
+            (_, true) => Detail::Verbose,
+            _ => Detail::Calls,
+        }
     }
 
     /// Whether sessions are kept.

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
-//! Reading needs no permission. For what no rule allows, it asks at the terminal; without one, the
-//! model is told that nobody could be asked. The model gets `AGENTS.md` and the skills of that
+//! Reading needs no permission. For what no rule allows, it asks at the terminal, and shows what a call
+//! would change in a file; without one, the model is told that nobody could be asked. The model gets `AGENTS.md` and the skills of that
 //! directory; its task list is shown as it changes.
 //!
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
@@ -27,7 +27,7 @@
 //! | 1 | the run failed, files could not be rewound, or the store's server did not answer |
 //! | 2 | what was asked for cannot be started; nothing was run |
 //! | 3 | calls wait for an approval |
-//! | 130 | it was given up with a second Ctrl-C |
+//! | 130 | it was given up with a second Ctrl-C, SIGTERM or SIGHUP; the first ends the run with its result |
 //!
 //! | variable | |
 //! |---|---|
@@ -47,8 +47,11 @@ mod checkpoints;
 mod model;
 mod output;
 mod permissions;
+mod preview;
 mod script;
 mod sessions;
+mod shown;
+mod signals;
 mod store;
 mod tools;
 mod work;
@@ -64,7 +67,7 @@ use clap::Parser;
 
 use approvals::Waiting;
 use args::{Args, no_prompt};
-use output::Output;
+use output::{Detail, Output};
 use store::Place;
 use work::{Next, Task};
 
@@ -86,7 +89,7 @@ enum Job {
 
 impl Job {
     /// Does it, and returns the exit code.
-    async fn run(self, output: Output) -> io::Result<u8> {
+    async fn run(self, output: Output, detail: Detail) -> io::Result<u8> {
         match self {
             Self::Sessions(list) => sessions::print(&list, output).map(|()| 0),
             Self::Messages(messages) => sessions::print_messages(&messages, output).map(|()| 0),
@@ -95,7 +98,7 @@ impl Job {
                 waiting.tell(has_prompt);
                 waiting.print(output).map(|()| AWAITING)
             }
-            Self::Run(session, task) => task.run(session, output).await,
+            Self::Run(session, task) => task.run(session, output, detail).await,
         }
     }
 }
@@ -105,7 +108,7 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     let trace = MemoryRecorder::new();
     let done = match prepare(&args, &trace).await {
-        Ok(job) => job.run(args.output).await,
+        Ok(job) => job.run(args.output, args.detail()).await,
         Err(error) => {
             output::note(&error.to_string());
             return match error.kind() {
@@ -146,7 +149,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     if prompt.is_none() && !args.names_session() {
         return Err(no_prompt());
     }
-    let builder = build(args, place.as_ref(), &cwd, trace)?;
+    let builder = build(args, place.as_ref(), &cwd, trace).await?;
     match place {
         Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
         None => {
@@ -215,13 +218,13 @@ async fn go_on(
 }
 
 /// The agent that the arguments describe, but for its tools. Further options go here.
-fn build(
+async fn build(
     args: &Args,
     place: Option<&Place>,
     cwd: &str,
     trace: &MemoryRecorder,
 ) -> Result<AgentBuilder, Error> {
-    let model = model::choose(args.model.as_deref())?;
+    let model = model::choose(args.model.as_deref(), args.context_window).await?;
     if args.max_budget_usd.is_some() {
         model::check_price(&*model)?;
     }
@@ -249,6 +252,9 @@ fn build(
     }
     if let Some(system) = &args.system {
         builder = builder.system_prompt(system.as_str());
+    }
+    if let Some(tokens) = args.max_tokens {
+        builder = builder.max_tokens(tokens);
     }
     if let Some(usd) = args.max_budget_usd {
         builder = builder.max_budget_usd(usd);

@@ -3,19 +3,28 @@
 use std::env;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::FunctionModel;
 use agentcore::{Error, ErrorKind, Model, providers};
+use tokio::time::timeout;
 
 use super::script;
 
+/// How long a server has to tell its context window.
+const READING: Duration = Duration::from_secs(2);
+
 /// The model of `spec`, else of the environment: `AGENTCORE_MODEL`, or one of the provider whose
-/// key is set.
+/// key is set. Its context window is `window`, else what its server tells, else what is known of it.
 ///
 /// # Errors
 ///
 /// When nothing names a model, or what names it cannot be used; the text says what to set.
-pub(crate) fn choose(spec: Option<&str>) -> Result<Arc<dyn Model>, Error> {
+pub(crate) async fn choose(
+    spec: Option<&str>,
+    window: Option<u64>,
+) -> Result<Arc<dyn Model>, Error> {
     let var = |name| env::var(name).ok().filter(|value| !value.trim().is_empty());
     let spec = spec
         .map(str::to_owned)
@@ -23,17 +32,44 @@ pub(crate) fn choose(spec: Option<&str>) -> Result<Arc<dyn Model>, Error> {
         .or_else(|| var("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-sonnet-4-5".to_owned()))
         .or_else(|| var("OPENAI_API_KEY").map(|_| "openai:gpt-5-mini".to_owned()));
     match spec.as_deref() {
+        Some(spec) if window.is_some() && spec.starts_with("scripted") => {
+            let text = "--context-window needs the model of a provider";
+            Err(Error::new(ErrorKind::Config, text))
+        }
         Some("scripted") => Ok(Arc::new(echo())),
         Some(spec) if spec.starts_with("scripted:") => {
             script::model(Path::new(&spec["scripted:".len()..]))
         }
-        Some(spec) => providers::resolve(spec),
+        Some(spec) => sized(providers::resolve(spec)?, window).await,
         None => Err(Error::new(
             ErrorKind::Config,
             "no model: give --model provider:model or set AGENTCORE_MODEL, or set \
              ANTHROPIC_API_KEY or OPENAI_API_KEY; `--model scripted` needs neither",
         )),
     }
+}
+
+/// The model of a provider with the context window that is given, else with the one its server tells.
+async fn sized(model: Arc<dyn Model>, given: Option<u64>) -> Result<Arc<dyn Model>, Error> {
+    let (provider, name) = model.id().split_once(':').unwrap_or_default();
+    let window = match (given, provider) {
+        (None, "openai") => told(OpenAi::from_env(name)?.read_context_window()).await,
+        (None, "ollama") => told(Ollama::new(name).read_context_window()).await,
+        _ => given,
+    };
+    let Some(window) = window else {
+        return Ok(model);
+    };
+    Ok(match provider {
+        "openai" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
+        "ollama" => Arc::new(Ollama::new(name).context_window(window)),
+        _ => Arc::new(Anthropic::from_env(name)?.context_window(window)),
+    })
+}
+
+/// What a server tells in time. One that tells nothing may still answer.
+async fn told(reading: impl Future<Output = Result<Option<u64>, Error>>) -> Option<u64> {
+    timeout(READING, reading).await.ok()?.ok()?
 }
 
 /// A budget of money needs to know what the model costs.

@@ -1,11 +1,21 @@
 //! What standard output gets. Notes for people go to standard error.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcore::sdk::{Level, ResultMessage, SystemKind};
 use agentcore::trace::MemoryRecorder;
-use agentcore::{SdkMessage, Todo, TodoStatus};
+use agentcore::{SdkMessage, Todo, TodoStatus, ToolResult};
 use clap::ValueEnum;
+
+use super::shown;
+
+/// The tool whose calls are shown as the task list they change.
+const TASKS: &str = "write_todos";
+/// How many lines of a result are shown.
+const MAX_RESULT: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
@@ -17,18 +27,33 @@ pub(crate) enum Output {
     StreamJson,
 }
 
+/// What the notes of a run say, beside what always has to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    Quiet,
+    /// Calls, why they failed, the task list.
+    Calls,
+    /// What calls returned, tokens and costs as well.
+    Verbose,
+}
+
 /// Prints the messages of one run.
 #[derive(Debug)]
 pub(crate) struct Printer {
     output: Output,
+    detail: Detail,
+    /// The calls whose denial was noted.
+    denied: HashSet<Arc<str>>,
     /// Whether the last line is not complete.
     inside_line: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(output: Output) -> Self {
+    pub(crate) fn new(output: Output, detail: Detail) -> Self {
         Self {
             output,
+            detail,
+            denied: HashSet::new(),
             inside_line: false,
         }
     }
@@ -51,9 +76,7 @@ impl Printer {
         if let Some(text) = message.text_delta()
             && message.parent_tool_use_id().is_none()
         {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.flush()?;
+            write(shown::text(text).as_bytes())?;
             if let Some(last) = text.chars().next_back() {
                 self.inside_line = last != '\n';
             }
@@ -62,7 +85,21 @@ impl Printer {
         match message {
             // Each answer begins on a line of its own.
             SdkMessage::Assistant(answer) if answer.envelope.parent_tool_use_id.is_none() => {
-                self.end_line()
+                self.end_line()?;
+                if self.detail >= Detail::Calls {
+                    let calls = answer.message.message.tool_calls();
+                    let calls = calls.filter(|call| *call.name != *TASKS);
+                    calls.for_each(|call| note(&shown::call(call)));
+                }
+                Ok(())
+            }
+            SdkMessage::User(event) if event.envelope.parent_tool_use_id.is_none() => {
+                let results = event
+                    .messages
+                    .iter()
+                    .filter_map(|said| said.as_tool_result());
+                results.for_each(|result| self.result(result));
+                Ok(())
             }
             SdkMessage::System(event) => match &event.kind {
                 SystemKind::StreamRestart { .. } => {
@@ -80,6 +117,7 @@ impl Printer {
                     Ok(())
                 }
                 SystemKind::PermissionDenied(denied) => {
+                    self.denied.insert(denied.tool_use_id.clone());
                     self.end_line()?;
                     note(&format!(
                         "{} is denied: {}",
@@ -93,7 +131,7 @@ impl Printer {
                 }
                 SystemKind::StateChanged {
                     todos: Some(todos), ..
-                } => {
+                } if self.detail >= Detail::Calls => {
                     self.end_line()?;
                     todos.iter().for_each(|todo| note(&task(todo)));
                     Ok(())
@@ -103,26 +141,91 @@ impl Printer {
             SdkMessage::Result(result) => {
                 self.end_line()?;
                 explain(result);
+                if self.detail == Detail::Verbose {
+                    note(&spent(result));
+                }
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn end_line(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.inside_line) {
-            writeln!(io::stdout().lock())?;
+    /// Notes what a call came to: why it failed, or with all details how its result begins.
+    fn result(&self, result: &ToolResult) {
+        if result.silent || self.detail == Detail::Quiet {
+            return;
         }
-        Ok(())
+        let text = result.content.text();
+        if self.detail == Detail::Verbose {
+            note(&format!("{} returned:", result.name));
+            let mut lines = text.lines();
+            let shown = lines.by_ref().take(MAX_RESULT);
+            shown.for_each(|line| note(&format!("    {}", shown::cut(line))));
+            match lines.count() {
+                0 => {}
+                rest => note(&format!("    ... ({rest} more lines)")),
+            }
+        } else if result.is_error && !self.denied.contains(&result.tool_call_id) {
+            note(&format!(
+                "{} failed: {}",
+                result.name,
+                shown::first_line(&text)
+            ));
+        }
     }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.inside_line) {
+            true => write(b"\n"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The tokens of a run, and what it cost.
+fn spent(result: &ResultMessage) -> String {
+    let usage = &result.usage;
+    let cached = usage
+        .cache_read_tokens
+        .saturating_add(usage.cache_write_tokens);
+    let input = usage.input_tokens.saturating_add(cached);
+    let (turns, output) = (result.num_turns, usage.output_tokens);
+    let seconds = result.duration_ms as f64 / 1000.0;
+    let cost = match result.total_cost_usd {
+        Some(usd) => format!("${usd:.4}"),
+        None => "cost unknown".to_owned(),
+    };
+    format!("{turns} turns, {input} tokens in, {output} tokens out, {cost}, {seconds:.1} s")
+}
+
+/// Counts up when a write begins and when it ends: odd while one goes on.
+static WRITES: AtomicU64 = AtomicU64::new(0);
+
+/// Which write goes on now.
+pub(crate) fn current_write() -> Option<u64> {
+    Some(WRITES.load(Ordering::Acquire)).filter(|count| count % 2 == 1)
+}
+
+fn writing<T>(write: impl FnOnce() -> T) -> T {
+    WRITES.fetch_add(1, Ordering::AcqRel);
+    let written = write();
+    WRITES.fetch_add(1, Ordering::AcqRel);
+    written
+}
+
+/// Writes to standard output at once.
+fn write(bytes: &[u8]) -> io::Result<()> {
+    writing(|| {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()
+    })
 }
 
 fn line(message: &SdkMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    let mut out = io::stdout().lock();
-    out.write_all(&line)?;
-    out.flush()
+    write(&line)
 }
 
 /// A task and how far it is.
@@ -132,7 +235,7 @@ fn task(todo: &Todo) -> String {
         TodoStatus::InProgress => '>',
         TodoStatus::Done => 'x',
     };
-    format!("[{mark}] {}", todo.title)
+    format!("[{mark}] {}", shown::line(&todo.title))
 }
 
 /// Says why a run failed.
@@ -153,5 +256,6 @@ pub(crate) fn spans(trace: &MemoryRecorder) {
 
 /// Writes a note to standard error. An error is ignored: there is no other place to report it.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "agent: {text}");
+    let text = shown::text(text);
+    let _ = writing(|| writeln!(io::stderr(), "agent: {text}"));
 }

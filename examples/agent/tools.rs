@@ -9,6 +9,8 @@ use agentcore::tools::preset;
 use agentcore::{AgentBuilder, Error};
 use clap::ValueEnum;
 
+use super::preview::Previewing;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tools {
     /// Bash, Read, Write, Edit, Glob and Grep
@@ -35,19 +37,18 @@ pub(crate) fn add(
     cwd: &str,
     checkpoints: Option<&FileCheckpoints>,
 ) -> Result<AgentBuilder, Error> {
-    let terminal = TerminalInteractor::new();
-    let builder = match terminal.is_available() {
-        false => builder,
-        true if tools == Tools::None => builder.confirmer(InteractorConfirmer::new(terminal)),
-        true => builder
-            .tool(ask_user_question(terminal.clone()))
-            .confirmer(InteractorConfirmer::new(terminal)),
-    };
+    let terminal = Some(TerminalInteractor::new()).filter(TerminalInteractor::is_available);
     let preset = match tools {
         Tools::Coding => preset::coding,
         Tools::Wick => preset::wick,
         Tools::Picoclaw => preset::picoclaw,
-        Tools::None => return Ok(builder.hook(SummarizationHook::new())),
+        Tools::None => {
+            let builder = builder.hook(SummarizationHook::new());
+            return Ok(match terminal {
+                Some(terminal) => builder.confirmer(InteractorConfirmer::new(terminal)),
+                None => builder,
+            });
+        }
     };
     let edit = match tools {
         Tools::Coding => "Edit",
@@ -56,6 +57,15 @@ pub(crate) fn add(
     let (builder, backend): (_, Arc<dyn Backend>) = match checkpoints {
         Some(files) => (builder.hook(files.clone()), Arc::new(files.clone())),
         None => (builder, Arc::new(LocalBackend::new(cwd)?)),
+    };
+    let builder = match terminal {
+        Some(terminal) => builder
+            .tool(ask_user_question(terminal.clone()))
+            .confirmer(Previewing {
+                asks: InteractorConfirmer::new(terminal),
+                backend: backend.clone(),
+            }),
+        None => builder,
     };
     Ok(builder
         .registry(&preset(backend.clone()))

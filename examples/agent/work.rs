@@ -1,7 +1,6 @@
 //! Running: what is left to do in a session, and the run that does it.
 
 use std::io;
-use std::pin::pin;
 
 use agentcore::agent::Decisions;
 use agentcore::tools::ask::{Interactor, TerminalInteractor};
@@ -10,7 +9,8 @@ use futures::StreamExt;
 
 use super::approvals::{self, Waiting};
 use super::args::{Args, no_prompt};
-use super::output::{Output, Printer, note};
+use super::output::{Detail, Output, Printer, note};
+use super::signals::Signals;
 use super::{AWAITING, FAILED, GIVEN_UP};
 
 /// What a session and a prompt leave to do: one run, or two when decisions go before an input.
@@ -90,16 +90,32 @@ impl Task {
     /// # Errors
     ///
     /// When standard output does not take the output.
-    pub(crate) async fn run(self, session: Session, output: Output) -> io::Result<u8> {
+    pub(crate) async fn run(
+        self,
+        session: Session,
+        output: Output,
+        detail: Detail,
+    ) -> io::Result<u8> {
+        let mut signals = Signals::listen()?;
         let mut end = End::default();
         let mut input = self.input;
         if let Some(decisions) = self.decisions {
-            end = drive(session.clone().resume(decisions), output).await?;
+            end = drive(
+                session.clone().resume(decisions),
+                Printer::new(output, detail),
+                &mut signals,
+            )
+            .await?;
         }
         if end.code == 0
             && let Some(input) = input.take()
         {
-            end = drive(session.run(input), output).await?;
+            end = drive(
+                session.run(input),
+                Printer::new(output, detail),
+                &mut signals,
+            )
+            .await?;
         }
         match end.waiting {
             Some(waiting) => waiting.tell(input.is_some()),
@@ -124,25 +140,20 @@ impl From<u8> for End {
     }
 }
 
-/// Polls the run to its end. The first Ctrl-C interrupts it, and its result still comes; the
-/// second drops it.
-async fn drive(mut run: Run, output: Output) -> io::Result<End> {
+/// Polls the run to its end. The first signal interrupts it, and its result still comes; the second
+/// drops it.
+async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io::Result<End> {
     let handle = run.handle();
-    let mut printer = Printer::new(output);
     let mut last = None;
     let mut interrupted = false;
-    // Kept over the loop's rounds, so that no signal falls between two of them.
-    let mut signal = pin!(tokio::signal::ctrl_c());
     loop {
         let message = tokio::select! {
             message = run.next() => message,
-            received = &mut signal => {
-                received?;
+            () = signals.next() => {
                 if interrupted {
                     return Ok(GIVEN_UP.into());
                 }
                 interrupted = true;
-                signal.set(tokio::signal::ctrl_c());
                 handle.interrupt();
                 continue;
             }

@@ -47,6 +47,12 @@ impl Agent {
     /// Nothing happens until the run is polled or awaited. The session's id is random;
     /// [`RunOutput::session_id`](crate::RunOutput::session_id) has it.
     ///
+    /// To go on with the conversation, begin it with [`session`](Self::session): this one is not
+    /// kept when the run is over, however it ends, also when it is dropped. It is kept when calls
+    /// wait for an answer, so that
+    /// [`Session::resume`](crate::Session::resume) can give it, and in a store that was set with
+    /// [`AgentBuilder::store`](crate::AgentBuilder::store).
+    ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
     /// use agentcore::AgentBuilder;
@@ -60,10 +66,24 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn run(&self, input: impl Into<Messages>) -> Run {
-        self.session("").run(input)
+        self.session("").unkept().run(input)
     }
 
     /// A session by its id: to go on with it, or to start it. An empty id is a new random one.
+    ///
+    /// ```
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::AgentBuilder;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let agent = AgentBuilder::new(ScriptedModel::new().say("4").say("8")).build()?;
+    /// let first = agent.session("").run("2+2?").await?;
+    /// let next = agent.session(first.session_id).run("And twice that?").await?;
+    /// assert_eq!(next.messages.len(), 4);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
         let mut id = id.into();
         if id.is_empty() {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::message::{MAX_JSON_DEPTH, is_too_deep};
 use crate::run::OutputFormat;
 use crate::tool::check_arguments;
 
@@ -15,6 +16,13 @@ pub(super) fn read(format: &OutputFormat, text: &str) -> Result<Value, String> {
             format.schema
         )
     })?;
+    if is_too_deep(&value) {
+        return Err(format!(
+            "Your answer is nested deeper than {MAX_JSON_DEPTH} levels. Answer again with only a \
+             JSON value that matches this schema:\n{}",
+            format.schema
+        ));
+    }
     match check_arguments(&format.schema, &value) {
         Ok(()) => Ok(value),
         Err(problems) => Err(format!(

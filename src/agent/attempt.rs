@@ -1,20 +1,25 @@
 //! One attempt to stream an answer.
 
 use futures::StreamExt;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::Part;
 use crate::model::{
-    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, Taps,
+    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter, Taps,
 };
-use crate::run::{Reservation, RunContext};
+use crate::run::{Reservation, RunContext, Stop};
 use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
+use crate::util::Pace;
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
+use super::answer_redactor::redacting;
 use super::booking::book_part;
-use super::partials::Partials;
+use super::partials::{Partials, join};
+use super::tidy;
 
 /// What of an attempt is kept when it fails or is dropped half-way: an interrupt must not lose the
 /// text the user was reading, and what was used is paid for all the same.
@@ -24,6 +29,7 @@ struct Kept<'a> {
     request: &'a ModelRequest,
     reservation: &'a Reservation,
     fold: ResponseFold,
+    meter: ResponseMeter,
     begun: bool,
     /// Whether the model that is asked now has said anything.
     heard: bool,
@@ -40,8 +46,18 @@ impl Kept<'_> {
         taps: &mut Taps,
         screen: &mut Screen<'_>,
     ) -> Result<bool> {
-        let Some(event) = event.transpose()? else {
+        let Some(mut event) = event.transpose()? else {
             return Ok(false);
+        };
+        let counted = self.meter.count(&mut event);
+        if counted.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
+            self.heard = true;
+            return counted.map(|()| false);
+        }
+        let Some(event) = tidy::event(event) else {
+            self.cx
+                .warn("a block of the answer was dropped, for it is nested too deep to be stored");
+            return Ok(true);
         };
         if !self.begun {
             self.begin(&event, taps, screen);
@@ -57,7 +73,7 @@ impl Kept<'_> {
         } else {
             self.fold.push(event);
         }
-        Ok(!is_last)
+        counted.map(|()| !is_last)
     }
 
     fn hear(&mut self, event: &ModelEvent) {
@@ -100,13 +116,13 @@ impl Kept<'_> {
     }
 
     /// Books what was used for an answer that will never be whole; false when that is nothing.
-    fn book(&self) -> bool {
+    fn book(&mut self) -> bool {
         self.heard
             && book_part(
                 self.cx,
                 self.model,
                 self.request,
-                self.fold.partial(),
+                self.fold.partial_mut(),
                 self.unfinished,
                 self.reservation,
             )
@@ -123,7 +139,8 @@ impl Drop for Kept<'_> {
             tracing::warn!("what a broken answer has used was not booked, for it panicked: {text}");
         }
         if self.request.is_visible() && !self.fold.partial().content.is_empty() {
-            self.cx.put_partial(self.fold.partial().clone());
+            let fold = std::mem::take(&mut self.fold);
+            self.cx.put_partial(fold.into_partial());
         }
     }
 }
@@ -189,7 +206,7 @@ impl<'a> Screen<'a> {
 
     fn send(&mut self, message: SdkMessage) {
         match &mut self.held {
-            Some(held) => held.push(message),
+            Some(held) => hold(held, message),
             None => self.cx.shared().push(message),
         }
     }
@@ -233,6 +250,7 @@ pub(super) async fn attempt(
         request,
         reservation,
         fold: ResponseFold::new(),
+        meter: ResponseMeter::new(request.response_limits()),
         begun: false,
         heard: false,
         unfinished: 0,
@@ -250,9 +268,17 @@ async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelRes
     drop(kept.cx.take_partial());
     let mut taps = kept.request.start_taps();
     let events = kept.model.stream(kept.request.clone()).await?;
-    let mut events = DropContained::new(events, "a model's stream");
+    let mut events = DropContained::new(redacting(events), "a model's stream");
+    let mut pace = Pace::default();
+    let mut bytes = 0;
     // No event is held while the reader catches up: there may be many runs that wait.
     while kept.take(events.next().await, &mut taps, screen)? {
+        let before = std::mem::replace(&mut bytes, kept.meter.bytes());
+        pace.step(bytes.saturating_sub(before)).await;
+        if kept.cx.shared().stop() != Stop::None {
+            // Who awaits this sees to the stop when it is polled next.
+            yield_now().await;
+        }
         if screen.partials.is_some() && kept.cx.shared().is_backed_up() {
             kept.cx.shared().drained().await;
         }
@@ -273,6 +299,19 @@ fn pass(taps: &mut Taps, screen: &mut Screen<'_>, event: ModelEvent) {
     }
 }
 
+/// Holds a message back. What neighbouring deltas add to one block is held as one: they would take
+/// a hundred times the room of the answer.
+fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
+    match (held.last_mut(), message) {
+        (Some(SdkMessage::StreamEvent(last)), SdkMessage::StreamEvent(next)) => {
+            if let Some(event) = join(&mut last.event, next.event) {
+                held.push(SdkMessage::StreamEvent(PartialEvent { event, ..next }));
+            }
+        }
+        (_, message) => held.push(message),
+    }
+}
+
 fn note_first_event(cx: &RunContext) {
     let mut stats = lock(&cx.shared().stats);
     if stats.time_to_first_token.is_none() {
@@ -282,7 +321,11 @@ fn note_first_event(cx: &RunContext) {
 
 /// Whether an answer is no answer: neither text nor a call.
 pub(super) fn is_empty(response: &ModelResponse) -> bool {
-    response.tool_calls().next().is_none() && response.text().trim().is_empty()
+    response.content.parts().iter().all(|part| match part {
+        Part::Text(text) => text.trim_start().is_empty(),
+        Part::ToolCall(_) => false,
+        _ => true,
+    })
 }
 
 /// The error of a model that said nothing twice.

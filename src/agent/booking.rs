@@ -1,6 +1,6 @@
 //! Writing down what a model call has used.
 
-use crate::message::{Message, TokenCounter};
+use crate::message::{AssistantMessage, Message, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
 use crate::run::{Reservation, RunContext};
 use crate::usage::Usage;
@@ -11,7 +11,9 @@ use crate::util::sync::lock;
 /// and in its statistics. Every path books here, also calls that failed or were cut off.
 pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
-    let cost = profile.cost(&usage);
+    // Compared with a cost that is no number, a limit would never be reached.
+    let is_amount = |cost: &f64| cost.is_finite() && *cost >= 0.0;
+    let cost = profile.cost(&usage).filter(is_amount);
     cx.budget().spend(usage, cost);
     let mut stats = lock(&cx.shared().stats);
     stats.usage += usage;
@@ -34,7 +36,7 @@ pub(super) fn book_answer(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
-    answer: &ModelResponse,
+    answer: &mut ModelResponse,
     reservation: &Reservation,
 ) {
     let usage = match reservation.input_tokens {
@@ -51,7 +53,7 @@ pub(super) fn book_part(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
-    answer: &ModelResponse,
+    answer: &mut ModelResponse,
     unfinished: usize,
     reservation: &Reservation,
 ) -> bool {
@@ -71,8 +73,10 @@ pub(super) fn book_part(
 
 /// The tokens of an answer and of `unfinished` bytes. What was used is paid for, also when the
 /// counter panics, and no vocabulary has tokens shorter than a byte.
-fn said(cx: &RunContext, answer: &ModelResponse, unfinished: usize) -> u64 {
-    let message = Message::Assistant(answer.message());
+fn said(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
+    // A counter takes messages, and an answer may be large: its content is lent, not copied.
+    let content = std::mem::take(&mut answer.content);
+    let message = Message::Assistant(AssistantMessage::new(content));
     let counted = panic::contained(|| cx.token_counter().count_message(&message));
     let (counted, unfinished) = match counted {
         Ok(counted) => (counted, unfinished / 4),
@@ -81,6 +85,9 @@ fn said(cx: &RunContext, answer: &ModelResponse, unfinished: usize) -> u64 {
             (Bytes.count_message(&message), unfinished)
         }
     };
+    if let Message::Assistant(message) = message {
+        answer.content = message.content;
+    }
     counted.saturating_add(unfinished as u64)
 }
 

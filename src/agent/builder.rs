@@ -10,19 +10,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::{EstimateCounter, TokenCounter};
 use crate::model::{
-    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, StaticPrompt, SystemPrompt,
+    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, StaticPrompt,
+    SystemPrompt,
 };
 use crate::run::Setting;
-use crate::state::{SessionStore, ThreadStore};
+use crate::state::SessionStore;
 use crate::tool::{
     AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
     check_tool,
 };
-use crate::trace::TraceRecorder;
+use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
+use super::bounds::MIN_RESULT_BYTES;
 use super::call_model::{self, check_prices};
-use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered};
+use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
 use super::retry::RetryPolicy;
 
 /// Makes an [`Agent`].
@@ -171,7 +173,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Where sessions are kept. Default: in memory, dropped an hour after the last use.
+    /// Where sessions are kept, all of them. Default: a
+    /// [`ThreadStore`](crate::ThreadStore) that keeps sessions for an
+    /// hour after the last use, at most 1,000 of them and 64 MiB, and drops those that were used
+    /// longest ago when there are more; runs without a session ([`Agent::run`]) are not kept in it.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
@@ -321,9 +326,26 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the limits on the size of one answer: 32 MiB, 1,000 tool calls and 10,000 content blocks
+    /// unless set. A run whose model exceeds one ends with an error; see [`ResponseLimits`].
+    pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
+        self.limits.response = limits;
+        self
+    }
+
     /// How many tool calls of a turn run side by side. 8 unless set.
     pub fn parallel_tools(mut self, calls: usize) -> Self {
         self.limits.parallel_tools = calls.max(1);
+        self
+    }
+
+    /// Sets the limit of a tool result in bytes, for its content, its display text and its details,
+    /// each on its own. Defaults to 16 MiB, and is at least 1 KiB.
+    ///
+    /// Text beyond it is cut with a note, media that does not fit is replaced by an error text, and
+    /// details are removed, before hooks see the result and again after them.
+    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
+        self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
         self
     }
 
@@ -342,7 +364,8 @@ impl AgentBuilder {
     }
 
     /// How long a phase of a hook may take, not counting what it wraps. 60 seconds unless set;
-    /// `None` is no limit.
+    /// `None` is no limit. Even then the `after_agent` hooks of a run that was interrupted, or reached
+    /// its time limit, have 10 seconds together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.limits.hook_timeout = timeout.into();
         self
@@ -369,7 +392,7 @@ impl AgentBuilder {
 
     /// Where the spans of hooks go; the loop itself records none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
-        self.trace = Some(Arc::new(recorder));
+        self.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
@@ -408,6 +431,7 @@ impl AgentBuilder {
             counter: self.counter,
             allowed_tools: self.allowed_tools,
         };
+        let (store, default_store) = or_default_store(self.store);
         Ok(Agent::new(Config {
             setting: Arc::new(setting),
             model: self.model,
@@ -417,7 +441,8 @@ impl AgentBuilder {
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
             model_core: call_model::core(),
-            store: self.store.unwrap_or_else(|| Arc::new(ThreadStore::new())),
+            store,
+            default_store,
             mode: self.mode,
             compactor,
             limits: self.limits,

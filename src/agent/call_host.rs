@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::backend::{Backend, PathFilter};
-use crate::message::ToolCall;
+use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
 use crate::run::{AskParent, RunContext};
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{Answer, PermissionGate, StateView, TaskScope, Tool, ToolContext, ToolHost};
@@ -134,6 +134,11 @@ impl ToolHost for CallHost {
     }
 
     fn progress(&self, call: &ToolCall, mut data: Value) {
+        if is_too_deep(&data) {
+            dismantle(data);
+            data =
+                format!("(progress nested deeper than {MAX_JSON_DEPTH} levels was removed)").into();
+        }
         secret::redact(&mut data);
         let progress = progress(&self.cx, call, &self.clock).with_data(data);
         self.cx.shared().push(progress.into());

@@ -45,6 +45,7 @@ fn call_model(
 ) -> BoxFuture<'static, Result<ModelResponse>> {
     Box::pin(async move {
         let config = &agent.config;
+        request = request.or_response_limits(config.limits.response);
         let asked = request.max_tokens;
         let mut retry = 0;
         loop {
@@ -67,16 +68,19 @@ fn call_model(
                 let attempt = attempt(&cx, &*model, &request, &reservation, show).await;
                 lock(&cx.shared().stats).api_time += started.elapsed();
                 match attempt {
-                    Ok(response) => {
-                        book_answer(&cx, &*model, &request, &response, &reservation);
+                    Ok(mut response) => {
+                        book_answer(&cx, &*model, &request, &mut response, &reservation);
                         return Ok(response);
                     }
                     Err(error) => error,
                 }
             };
-            // What the provider said before it failed is booked, and no answer to keep.
-            drop(cx.take_partial());
-            retry += 1;
+            // What the provider said before it failed is booked, and no answer to keep, unless
+            // there was too much of it.
+            if error.kind() != ErrorKind::ResponseTooLarge {
+                drop(cx.take_partial());
+            }
+            retry = u32::saturating_add(retry, 1);
             let policy = &config.limits.retry;
             let Some(wait) = policy.wait(&error, retry) else {
                 return Err(error.attributed());
@@ -102,9 +106,10 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
     }
     let counter = &**cx.token_counter();
     let messages = request.memo().count(counter, &request.messages);
+    let overhead = request_overhead(counter, &request.system, &request.tools);
     let longest = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
-        input_tokens: messages + request_overhead(counter, &request.system, &request.tools),
+        input_tokens: messages.saturating_add(overhead),
         max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
         price: DearestPrice::of(&cards),
     })

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hook::{Core, Hook, Phases};
-use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
+use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits};
 use crate::run::{BudgetLimits, Setting};
-use crate::state::SessionStore;
+use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{PermissionMode, Tool, ToolSource};
 
 use super::retry::RetryPolicy;
@@ -35,11 +35,26 @@ pub(super) struct Config {
     /// The centre of the model onion, the same in every run.
     pub(super) model_core: Core<ModelRequest>,
     pub(super) store: Arc<dyn SessionStore>,
+    /// The same store, unless one was set.
+    pub(super) default_store: Option<ThreadStore>,
     pub(super) mode: PermissionMode,
     /// `None` when nothing brought one: then nothing is counted for it either.
     pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) limits: Limits,
     pub(super) request: RequestOptions,
+}
+
+/// The store of an agent, and the same once more when it is the one that agents have by default.
+pub(super) fn or_default_store(
+    store: Option<Arc<dyn SessionStore>>,
+) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
+    match store {
+        Some(store) => (store, None),
+        None => {
+            let own = ThreadStore::of_agent();
+            (Arc::new(own.clone()), Some(own))
+        }
+    }
 }
 
 /// Numbers that bound a run.
@@ -49,6 +64,7 @@ pub(super) struct Limits {
     pub(super) max_turns: u32,
     pub(super) budget: BudgetLimits,
     pub(super) parallel_tools: usize,
+    pub(super) max_result_bytes: usize,
     /// For a run and everything below it.
     pub(super) parallel_model_calls: usize,
     pub(super) tool_timeout: Duration,
@@ -61,6 +77,7 @@ pub(super) struct Limits {
     pub(super) heartbeat: Duration,
     pub(super) output_retries: u32,
     pub(super) retry: RetryPolicy,
+    pub(super) response: ResponseLimits,
 }
 
 impl Default for Limits {
@@ -69,6 +86,7 @@ impl Default for Limits {
             max_turns: 100,
             budget: BudgetLimits::default(),
             parallel_tools: 8,
+            max_result_bytes: 16 * 1024 * 1024,
             parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
             hook_timeout: Some(Duration::from_secs(60)),
@@ -79,6 +97,7 @@ impl Default for Limits {
             heartbeat: Duration::from_secs(5),
             output_retries: 2,
             retry: RetryPolicy::default(),
+            response: ResponseLimits::default(),
         }
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Verdict, guard};
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::state::PendingCall;
@@ -55,6 +55,14 @@ pub(super) async fn ask_hooks(
         let future = hook.pre_tool_use(cx, &call);
         let decision = guard(hook.name(), "pre_tool_use", timeout, None, future).await?;
         if let Some(args) = decision.args {
+            if is_too_deep(&args) {
+                dismantle(args);
+                let text = format!(
+                    "the hook {:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels",
+                    hook.name()
+                );
+                return Err(Error::new(ErrorKind::Hook, text));
+            }
             call = call.with_args(args);
         }
         context.extend(decision.context);
@@ -78,6 +86,7 @@ pub(super) async fn permit(
     verdict: Verdict,
 ) -> Permit {
     if let Err(text) = parse_arguments(&call, tool.parameters()) {
+        call.limit_depth();
         return Permit::Refuse(ToolResult::failed(&call, text));
     }
     if let Some(refused) = refuse_by_mode(cx, tool, &call) {
@@ -183,7 +192,10 @@ pub(super) async fn check_approved(
         return Approved::Refuse(refused);
     }
     match check_gate(cx, &request).await {
-        Ok(GateDecision::Allow { args: Some(args) }) if args != *call.args => {
+        Ok(GateDecision::Allow { args: Some(args) })
+            if is_too_deep(&args) || args != *call.args =>
+        {
+            dismantle(args);
             let why = "the rules would run this call with other arguments than were approved";
             Approved::Refuse(deny_by_gate(cx, &request, why))
         }
@@ -286,10 +298,13 @@ fn replace_args(
     tool: &Arc<dyn Tool>,
     args: Value,
 ) -> Result<ToolCall, ToolResult> {
-    let call = call.clone().with_args(args);
+    let mut call = call.clone().with_args(args);
     match parse_arguments(&call, tool.parameters()) {
         Ok(_) => Ok(call),
-        Err(text) => Err(ToolResult::failed(&call, text)),
+        Err(text) => {
+            call.limit_depth();
+            Err(ToolResult::failed(&call, text))
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Start {
     pub(super) decisions: Option<Decisions>,
     /// How many messages of the history the run goes on from.
     pub(super) at: Option<usize>,
+    /// Whether the session stays in the agent's own store when the run is over.
+    pub(super) is_kept: bool,
     /// Whether it is an error when nothing is stored.
     pub(super) must_exist: bool,
     pub(super) parent_call: Option<ParentCall>,

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
-use crate::message::{Message, Messages, Role};
+use crate::message::Message;
 use crate::model::StopReason;
-use crate::run::{ExitReason, RunOutput, RunStats};
+use crate::run::{CLOSING_TIME, ExitReason, RunOutput, RunStats};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
 use crate::util::panic;
+use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
 use super::drive::Driver;
@@ -118,11 +119,20 @@ impl Driver {
             .iter()
             .cloned()
             .collect();
+        let mut grace = None;
         for hook in &config.hooks.after_agent {
             let timeout = config.limits.hook_timeout;
             self.cx.state(|slot| *slot = state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
-            match guard(hook.name(), "after_agent", timeout, None, future).await {
+            let guarded = guard(hook.name(), "after_agent", timeout, None, future);
+            let ended = match timeout {
+                Some(_) => guarded.await,
+                None => match self.cx.shared().within_grace(&mut grace, guarded).await {
+                    Some(ended) => ended,
+                    None => Err(too_slow(hook.name())),
+                },
+            };
+            match ended {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
                     state = changed;
@@ -186,7 +196,7 @@ impl Driver {
         match error.map(Error::kind) {
             Some(_) if !self.looped => "turn_setup_failed",
             Some(ErrorKind::ContextTooLong) => "prompt_too_long",
-            Some(ErrorKind::EmptyResponse) => "model_error",
+            Some(ErrorKind::EmptyResponse | ErrorKind::ResponseTooLarge) => "model_error",
             None if self.stopped_in_tools && exit != ExitReason::MaxBudget => "aborted_tools",
             _ => exit.terminal_reason(),
         }
@@ -196,45 +206,20 @@ impl Driver {
         if self.notes.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
-            self.notes.clone()
+            let notes = self.notes.iter();
+            notes.map(|note| redacted(note).into_owned()).collect()
         }
     }
+}
 
-    /// Whether this run has added an answer to the history.
-    fn has_answered(&self) -> bool {
-        self.cx.state(|state| {
-            let new = state.messages.iter().skip(self.first_new);
-            new.into_iter()
-                .any(|message| message.role() == Role::Assistant)
-        })
-    }
-
-    /// Takes what this run said to the model back out of the history, unless it has answered to
-    /// some of it: a refused request would be refused again. Results stay, for calls that were
-    /// approved have run.
-    pub(super) fn forget_refused(&mut self) {
-        if self.has_answered() {
-            return;
-        }
-        let before = self.cx.state(|state| state.messages.clone());
-        let state = self.cx.state(|state| {
-            let messages = state.messages.as_slice();
-            let said = messages[self.first_new.min(messages.len())..]
-                .iter()
-                .rev()
-                .take_while(|message| message.role().is_user_input())
-                .count();
-            let kept = &messages[..messages.len() - said];
-            state.inputs.take_back(kept.len());
-            state.infos.keep(kept.len());
-            state.messages = kept.iter().cloned().collect::<Messages>();
-            if state.drop_stale_compaction(&before) {
-                self.cx.warn(STALE_COMPACTION);
-            }
-            state.clone()
-        });
-        self.recount(&state);
-    }
+fn too_slow(hook: &str) -> Error {
+    Error::new(
+        ErrorKind::Hook,
+        format!(
+            "hook `{hook}` was still in after_agent {CLOSING_TIME:?} after the run was stopped and \
+             was ended; what it changed is lost"
+        ),
+    )
 }
 
 fn model_usage(stats: &RunStats) -> BTreeMap<Arc<str>, ModelUsage> {

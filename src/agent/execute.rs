@@ -6,13 +6,18 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::BoxError;
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{Content, ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::util::Cancellation;
 use crate::util::panic::{self, DropContained};
+use crate::util::time::later;
 
+use super::bounds::{limit_content, limit_result};
 use super::call_host::{CallClock, CallHost, progress};
+
+/// The prefix of a failed result's text.
+const FAILED: &str = "Error: ";
 
 /// How long a call may go without progress, and how often it is said to be alive.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +40,14 @@ pub(super) struct Execution<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) clock: &'a Arc<CallClock>,
     pub(super) pace: Pace,
+    pub(super) max_result_bytes: usize,
 }
 
 impl Execution<'_> {
     /// Executes the call. Whatever goes wrong is in the result, and no secret of this process is.
     pub(super) async fn run(self) -> ToolResult {
         let mut result = self.outcome().await;
+        limit_result(&mut result, self.call, self.max_result_bytes);
         result.redact();
         result
     }
@@ -56,8 +63,13 @@ impl Execution<'_> {
         let _cancel = cancellation.guard();
         let (context, _live) = ToolContext::new(host, Arc::new(call.clone()), cancellation.clone());
         match self.watch(context).await {
-            End::Returned(Ok(output)) => output.into_result(call),
-            End::Returned(Err(error)) => failed(call, &error),
+            End::Returned(Ok(mut output)) => {
+                if output.is_error {
+                    limit_failure(&mut output.content, self.max_result_bytes);
+                }
+                output.into_result(call)
+            }
+            End::Returned(Err(error)) => failed(call, error, self.max_result_bytes),
             End::Panicked(message) => {
                 ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
             }
@@ -79,6 +91,7 @@ impl Execution<'_> {
             call,
             clock,
             pace,
+            ..
         } = self;
         let args = (*call.args).clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
@@ -111,16 +124,19 @@ impl Execution<'_> {
     }
 }
 
-/// This much later; in thirty years where that is longer than can be told, which means never.
-fn later(at: Instant, wait: Duration) -> Instant {
-    const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-    at.checked_add(wait).unwrap_or_else(|| at + NEVER)
+/// Cuts the content of a failure before it is copied behind its prefix.
+fn limit_failure(content: &mut Content, max_bytes: usize) {
+    limit_content(content, max_bytes.saturating_sub(FAILED.len()), max_bytes);
 }
 
-fn failed(call: &ToolCall, error: &BoxError) -> ToolResult {
-    let mut result = ToolResult::failed(call, error.to_string());
-    if let Some(error) = error.downcast_ref::<ToolError>() {
-        result.details = error.details().cloned();
-    }
+fn failed(call: &ToolCall, error: BoxError, max_bytes: usize) -> ToolResult {
+    let (text, details) = match error.downcast::<ToolError>() {
+        Ok(error) => (*error).into_parts(),
+        Err(error) => (error.to_string(), None),
+    };
+    let mut content = Content::from(text);
+    limit_failure(&mut content, max_bytes);
+    let mut result = ToolResult::failed(call, content.text());
+    result.details = details;
     result
 }

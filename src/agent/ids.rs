@@ -5,16 +5,26 @@ use std::sync::Arc;
 
 use crate::message::{Messages, Part};
 use crate::model::ModelResponse;
+use crate::util::numbered::Numbered;
+
+/// The name of calls without an id.
+const NO_ID: &str = "call";
 
 /// The ids of all calls in a history. Some providers use an id again, or give none; sent back
 /// like that, the history would be refused forever.
 #[derive(Debug, Default)]
-pub(super) struct CallIds(HashSet<Arc<str>>);
+pub(super) struct CallIds {
+    used: HashSet<Arc<str>>,
+    numbered: Numbered,
+}
 
 impl CallIds {
     pub(super) fn of(messages: &Messages) -> Self {
         let calls = messages.iter().flat_map(|message| message.tool_calls());
-        Self(calls.map(|call| call.id.clone()).collect())
+        Self {
+            used: calls.map(|call| call.id.clone()).collect(),
+            numbered: Numbered::default(),
+        }
     }
 
     /// Gives every call of an answer an id that no other call of the history has. An id that is
@@ -24,18 +34,15 @@ impl CallIds {
             let Part::ToolCall(call) = part else {
                 continue;
             };
-            if call.id.is_empty() || self.0.contains(&call.id) {
-                let stem = if call.id.is_empty() {
-                    "call"
-                } else {
-                    &*call.id
-                };
-                call.id = (2..)
-                    .map(|number| Arc::<str>::from(format!("{stem}_{number}")))
-                    .find(|id| !self.0.contains(id))
-                    .unwrap_or_else(|| call.id.clone());
+            let used = &self.used;
+            // A call without an id is numbered from the first on.
+            let is_taken = |id: &str| id == NO_ID || used.contains(id);
+            if call.id.is_empty() {
+                call.id = self.numbered.free(NO_ID, is_taken);
+            } else if used.contains(&call.id) {
+                call.id = self.numbered.free(&call.id, is_taken);
             }
-            self.0.insert(call.id.clone());
+            self.used.insert(call.id.clone());
         }
     }
 }

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::message::{AssistantMessage, Message, Part};
+use crate::message::{Message, Part};
 use crate::model::ModelResponse;
 use crate::run::ExitReason;
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage};
@@ -38,7 +38,7 @@ impl Driver {
                 self.append_answer(message.clone(), info.clone()).await?;
                 response.clone()
             }
-            Some(before) => self.join(before, &response, info.clone()).boxed().await?,
+            Some(known) => self.join(known, &response, info.clone()).boxed().await?,
         };
         self.note_shown(1, envelope.uuid);
         let mut api = ApiMessage::new(info.id, info.model, message).with_usage(response.usage);
@@ -54,13 +54,14 @@ impl Driver {
         Ok(whole)
     }
 
-    /// The answer that stands last in the history and asks for nothing, with what is known of it.
-    fn answer_to_join(&self) -> Option<(AssistantMessage, Option<Arc<MessageInfo>>)> {
+    /// The facts known of the answer that stands last in the history and asks for nothing; `None`
+    /// when there is no such answer.
+    fn answer_to_join(&self) -> Option<Option<Arc<MessageInfo>>> {
         self.cx.state(|state| {
             let last = state.messages.len().checked_sub(1)?;
             match state.messages.get(last) {
-                Some(Message::Assistant(said)) if said.tool_calls().next().is_none() => {
-                    Some((said.clone(), state.infos.get(last).cloned()))
+                Some(Message::Assistant(answer)) if answer.tool_calls().next().is_none() => {
+                    Some(state.infos.get(last).cloned())
                 }
                 _ => None,
             }
@@ -70,32 +71,28 @@ impl Driver {
     /// Two answers in a row become one message. What was paused is part of the answer, too.
     async fn join(
         &mut self,
-        (before, known): (AssistantMessage, Option<Arc<MessageInfo>>),
+        known: Option<Arc<MessageInfo>>,
         response: &Arc<ModelResponse>,
         mut info: MessageInfo,
     ) -> Result<Arc<ModelResponse>> {
-        let mut whole = ModelResponse::clone(response);
-        whole.content = before.content;
-        let parts = response.content.parts().iter().cloned();
-        whole.content.parts_mut().extend(parts);
         let was_paused = known.as_ref().is_some_and(|known| known.breaks_off());
         if let Some(known) = known {
             info.usage += known.usage;
         }
+        let mut whole = None;
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
             state.inputs.joined(last);
-            if let Some(last) = state.messages.get_mut(last) {
-                *last = Message::Assistant(whole.message());
+            if let Some(Message::Assistant(answer)) = state.messages.get_mut(last) {
+                let parts = response.content.parts().iter().cloned();
+                answer.content.parts_mut().extend(parts);
+                whole = was_paused.then(|| response.with_content(answer.content.clone()));
             }
             state.inform(Arc::new(info));
             state.clone()
         });
         self.save(&state).await?;
-        Ok(match was_paused {
-            true => Arc::new(whole),
-            false => response.clone(),
-        })
+        Ok(whole.map_or_else(|| response.clone(), Arc::new))
     }
 
     /// The last `count` messages of the history are shown as one message with this id.
@@ -104,19 +101,25 @@ impl Driver {
         self.shown.note(len, count, id);
     }
 
-    /// Keeps the text of an answer that was cut off, unless told otherwise.
+    /// Ends a run that was stopped while the model answered.
     pub(super) async fn interrupted_answer(&mut self) -> ExitReason {
         let exit = self.stopped();
         self.note_stop();
+        self.keep_partial().await;
+        exit
+    }
+
+    /// Stores the text of an answer that was cut off, unless the agent discards such.
+    pub(super) async fn keep_partial(&mut self) {
         let Some(mut partial) = self.cx.take_partial() else {
-            return exit;
+            return;
         };
         partial
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
         if self.agent.config().request.discard_interrupted || is_empty(&partial) {
-            return exit;
+            return;
         }
         let partial = Arc::new(partial);
         if let Err(error) = self.keep(partial.clone(), true).await {
@@ -124,6 +127,5 @@ impl Driver {
             self.cx.warn(text);
         }
         self.last = Some(partial);
-        exit
     }
 }

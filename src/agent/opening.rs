@@ -99,7 +99,11 @@ impl Driver {
         }
         let store = self.agent.store().clone();
         let id = start.shared.session_id();
-        let lease = store.lease(id).await?;
+        let default_store = self.agent.config().default_store.as_ref();
+        let lease = match default_store.filter(|_| !start.is_kept) {
+            Some(store) => store.lease_unkept(id)?,
+            None => store.lease(id).await?,
+        };
         self.registered = Some(self.agent.register(&start.shared));
         let stored = match store.load(id).await? {
             None if start.must_exist || start.decisions.is_some() => return Err(not_found(id)),
@@ -150,6 +154,7 @@ impl Driver {
             self.cx.state(|state| {
                 let len = state.messages.len();
                 state.inputs.begin(id, from.min(len)..len);
+                state.inputs.bound();
             });
         }
         self.ids = self.cx.state(|state| CallIds::of(&state.messages));

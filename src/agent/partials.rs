@@ -1,5 +1,6 @@
 //! A model's events as stream events of the Messages API.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
@@ -23,9 +24,9 @@ pub(super) struct Partials {
     open: Open,
     next_index: u32,
     usage: Usage,
-    /// Calls that have begun and are not whole yet: the model's number and the id. Some models
-    /// make no call whole before all have begun.
-    begun: Vec<(u32, Arc<str>)>,
+    /// Calls that have begun and are not whole yet: the model's numbers of those with an id. Some
+    /// models make no call whole before all have begun.
+    begun: HashMap<Arc<str>, VecDeque<u32>>,
 }
 
 impl Partials {
@@ -34,7 +35,7 @@ impl Partials {
             open: Open::None,
             next_index: 0,
             usage: Usage::default(),
-            begun: Vec::new(),
+            begun: HashMap::new(),
         }
     }
 
@@ -51,7 +52,7 @@ impl Partials {
                 self.delta(BlockDelta::Thinking(text), out);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
-                self.begun.push((index, id.clone()));
+                self.begun.entry(id.clone()).or_default().push_back(index);
                 self.open(Open::Call(index), || BlockStart::ToolUse { id, name }, out);
             }
             ModelEvent::ToolCallDelta { index, json } if self.open == Open::Call(index) => {
@@ -60,9 +61,9 @@ impl Partials {
             // A delta of a call that is not the open one cannot be shown in its block any more.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
-                let begun = self.begun.iter().position(|(_, id)| *id == call.id);
-                match begun.map(|at| self.begun.remove(at)) {
-                    Some((index, _)) if self.open == Open::Call(index) => self.close(out),
+                let begun = self.begun.get_mut(&call.id);
+                match begun.and_then(VecDeque::pop_front) {
+                    Some(index) if self.open == Open::Call(index) => self.close(out),
                     // Its block was closed when the next one began.
                     Some(_) => {}
                     None => self.whole_call(call, out),
@@ -150,6 +151,31 @@ impl Partials {
         self.next_index += 1;
         out(ApiStreamEvent::ContentBlockStop { index });
     }
+}
+
+/// Adds `next` to `last` if both grow one block in one way; else `next` is given back.
+pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<ApiStreamEvent> {
+    use ApiStreamEvent::ContentBlockDelta;
+    let ContentBlockDelta { index: at, delta } = last else {
+        return Some(next);
+    };
+    match next {
+        ContentBlockDelta { index, delta: more } if index == *at => {
+            let more = grow(delta, more)?;
+            Some(ContentBlockDelta { index, delta: more })
+        }
+        next => Some(next),
+    }
+}
+
+fn grow(delta: &mut BlockDelta, more: BlockDelta) -> Option<BlockDelta> {
+    use BlockDelta::{InputJson, Text, Thinking};
+    match (delta, more) {
+        (Text(text), Text(more)) | (Thinking(text), Thinking(more)) => text.push_str(&more),
+        (InputJson(json), InputJson(more)) => json.push_str(&more),
+        (_, more) => return Some(more),
+    }
+    None
 }
 
 fn start(head: ResponseHead) -> ApiStreamEvent {

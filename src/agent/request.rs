@@ -36,6 +36,7 @@ impl Requests {
         let options = &config.request;
         let mut request = ModelRequest::new(messages)
             .with_memo(cx.memo().clone())
+            .or_response_limits(config.limits.response)
             .show_events();
         request.system = cx.system().prompt();
         request.tools = cx.tools().definitions();

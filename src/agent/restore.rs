@@ -1,10 +1,11 @@
 //! The stored session as a run can go on with it.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
-use crate::state::{AgentState, PendingCall, StoredSession, answers};
+use crate::state::{AgentState, PendingCall, StoredSession};
 
 use super::drive::Driver;
 
@@ -74,35 +75,41 @@ impl Driver {
         // A fork's copy of a question is not its own: answered in both, the call would run twice.
         let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
         let asked = std::mem::take(&mut state.pending);
+        let answered = answered(&state.messages);
         let (asked, decided): (Vec<_>, Vec<_>) = asked
             .into_iter()
-            .partition(|pending| !has_result(&state.messages, &pending.call.id));
+            .partition(|pending| !answered.contains(&pending.call.id));
         let (kept, closed): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_kept);
         changed |= !decided.is_empty() || !closed.is_empty();
         state.pending = kept;
         for pending in closed {
-            let result = ToolResult::failed(&pending.call, NOT_APPROVED);
-            insert_result(&mut state.messages, result.clone());
-            late.push(result);
+            late.push(ToolResult::failed(&pending.call, NOT_APPROVED));
         }
-        let waiting = state.waiting();
+        insert_results(&mut state.messages, late.clone());
+        let waiting: HashSet<_> = state.waiting().into_iter().collect();
+        let started: HashSet<_> = stored.started.iter().collect();
+        let ended = stored
+            .ended
+            .iter()
+            .filter_map(|ended| ended.as_tool_result());
+        let ended: HashMap<_, _> = ended.map(|ended| (&ended.tool_call_id, ended)).collect();
+        let mut results = Vec::new();
         for call in unanswered(&state.messages) {
             if waiting.contains(&call.id) {
                 continue;
             }
-            let ended = stored.ended.iter().find(|ended| answers(ended, &call.id));
-            if let Some(result) = ended.and_then(|ended| ended.as_tool_result()) {
-                insert_result(&mut state.messages, result.clone());
-                late.push(result.clone());
-                changed = true;
+            changed = true;
+            if let Some(result) = ended.get(&call.id) {
+                results.push((*result).clone());
+                late.push((*result).clone());
                 continue;
             }
-            let started = stored.started.contains(&call.id);
+            let started = started.contains(&call.id);
             let call = OpenCall { call, started };
-            insert_result(&mut state.messages, call.answer());
+            results.push(call.answer());
             open.push(call);
-            changed = true;
         }
+        insert_results(&mut state.messages, results);
         let repairs = state.repair();
         if !repairs.is_empty() {
             changed = true;
@@ -128,24 +135,29 @@ fn unanswered(messages: &Messages) -> Vec<ToolCall> {
     else {
         return Vec::new();
     };
+    let results = all[last + 1..]
+        .iter()
+        .filter_map(|message| message.as_tool_result());
+    let answered: HashSet<_> = results.map(|result| &result.tool_call_id).collect();
     all[last]
         .tool_calls()
-        .filter(|call| {
-            !all[last + 1..]
-                .iter()
-                .any(|message| answers(message, &call.id))
-        })
+        .filter(|call| !answered.contains(&call.id))
         .cloned()
         .collect()
 }
 
-/// Whether the call, one of the last assistant message that has calls, is answered.
-fn has_result(messages: &Messages, call_id: &str) -> bool {
-    let calls = |message: &Message| message.tool_calls().any(|call| *call.id == *call_id);
-    let behind = messages.as_slice().iter().rev();
-    behind
-        .take_while(|message| !calls(message))
-        .any(|message| answers(message, call_id))
+/// The ids of the calls that are answered. Of calls with one id the last one counts.
+fn answered(messages: &Messages) -> HashSet<Arc<str>> {
+    let mut answered = HashSet::new();
+    for message in messages {
+        for call in message.tool_calls() {
+            answered.remove(&call.id);
+        }
+        if let Some(result) = message.as_tool_result() {
+            answered.insert(result.tool_call_id.clone());
+        }
+    }
+    answered
 }
 
 /// Where the last thing said to the model stands.
@@ -171,11 +183,11 @@ pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Opti
                 .any(|call| call.id == result.tool_call_id)
     });
     let calling = calling?;
-    let order: Vec<_> = all[calling]
-        .tool_calls()
-        .map(|call| call.id.clone())
-        .collect();
-    let rank = |id: &Arc<str>| order.iter().position(|other| other == id);
+    let mut ranks = HashMap::new();
+    for (rank, call) in all[calling].tool_calls().enumerate() {
+        ranks.entry(&call.id).or_insert(rank);
+    }
+    let rank = |id: &Arc<str>| ranks.get(id).copied();
     let own = rank(&result.tool_call_id);
     let later = all[calling + 1..]
         .iter()
@@ -189,4 +201,46 @@ pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Opti
     let place = calling + 1 + later;
     messages.insert(place, Message::Tool(result));
     Some(place)
+}
+
+/// Puts every result where [`insert_result`] would. Those of unknown calls are dropped.
+fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
+    if results.is_empty() {
+        return;
+    }
+    let mut places = HashMap::new();
+    for (calling, message) in messages.iter().enumerate() {
+        let calls = message.tool_calls().enumerate();
+        places.extend(calls.map(|(rank, call)| (call.id.clone(), (calling, rank))));
+    }
+    let place = |result: &ToolResult| places.get(&result.tool_call_id).copied();
+    let results = results.into_iter();
+    let mut results: Vec<_> = results
+        .filter_map(|result| Some((place(&result)?, result)))
+        .collect();
+    results.sort_by_key(|(place, _)| *place);
+    let mut results = results.into_iter().peekable();
+    let mut whole = Vec::with_capacity(messages.len() + results.len());
+    // The answer whose results follow.
+    let mut calling = None;
+    for (position, message) in messages.as_slice().iter().enumerate() {
+        // A result goes before the first one of a later call.
+        let next = message.as_tool_result().and_then(place);
+        let is_before = |place: (usize, usize)| match (message.role(), next) {
+            (Role::Tool, Some(next)) if next.0 == place.0 => place <= next,
+            (Role::Tool, _) => false,
+            _ => true,
+        };
+        while let Some((_, result)) =
+            results.next_if(|(place, _)| Some(place.0) == calling && is_before(*place))
+        {
+            whole.push(Arc::new(Message::Tool(result)));
+        }
+        if message.role() != Role::Tool {
+            calling = Some(position);
+        }
+        whole.push(message.clone());
+    }
+    whole.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
+    *messages = whole.into_iter().collect();
 }

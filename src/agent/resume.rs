@@ -1,12 +1,13 @@
 //! Answers to calls that waited for approval.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::ToolCall;
+use crate::message::{MAX_JSON_DEPTH, ToolCall, is_too_deep};
 use crate::state::PendingCall;
 
 /// What somebody decided about a [`PendingCall`].
@@ -121,12 +122,14 @@ impl Decisions {
     /// Checks that every decision is about a call that is pending now, with the arguments it
     /// has, and that none has expired or been made twice.
     pub(super) fn check(&self, pending: &[PendingCall], now_ms: u64) -> Result<()> {
-        for (index, decision) in self.0.iter().enumerate() {
+        let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
+        let mut decided = HashSet::new();
+        for decision in &self.0 {
             let id = decision.id();
-            if self.0[..index].iter().any(|earlier| earlier.id() == id) {
+            if !decided.insert(id) {
                 return Err(refuse(id, "it is decided twice"));
             }
-            let Some(call) = pending.iter().find(|call| call.id == *id) else {
+            let Some(call) = pending.get(id) else {
                 return Err(refuse(
                     id,
                     "no such call is pending: it was answered already, or the session went on \
@@ -147,6 +150,12 @@ impl Decisions {
                     id,
                     "the question has expired; deny the call, or go on with another input",
                 ));
+            }
+            if let Decision::Edit { args, .. } = decision
+                && is_too_deep(args)
+            {
+                let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
+                return Err(refuse(id, &text));
             }
             if *args_hash != call.args_hash {
                 return Err(refuse(id, "it was made about other arguments"));

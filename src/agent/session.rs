@@ -49,6 +49,7 @@ pub struct Session {
     input_id: Option<Arc<str>>,
     user_id: Option<Arc<str>>,
     at: Option<usize>,
+    is_kept: bool,
     must_exist: bool,
     parent: Option<Parent>,
 }
@@ -62,9 +63,16 @@ impl Session {
             input_id: None,
             user_id: None,
             at: None,
+            is_kept: true,
             must_exist: false,
             parent: None,
         }
+    }
+
+    /// The session of a run that nobody named one for.
+    pub(super) fn unkept(mut self) -> Self {
+        self.is_kept = false;
+        self
     }
 
     /// The session's id.
@@ -78,15 +86,17 @@ impl Session {
         self
     }
 
-    /// Names the next input, so that it is stored once even when it is sent twice.
+    /// Names the next input, so that it is stored once even when it is sent twice. A session
+    /// remembers the newest 1,000 names at least, and forgets older ones.
     ///
     /// Sent again, it is not looked at: the run gives the answer that the input got, without
     /// asking the model. When the input had failed and a later one was answered, that answer is
     /// given. When nothing was answered since, the run goes on where the other stopped; while
     /// calls wait for approval it ends with
     /// [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they go on waiting. An
-    /// input that the model refused is forgotten, unless refused turns are kept, and may be sent
-    /// anew. When a hook has changed the history where the input stood, the run fails with
+    /// input that the model refused is forgotten, unless refused turns are kept, and so is one that
+    /// was too long, or had media that made the request invalid, when nothing was answered to it:
+    /// it may be sent anew. When a hook has changed the history where the input stood, the run fails with
     /// [`Conflict`](crate::ErrorKind::Conflict).
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
@@ -294,6 +304,7 @@ impl Session {
             values: self.values,
             decisions,
             at: self.at,
+            is_kept: self.is_kept,
             must_exist: self.must_exist,
             parent_call: call,
             parent: self.parent,

@@ -3,16 +3,40 @@
 //! A provider that is sent one message it refuses refuses every later request of the session too,
 //! so nothing goes into the history unless it may be sent.
 
-use crate::message::{Message, Messages, NO_OUTPUT, Part, ToolResult};
-use crate::model::ModelResponse;
+use crate::message::{Message, Messages, NO_OUTPUT, Part, ToolResult, is_text_too_deep};
+use crate::model::{ModelEvent, ModelResponse};
 
-/// Drops what no model can mean: empty texts, and calls that do not say of which tool.
+/// Drops what no model can mean: empty texts, calls that do not say of which tool, and JSON that
+/// is nested too deep to be stored.
 pub(super) fn answer(response: &mut ModelResponse) {
+    response.content.parts_mut().retain_mut(limit_depth);
     response.content.parts_mut().retain(|part| match part {
         Part::Text(text) => !text.is_empty(),
         Part::ToolCall(call) => !call.name.is_empty(),
         _ => true,
     });
+}
+
+/// The event without JSON that is nested too deep; `None` if nothing of it is left.
+pub(super) fn event(event: ModelEvent) -> Option<ModelEvent> {
+    match event {
+        ModelEvent::ToolCall(mut call) => {
+            call.limit_depth();
+            Some(ModelEvent::ToolCall(call))
+        }
+        ModelEvent::Part(mut part) => limit_depth(&mut part).then_some(ModelEvent::Part(part)),
+        event => Some(event),
+    }
+}
+
+/// Removes arguments that are nested too deep; false for a block that is.
+fn limit_depth(part: &mut Part) -> bool {
+    match part {
+        Part::ToolCall(call) => call.limit_depth(),
+        Part::Thinking(block) | Part::Opaque(block) => return !is_text_too_deep(block.raw.get()),
+        _ => {}
+    }
+    true
 }
 
 /// Drops from a result what only the model may say, and fills it if nothing is left.

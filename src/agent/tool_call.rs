@@ -13,6 +13,7 @@ use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
 use super::agent::Agent;
+use super::bounds::{limit_content, limit_result};
 use super::call_host::{CallClock, progress};
 use super::decide::{Permit, ask_hooks, permit};
 use super::drive::Keeper;
@@ -78,6 +79,8 @@ impl Calls<'_> {
             };
             result.content.push_text(&format!("{gap}{context}"));
         }
+        let max_bytes = config.limits.max_result_bytes;
+        limit_content(&mut result.content, max_bytes, max_bytes);
         Some(Outcome::Done(result))
     }
 
@@ -104,6 +107,7 @@ impl Calls<'_> {
         self.cx.shared().push(begin.into());
         let result = self.wrap(tool, call.clone(), &clock).await;
         let result = self.post(&call, result).await;
+        self.cx.settle(&result);
         let done = progress(self.cx, &call, &clock).with_data(json!({
             "state": "done",
             "is_error": result.is_error,
@@ -131,6 +135,7 @@ impl Calls<'_> {
                 call: &call,
                 clock,
                 pace,
+                max_result_bytes: config.limits.max_result_bytes,
             };
             return execution.run().await;
         }
@@ -148,6 +153,7 @@ impl Calls<'_> {
                 // Whatever hooks did: the result answers this call and no other.
                 result.tool_call_id = id;
                 result.name = name;
+                limit_result(&mut result, &refused, config.limits.max_result_bytes);
                 result
             }
             Err(error) => ToolResult::failed(&refused, error.to_string()),
@@ -160,7 +166,10 @@ impl Calls<'_> {
             let timeout = config.limits.hook_timeout;
             let future = hook.post_tool_use(self.cx, call, result.clone());
             match guard(hook.name(), "post_tool_use", timeout, None, future).await {
-                Ok(changed) => result = changed,
+                Ok(changed) => {
+                    result = changed;
+                    limit_result(&mut result, call, config.limits.max_result_bytes);
+                }
                 Err(error) => return ToolResult::failed(call, error.to_string()),
             }
         }
@@ -223,6 +232,7 @@ fn centre(
                 call: &call,
                 clock: &clock,
                 pace,
+                max_result_bytes: agent.config().limits.max_result_bytes,
             };
             Ok(execution.run().await)
         }

@@ -8,15 +8,16 @@ use std::task::Poll;
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, poll};
 use serde_json::{Map, Value};
+use tokio::task::yield_now;
 use uuid::Uuid;
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, Stop};
 use crate::sdk::{SdkMessage, UserEvent};
 use crate::state::Record;
 use crate::tool::{Concurrency, Tool};
-use crate::util::panic;
+use crate::util::{Pace, panic};
 
 use super::drive::Driver;
 use super::repeats::{Repeated, WARNING};
@@ -89,6 +90,7 @@ impl Driver {
         let calls = self.calls(&halt)?;
         let limit = self.agent.config().limits.parallel_tools;
         let mut rest = slots;
+        let mut pace = Pace::default();
         while !rest.is_empty() {
             let together = rest
                 .iter()
@@ -104,6 +106,7 @@ impl Driver {
                 match poll!(running.next()) {
                     Poll::Ready(Some(slot)) => {
                         ended.push(slot);
+                        self.end_step(&mut pace).await;
                         running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
                         continue;
                     }
@@ -128,9 +131,18 @@ impl Driver {
             }
             if !rest.is_empty() {
                 self.keep_ended(self.ended(&ended)).await;
+                self.end_step(&mut pace).await;
             }
         }
         Ok(())
+    }
+
+    /// Calls may all be ready at once: a stop of the run takes effect here, before the next begins.
+    async fn end_step(&self, pace: &mut Pace) {
+        pace.step(0).await;
+        if self.cx.shared().stop() != Stop::None {
+            yield_now().await;
+        }
     }
 
     /// The results that wait for other calls before they join the history.

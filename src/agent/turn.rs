@@ -10,7 +10,9 @@ use crate::message::Message;
 use crate::model::{CompactionTrigger, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
 use crate::sdk::{SdkMessage, SystemKind, UserEvent};
+use crate::util::Pace;
 use crate::util::sync::lock;
+use crate::util::text::truncate;
 
 use super::answer;
 use super::attempt::{empty_response, is_empty};
@@ -20,6 +22,9 @@ use super::tidy;
 
 /// How often hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
+
+/// How much of the text of a refusal is part of an error, in characters.
+const REFUSAL_CHARS: usize = 1_000;
 
 /// What was tried in this run and is not tried again.
 #[derive(Default)]
@@ -42,14 +47,20 @@ impl Driver {
     /// Turns until there is a reason to end.
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
         let mut tried = Tried::default();
+        let mut pace = Pace::default();
         loop {
+            pace.step(0).await;
             // The reader sees all that was said before the loop goes on: it may want to stop it.
             self.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
             }
-            let response = match self.ask(&mut tried).await {
+            let asked = self.ask(&mut tried).await;
+            if matches!(&asked, Err(error) if error.kind() == ErrorKind::ResponseTooLarge) {
+                self.keep_partial().boxed().await;
+            }
+            let response = match asked {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().boxed().await),
                 Err(error) if self.can_compact(&error, &mut tried).await => {
@@ -61,6 +72,7 @@ impl Driver {
                     return Ok(self.stopped());
                 }
                 Err(error) => {
+                    let error = self.rejected(error);
                     let exit = exit_of(error, &mut self.notes)?;
                     if exit == ExitReason::Refused && !self.agent.config().request.keep_refused {
                         self.forget_refused();
@@ -166,6 +178,8 @@ impl Driver {
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
+        // An answer that a hook gave up waiting for is not what a later interrupt cuts off.
+        drop(self.cx.take_partial());
         tidy::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);
@@ -275,8 +289,9 @@ impl Driver {
 
     /// A refused turn is not kept: sent again, it would be refused again.
     async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
-        self.notes
-            .push(format!("the model refused: {}", response.text()));
+        let text = response.text();
+        let text = truncate(&text, REFUSAL_CHARS);
+        self.notes.push(format!("the model refused: {text}"));
         if self.agent.config().request.keep_refused {
             if !response.content.says_nothing() {
                 self.keep(response.clone(), false).await?;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::util::secret::{Cut, redact_cut};
+
 /// A command line for a backend's shell.
 ///
 /// ```
@@ -67,6 +69,42 @@ impl Command {
     #[must_use]
     pub fn merged(mut self) -> Self {
         self.merge_stderr = true;
+        self
+    }
+}
+
+/// The limits that were set on a backend for commands that name none; `None` where its default
+/// holds.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use agentcore::backend::CommandLimits;
+///
+/// let limits = CommandLimits::default().with_timeout(Duration::from_secs(300));
+/// assert_eq!((limits.timeout, limits.max_output), (Some(Duration::from_secs(300)), None));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandLimits {
+    /// The limit on the time a command may run.
+    pub timeout: Option<Duration>,
+    /// The limit on what is retained of each stream of a command, in bytes.
+    pub max_output: Option<usize>,
+}
+
+impl CommandLimits {
+    /// Sets the limit on the time a command may run.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the limit on what is retained of each stream of a command, in bytes.
+    #[must_use]
+    pub fn with_max_output(mut self, bytes: usize) -> Self {
+        self.max_output = Some(bytes);
         self
     }
 }
@@ -179,7 +217,8 @@ impl Captured {
     }
 
     /// The text, with a line that says how much was left out where something was, and `\u{FFFD}`
-    /// for what is not UTF-8.
+    /// for what is not UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is
+    /// replaced as the secret itself is.
     pub fn text(&self) -> String {
         if self.omitted == 0 {
             let mut whole = self.head.to_vec();
@@ -191,11 +230,13 @@ impl Captured {
             Err(error) if error.error_len().is_none() => &self.head[..error.valid_up_to()],
             _ => &self.head[..],
         };
+        let mut head = String::from_utf8_lossy(head).into_owned();
+        redact_cut(&mut head, Cut::End);
+        let mut tail = String::from_utf8_lossy(tail).into_owned();
+        redact_cut(&mut tail, Cut::Start);
         format!(
-            "{}\n\n... ({} bytes omitted) ...\n\n{}",
-            String::from_utf8_lossy(head),
-            self.omitted,
-            String::from_utf8_lossy(tail)
+            "{head}\n\n... ({} bytes omitted) ...\n\n{tail}",
+            self.omitted
         )
     }
 }

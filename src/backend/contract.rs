@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::lexical;
 
-use super::command::{BackgroundOutput, Command, CommandOutput};
+use super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::entry::{ContentHash, DirEntry, Metadata};
 use super::failure::{self, is_not_found};
 #[cfg(feature = "search")]
@@ -41,7 +41,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// larger than the backend reads at once ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
-    /// At most `len` bytes of a file from `offset` on; fewer only where the file ends.
+    /// At most `len` bytes of a file from `offset` on; fewer only where the file ends, or where
+    /// `len` is more than the backend reads at once, which is 1 MiB at least.
     ///
     /// # Errors
     ///
@@ -182,6 +183,12 @@ pub trait Backend: Send + Sync + Debug + 'static {
     #[cfg(feature = "search")]
     async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
         search::grep_through(self, query).await
+    }
+
+    /// The limits on commands that were set for this backend. Tools that run commands use them in
+    /// place of their own. A backend that wraps another one returns those of the other.
+    fn command_limits(&self) -> CommandLimits {
+        CommandLimits::default()
     }
 
     /// Runs a command and waits for it. A command that fails or runs out of time is not an error:

@@ -27,6 +27,17 @@ impl DirEntry {
     }
 }
 
+/// What a reader that goes piece by piece may count on getting at once, in bytes.
+#[cfg(all(feature = "fs", unix))]
+const PIECE: u64 = 1024 * 1024;
+
+/// The length of a range that is read at once, of `len` bytes asked for: a range is held in
+/// memory as a whole file is.
+#[cfg(all(feature = "fs", unix))]
+pub(super) fn range_length(len: usize, max_read: u64) -> usize {
+    usize::try_from(max_read.max(PIECE)).map_or(len, |max| len.min(max))
+}
+
 /// A name as text, what is not UTF-8 in it escaped.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn shown(name: &[u8]) -> String {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::error::Result;
 
-use super::command::{BackgroundOutput, Command, CommandOutput};
+use super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::contract::Backend;
 use super::entry::{ContentHash, DirEntry, Metadata};
 #[cfg(feature = "search")]
@@ -76,6 +76,10 @@ impl<T: Backend + ?Sized> Backend for Arc<T> {
     #[cfg(feature = "search")]
     async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
         (**self).grep(query).await
+    }
+
+    fn command_limits(&self) -> CommandLimits {
+        (**self).command_limits()
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {

@@ -33,7 +33,7 @@ mod sandbox;
 #[cfg(feature = "search")]
 mod search;
 
-pub use command::{BackgroundOutput, Captured, Command, CommandOutput};
+pub use command::{BackgroundOutput, Captured, Command, CommandLimits, CommandOutput};
 pub use contract::Backend;
 #[cfg(all(feature = "docker", unix))]
 pub use docker::{ContainerStatus, DockerBackend, DockerBuilder};

@@ -54,7 +54,7 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
         match future.poll(cx) {
             Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
             Poll::Ready(Err(payload)) => {
-                let text = panic::message(&*payload).to_owned();
+                let text = panic::message(&*payload);
                 return Poll::Ready(Err(Failure::Panic(text)));
             }
             Poll::Pending => {}

@@ -109,7 +109,7 @@ pub trait Hook: Send + Sync + 'static {
         next.run(call).await
     }
 
-    /// After each tool call: see or change its result.
+    /// After each tool call: see, change or [suppress](ToolResult::suppressed) its result.
     async fn post_tool_use(
         &self,
         _cx: &RunContext,

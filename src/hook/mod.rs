@@ -38,7 +38,7 @@
 //! | [`wrap_model_call`] | around each model call | change the request or the response, call again |
 //! | [`pre_tool_use`] | before each tool call | deny it, ask, change its arguments |
 //! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
-//! | [`post_tool_use`] | after each tool call | see or change its result |
+//! | [`post_tool_use`] | after each tool call | see, change or [suppress](crate::ToolResult::suppressed) its result |
 //! | [`before_stop`] | when the model has no more calls | go on with a message |
 //! | [`after_agent`] | once, after the loop, however it ended | change the state |
 //!

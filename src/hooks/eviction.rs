@@ -18,13 +18,20 @@ use super::place::absolute;
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
 const OVER: usize = 80_000;
 
+/// What the marker between the ends takes, about.
+const MARKER: usize = 100;
+
+/// The fewest and the most characters that stay at each end unless they are set.
+const FEWEST: usize = 200;
+const MOST: usize = 2_000;
+
 /// Which results are moved, and what stays of them.
 #[derive(Clone, Debug)]
 pub(super) struct Eviction {
     /// Results of more characters are moved.
     pub(super) over: usize,
-    pub(super) head: usize,
-    pub(super) tail: usize,
+    /// How many characters stay at the beginning and at the end; `None` follows `over`.
+    pub(super) ends: Option<(usize, usize)>,
     /// Where they go.
     pub(super) folder: String,
     /// Tools whose results stay.
@@ -35,8 +42,7 @@ impl Default for Eviction {
     fn default() -> Self {
         Self {
             over: OVER,
-            head: 2_000,
-            tail: 2_000,
+            ends: None,
             folder: ".agentcore/tool-results".to_owned(),
             spared: SPARED.map(str::to_owned).into(),
         }
@@ -52,8 +58,23 @@ impl Eviction {
         }
         let text = content.text();
         let is_long = text::head(&text, self.over).1 > 0;
-        let leaves_something = text::head(&text, self.head.saturating_add(self.tail)).1 > 0;
+        let (head, tail) = self.ends();
+        let leaves_something = text::head(&text, head.saturating_add(tail)).1 > 0;
         (is_long && leaves_something).then(|| text.into_owned())
+    }
+
+    /// How many characters stay at the beginning and at the end.
+    fn ends(&self) -> (usize, usize) {
+        self.ends.unwrap_or_else(|| {
+            let each = self.over.saturating_sub(MARKER) / 2;
+            let each = each.clamp(FEWEST, MOST);
+            (each, each)
+        })
+    }
+
+    /// Whether the result is shorter in characters when its text is moved to this path.
+    pub(super) fn shortens(&self, text: &str, path: &str) -> bool {
+        self.shortened(text, path).chars().count() < text.chars().count()
     }
 
     /// Where the result of a call goes.
@@ -111,7 +132,8 @@ impl Eviction {
     }
 
     fn shortened<'a>(&self, text: &'a str, path: &str) -> Cow<'a, str> {
-        text::head_tail(text, self.head, self.tail, |omitted| {
+        let (head, tail) = self.ends();
+        text::head_tail(text, head, tail, |omitted| {
             format!("\n\n... (truncated {omitted} characters; full result: {path}) ...\n\n")
         })
     }

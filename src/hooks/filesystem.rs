@@ -34,6 +34,10 @@ const TOOLS: [&str; 7] = [
 /// The names that `read_file` takes for a path.
 const PATH: [&str; 2] = ["file_path", "path"];
 const MAX_TRACKED: usize = 1024 * 1024;
+
+/// How many bytes of results that could not be written the state keeps: it is in memory, and in
+/// every stored session.
+const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long results are kept by default.
 const KEPT: Duration = DAY.saturating_mul(30);
@@ -132,11 +136,12 @@ impl FilesystemHook {
         self.evicting(|eviction| eviction.over = characters)
     }
 
-    /// How many characters of the beginning and of the end of a moved result stay; 2,000 each by
-    /// default.
+    /// How many characters of the beginning and of the end of a moved result stay. Default: half of
+    /// what [`evict_over`](Self::evict_over) allows less 100, from 200 to 2,000 each. A result that
+    /// this would not make shorter stays whole.
     #[must_use]
     pub fn keep_ends(self, head: usize, tail: usize) -> Self {
-        self.evicting(|eviction| (eviction.head, eviction.tail) = (head, tail))
+        self.evicting(|eviction| eviction.ends = Some((head, tail)))
     }
 
     /// The folder that long results are moved to; `.agentcore/tool-results` by default.
@@ -249,17 +254,33 @@ impl FilesystemHook {
             return;
         };
         let path = eviction.path(&*self.backend, cx.session_id(), call, &text);
+        if !eviction.shortens(&text, &path) {
+            return;
+        }
         let stored = eviction.store(&*self.backend, &path, &text).await;
         eviction.cut(result, &text, &path);
         match stored {
             Ok(()) => self.sweep(cx, eviction).await,
             Err(error) => {
+                let folder = eviction.folder(&*self.backend);
+                let has_room = cx.with_state(|view| {
+                    let files = view.files.iter();
+                    let unwritten = files.filter(|(path, _)| path.starts_with(&*folder));
+                    let bytes: usize = unwritten.map(|(_, text)| text.len()).sum();
+                    let has_room = bytes.saturating_add(text.len()) <= MAX_UNWRITTEN;
+                    if has_room {
+                        view.files.insert(path.as_str().into(), text.into());
+                    }
+                    has_room
+                });
+                let becomes = match has_room {
+                    true => "is kept in the session's state",
+                    false => "is not kept, but for its beginning and end",
+                };
                 cx.warn(format!(
-                    "filesystem: a long result of {} is kept in the session's state: \
-                     {path} was not written: {error}",
+                    "filesystem: a long result of {} {becomes}: {path} was not written: {error}",
                     call.name
                 ));
-                cx.with_state(|view| view.files.insert(path.into(), text.into()));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Checking a history that grows.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::chain::{Messages, shared_prefix};
@@ -59,11 +59,25 @@ impl ModelCheck {
 
     /// Checks `messages` without remembering them.
     pub(super) fn once(messages: &Messages) -> Result<(), ValidationError> {
+        Self::walk_once(messages).map(drop)
+    }
+
+    /// Whether `messages` are valid and all results stand in the order of their calls.
+    pub(super) fn is_in_order(messages: &Messages) -> bool {
+        Self::walk_once(messages).is_ok_and(|walk| walk.unordered.is_none())
+    }
+
+    /// Whether results that this check has seen stand in another order than their calls.
+    pub(super) fn is_unordered(&self) -> bool {
+        self.walk.unordered.is_some()
+    }
+
+    fn walk_once(messages: &Messages) -> Result<Walk, ValidationError> {
         let mut walk = Walk::default();
         for (index, message) in messages.iter().enumerate() {
             walk.step(index, message)?;
         }
-        walk.end()
+        walk.end().map(|()| walk)
     }
 
     /// Forgets what follows the first `keep` messages, back to where no call is open.
@@ -86,8 +100,8 @@ impl ModelCheck {
         }
         self.walk.last = self.seen.last().map(|message| message.role());
         self.walk.begun = self.seen.iter().any(|m| m.role() != Role::System);
-        self.walk.open.clear();
-        self.walk.answered.clear();
+        self.walk.unordered.take_if(|index| *index >= keep);
+        self.walk.turn = Turn::default();
     }
 }
 
@@ -100,10 +114,25 @@ struct Walk {
     last: Option<Role>,
     /// Whether there was a message that is not the system's.
     begun: bool,
-    /// The calls of the last assistant message that wait for a result, as message, number, id.
-    open: Vec<(usize, usize, Arc<str>)>,
-    /// Its calls that have one.
-    answered: Vec<Arc<str>>,
+    /// The calls of the last assistant message.
+    turn: Turn,
+    /// The first result that stands behind that of a later call of its turn.
+    unordered: Option<usize>,
+}
+
+/// The calls of one assistant message.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    /// Which message.
+    index: usize,
+    /// Its calls, and whether each has a result.
+    calls: Vec<(Arc<str>, bool)>,
+    /// The place of each id among them.
+    places: HashMap<Arc<str>, usize>,
+    /// All before this one have a result.
+    first_open: usize,
+    /// One more than the last that has a result.
+    end_answered: usize,
 }
 
 impl Walk {
@@ -112,7 +141,9 @@ impl Walk {
         let role = message.role();
         if role != Role::Tool {
             self.all_answered()?;
-            self.answered.clear();
+            if !self.turn.calls.is_empty() {
+                self.turn = Turn::default();
+            }
         }
         complete(index, message)?;
         calls_allowed(index, message)?;
@@ -138,7 +169,9 @@ impl Walk {
                         let problem = Problem::DuplicateCallId(call.id.clone());
                         return Err(ValidationError::at_call(index, number, problem));
                     }
-                    self.open.push((index, number, call.id.clone()));
+                    self.turn.index = index;
+                    self.turn.places.insert(call.id.clone(), number);
+                    self.turn.calls.push((call.id.clone(), false));
                 }
             }
         }
@@ -148,25 +181,32 @@ impl Walk {
     }
 
     fn answer(&mut self, index: usize, id: &Arc<str>) -> Result<(), ValidationError> {
-        let Some(at) = self.open.iter().position(|(_, _, open)| open == id) else {
-            let problem = if self.answered.contains(id) {
-                Problem::AnsweredTwice(id.clone())
-            } else {
-                Problem::UnknownCall(id.clone())
-            };
+        let turn = &mut self.turn;
+        let Some(&place) = turn.places.get(id) else {
+            let problem = Problem::UnknownCall(id.clone());
             return Err(ValidationError::at(index, problem));
         };
-        let (_, _, id) = self.open.remove(at);
-        self.answered.push(id);
+        let (_, is_answered) = &mut turn.calls[place];
+        if std::mem::replace(is_answered, true) {
+            let problem = Problem::AnsweredTwice(id.clone());
+            return Err(ValidationError::at(index, problem));
+        }
+        if place < turn.end_answered {
+            self.unordered.get_or_insert(index);
+        }
+        turn.end_answered = turn.end_answered.max(place + 1);
+        let answered = turn.calls[turn.first_open..].iter();
+        turn.first_open += answered.take_while(|(_, is_answered)| *is_answered).count();
         Ok(())
     }
 
     fn all_answered(&self) -> Result<(), ValidationError> {
-        match self.open.first() {
+        match self.turn.calls.get(self.turn.first_open) {
             None => Ok(()),
-            Some((index, number, id)) => {
+            Some((id, _)) => {
                 let problem = Problem::Unanswered(id.clone());
-                Err(ValidationError::at_call(*index, *number, problem))
+                let (index, number) = (self.turn.index, self.turn.first_open);
+                Err(ValidationError::at_call(index, number, problem))
             }
         }
     }

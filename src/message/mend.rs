@@ -23,7 +23,7 @@ pub(super) fn mend(
 ) -> (Vec<Arc<Message>>, Vec<Repair>) {
     let mut mend = Mend {
         messages: messages.to_vec(),
-        pending,
+        pending: pending.iter().map(|id| &**id).collect(),
         slots: Vec::new(),
         answers: vec![None; messages.len()],
         answered: HashSet::new(),
@@ -61,9 +61,36 @@ enum Fate {
     Dropped,
 }
 
+/// Calls that wait for a result, in order: all, and those of each tool.
+#[derive(Default)]
+struct Queues {
+    all: VecDeque<usize>,
+    of_tools: HashMap<Arc<str>, VecDeque<usize>>,
+}
+
+impl Queues {
+    fn push(&mut self, slot: usize, call: &ToolCall) {
+        self.all.push_back(slot);
+        let of_tool = self.of_tools.entry(call.name.clone());
+        of_tool.or_default().push_back(slot);
+    }
+
+    /// The first call that is still open for a result of this tool; any for one without a name.
+    fn first(&mut self, name: &str, is_open: impl Fn(usize) -> bool) -> Option<usize> {
+        let queue = match name {
+            "" => &mut self.all,
+            name => self.of_tools.get_mut(name)?,
+        };
+        while queue.front().is_some_and(|slot| !is_open(*slot)) {
+            queue.pop_front();
+        }
+        queue.front().copied()
+    }
+}
+
 struct Mend<'a> {
     messages: Vec<Arc<Message>>,
-    pending: &'a [Arc<str>],
+    pending: HashSet<&'a str>,
     /// All calls in order.
     slots: Vec<Slot>,
     /// For each message that is a result: the slot it answers.
@@ -75,7 +102,7 @@ struct Mend<'a> {
 
 impl Mend<'_> {
     fn is_pending(&self, call: &ToolCall) -> bool {
-        self.pending.contains(&call.id)
+        self.pending.contains(&*call.id)
     }
 
     fn role(&self, index: usize) -> Option<Role> {
@@ -89,7 +116,7 @@ impl Mend<'_> {
             let unusable = |part: &Part| match part {
                 Part::Text(text) => text.is_empty(),
                 Part::ToolCall(call) => {
-                    !calls_allowed || (call.name.is_empty() && !self.pending.contains(&call.id))
+                    !calls_allowed || (call.name.is_empty() && !self.pending.contains(&*call.id))
                 }
                 _ => false,
             };
@@ -191,32 +218,45 @@ impl Mend<'_> {
     /// last assistant message before the result, if it is for the same tool.
     fn match_results_by_place(&mut self) {
         let mut slots = 0..0;
+        let mut open: Option<[Queues; 2]> = None;
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
             let Some(result) = message.as_tool_result() else {
                 if message.role() == Role::Assistant {
                     slots = slots.end..slots.end + message.tool_calls().count();
+                    open = None;
                 }
                 continue;
             };
             if self.answers[index].is_some() {
                 continue;
             }
-            let fits = |slot: &usize| {
-                let Slot {
-                    call,
-                    result: answer,
-                    ..
-                } = &self.slots[*slot];
-                answer.is_none()
-                    && !self.is_pending(call)
-                    && (call.id.is_empty() || result.tool_call_id.is_empty())
-                    && same_tool(result, call)
+            let [all, without_id] = open.get_or_insert_with(|| self.open_calls(slots.clone()));
+            let queues = match &*result.tool_call_id {
+                "" => all,
+                _ => without_id,
             };
-            if let Some(slot) = slots.clone().find(fits) {
+            let is_open = |slot: usize| self.slots[slot].result.is_none();
+            if let Some(slot) = queues.first(&result.name, is_open) {
                 self.answer(slot, index);
             }
         }
+    }
+
+    /// The calls among these that have no result, and those of them that have no id.
+    fn open_calls(&self, slots: std::ops::Range<usize>) -> [Queues; 2] {
+        let mut queues = [Queues::default(), Queues::default()];
+        for slot in slots {
+            let Slot { call, result, .. } = &self.slots[slot];
+            if result.is_some() || self.is_pending(call) {
+                continue;
+            }
+            queues[0].push(slot, call);
+            if call.id.is_empty() {
+                queues[1].push(slot, call);
+            }
+        }
+        queues
     }
 
     /// Marks calls whose arguments are not whole. One that has a result was answered with an
@@ -251,7 +291,7 @@ impl Mend<'_> {
         for slot in &mut self.slots {
             let from = slot.call.id.clone();
             if slot.fate == Fate::Dropped
-                || self.pending.contains(&from)
+                || self.pending.contains(&*from)
                 || (!from.is_empty() && used.insert(from.clone()))
             {
                 continue;
@@ -336,8 +376,7 @@ impl Mend<'_> {
         paired
     }
 
-    /// Results that follow their message keep their order; the others come after them, in call
-    /// order.
+    /// The results of a message, in the order of its calls.
     fn push_results(
         &mut self,
         index: usize,
@@ -346,23 +385,22 @@ impl Mend<'_> {
     ) {
         let mut place = index + 1;
         while self.role(place) == Some(Role::Tool) {
-            if let Some(slot) = self.answers[place]
-                && slots.contains(&slot)
-            {
-                paired.push((place, self.result_for(slot, place)));
-            }
             place += 1;
         }
         let behind = index + 1..place;
+        let mut last = index;
         for slot in slots {
             let Slot {
                 call, result, fate, ..
             } = &self.slots[slot];
             match *result {
-                Some(result) if behind.contains(&result) => {}
                 Some(result) => {
-                    let id = call.id.clone();
-                    self.changes.push(Repair::MovedResult { index: result, id });
+                    if !behind.contains(&result) || result < last {
+                        let id = call.id.clone();
+                        self.changes.push(Repair::MovedResult { index: result, id });
+                    } else {
+                        last = result;
+                    }
                     paired.push((result, self.result_for(slot, result)));
                 }
                 None if *fate == Fate::Dropped || self.is_pending(call) => {}

@@ -44,9 +44,12 @@
 //! [`Value`](serde_json::Value) (which keeps the meaning but not the spelling), not through
 //! `#[serde(flatten)]` or an untagged enum.
 
+#[cfg(feature = "http")]
+mod call_order;
 mod chain;
 mod check;
 mod content;
+mod depth;
 mod mend;
 #[expect(
     clippy::module_inception,
@@ -72,6 +75,7 @@ pub use chain::Messages;
 pub(crate) use chain::shared_prefix;
 pub use check::ModelCheck;
 pub use content::Content;
+pub(crate) use depth::{MAX_JSON_DEPTH, dismantle, is_text_too_deep, is_too_deep};
 pub use message::{AssistantMessage, Message, SystemMessage, UserMessage};
 pub use part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 pub use repair::{Repair, Repairs};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::depth::{MAX_JSON_DEPTH, dismantle_shared, is_text_too_deep, is_too_deep};
+
 /// One ordered piece of a message's content.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -212,8 +214,8 @@ impl ToolCall {
 
     /// A call whose arguments are the text a model wrote.
     ///
-    /// An empty text counts as `{}`. Text that is not a JSON object leaves `args` as `null` and
-    /// is kept in `raw_args`.
+    /// An empty text counts as `{}`. Text that is not a JSON object, or one nested deeper than 100
+    /// levels, leaves `args` as `null` and is kept in `raw_args`.
     pub fn from_raw(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -223,7 +225,7 @@ impl ToolCall {
         let args = match raw.trim() {
             "" => Value::Object(serde_json::Map::new()),
             text => match serde_json::from_str(text) {
-                Ok(value @ Value::Object(_)) => value,
+                Ok(value @ Value::Object(_)) if !is_too_deep(&value) => value,
                 _ => Value::Null,
             },
         };
@@ -241,6 +243,18 @@ impl ToolCall {
         self.args = args.into();
         self.raw_args = None;
         self
+    }
+
+    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed.
+    pub(crate) fn limit_depth(&mut self) {
+        if !is_too_deep(&self.args) {
+            return;
+        }
+        dismantle_shared(std::mem::take(&mut self.args));
+        if !self.raw_args.as_deref().is_some_and(is_text_too_deep) {
+            // Tells why there are no arguments. It is neither stored nor sent.
+            self.raw_args = Some("[".repeat(MAX_JSON_DEPTH + 1).into());
+        }
     }
 }
 

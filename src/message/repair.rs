@@ -191,8 +191,8 @@ impl Messages {
     ///
     /// In this order: calls that were cut off while they streamed are dropped (no name, or
     /// unreadable arguments and no result); so are results without a call and second results;
-    /// results that stand elsewhere are moved to follow their call; an error result is added for
-    /// each call without one; an id used a second time is changed (`_2`), in its result too;
+    /// results that stand elsewhere, or not in the order of the calls, are moved behind their
+    /// calls, in the order of these; an error result is added for each call without one; an id used a second time is changed (`_2`), in its result too;
     /// messages that say nothing are dropped; neighbouring assistant messages are merged. An
     /// assistant that speaks first is given a user message to answer, because dropping it could
     /// take its calls and results along.
@@ -223,7 +223,7 @@ impl Messages {
     /// [`repair`](Messages::repair), leaving the calls with these ids alone: they await an
     /// approval and will be answered later. Until then the history is not valid for a model.
     pub fn repair_keeping(&mut self, pending: &[Arc<str>]) -> Repairs {
-        if self.validate_for_model().is_ok() {
+        if ModelCheck::is_in_order(self) {
             return Repairs::default();
         }
         let (mended, mut changes) = mend(self.as_slice(), pending);
@@ -236,13 +236,14 @@ impl Messages {
 }
 
 impl ModelCheck {
-    /// Checks `messages` and, only if they fail, repairs them, leaving `pending` alone.
+    /// Checks `messages` and, only if they fail or their results are not in the order of the calls,
+    /// repairs them, leaving `pending` alone.
     ///
     /// Messages that passed before are not looked at again.
     pub fn ensure(&mut self, messages: &mut Messages, pending: &[Arc<str>]) -> Repairs {
         match self.check(messages) {
-            Ok(()) => Repairs::default(),
-            Err(_) => messages.repair_keeping(pending),
+            Ok(()) if !self.is_unordered() => Repairs::default(),
+            _ => messages.repair_keeping(pending),
         }
     }
 }

@@ -14,6 +14,9 @@ use super::part::{Part, ToolCall};
 /// What a tool result says that says nothing: providers refuse empty ones.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
+/// The content of a [suppressed](ToolResult::suppressed) result.
+const SUPPRESSED: &str = "[output suppressed by hook]";
+
 /// The result of one tool call: what the model reads, and what is meant for others.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -67,6 +70,34 @@ impl ToolResult {
             is_error: true,
             ..Self::ok(call, format!("Error: {text}"))
         }
+    }
+
+    /// The same result with `[output suppressed by hook]` as its content and without details and
+    /// display; a failed one stays failed.
+    ///
+    /// What a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that neither the model,
+    /// readers, the store nor traces receive what the tool has returned. Progress that the tool
+    /// reported before was sent already, and a [`FilesystemHook`](crate::hooks::FilesystemHook) may
+    /// have written a long result into a file; a [`wrap_tool_call`](crate::hook::wrap_tool_call)
+    /// hook that is added behind it suppresses the result before that.
+    ///
+    /// ```
+    /// use agentcore::{ToolResult, hook};
+    ///
+    /// let quiet = hook::post_tool_use("quiet", |_cx, call, result: ToolResult| async move {
+    ///     Ok(match &*call.name {
+    ///         "read_mail" => result.suppressed(),
+    ///         _ => result,
+    ///     })
+    /// });
+    /// # let _ = quiet;
+    /// ```
+    #[must_use]
+    pub fn suppressed(mut self) -> Self {
+        self.content = SUPPRESSED.into();
+        self.details = None;
+        self.display = None;
+        self
     }
 
     /// The text of a successful result; empty for a failed one.

@@ -77,6 +77,14 @@ impl ResponseFold {
         &self.response
     }
 
+    pub(crate) fn partial_mut(&mut self) -> &mut ModelResponse {
+        &mut self.response
+    }
+
+    pub(crate) fn into_partial(self) -> ModelResponse {
+        self.response
+    }
+
     /// Whether `Stop` has come.
     pub fn is_stopped(&self) -> bool {
         self.stopped

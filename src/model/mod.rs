@@ -24,7 +24,9 @@ mod catalog;
 mod compactor;
 mod event;
 mod fold;
+mod limits;
 mod memo;
+mod meter;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod model;
 mod profile;
@@ -41,7 +43,11 @@ pub use catalog::Catalog;
 pub use compactor::{Compaction, CompactionRequest, CompactionTrigger, Compactor, NoCompaction};
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
+pub use limits::ResponseLimits;
+#[cfg(feature = "http")]
+pub(crate) use limits::Used;
 pub use memo::RequestMemo;
+pub(crate) use meter::ResponseMeter;
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
 pub use profile::{LongPrices, ModelProfile, Prices};

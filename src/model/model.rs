@@ -8,10 +8,12 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::error::Result;
+use crate::util::Pace;
 
 use super::card::ModelCard;
 use super::event::ModelEvent;
 use super::fold::ResponseFold;
+use super::meter::ResponseMeter;
 use super::profile::ModelProfile;
 use super::request::ModelRequest;
 use super::response::ModelResponse;
@@ -59,14 +61,25 @@ pub trait Model: Send + Sync + 'static {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream>;
 
     /// Sends `request` and waits for the whole answer: [`stream`](Model::stream), folded.
+    ///
+    /// # Errors
+    ///
+    /// Those of the stream, and [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge)
+    /// beyond [`ModelRequest::response_limits`].
     async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
+        let mut meter = ResponseMeter::new(request.response_limits());
+        let mut pace = Pace::default();
         let mut stream = self.stream(request).await?;
         let mut fold = ResponseFold::new();
         while let Some(event) = stream.next().await {
-            fold.push(event?);
+            let mut event = event?;
+            let before = meter.bytes();
+            meter.count(&mut event)?;
+            fold.push(event);
             if fold.is_stopped() {
                 break;
             }
+            pace.step(meter.bytes().saturating_sub(before)).await;
         }
         fold.finish()
     }

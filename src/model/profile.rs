@@ -52,6 +52,15 @@ impl ModelProfile {
         self
     }
 
+    /// The same profile with a window of its server's, which no answer exceeds.
+    #[cfg(feature = "http")]
+    pub(crate) fn within(mut self, tokens: u64) -> Self {
+        self.context_window = tokens;
+        let most = u32::try_from(tokens).unwrap_or(u32::MAX);
+        self.max_output_tokens = self.max_output_tokens.min(most);
+        self
+    }
+
     /// The same profile with another longest answer, in tokens.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u32) -> Self {

@@ -9,6 +9,7 @@ use crate::message::{Messages, TokenCounter};
 use crate::usage::total;
 
 use super::event::ModelEvent;
+use super::limits::ResponseLimits;
 use super::memo::RequestMemo;
 use super::settings::{ModelSettings, ResponseFormat, ToolChoice};
 use super::system::SystemPrompt;
@@ -74,6 +75,8 @@ pub struct ModelRequest {
     /// Whether nobody wants to see single events although the request is visible.
     coarse: bool,
     held: bool,
+    /// `None` leaves them to the agent.
+    limits: Option<ResponseLimits>,
     memo: RequestMemo,
 }
 
@@ -104,6 +107,14 @@ impl ModelRequest {
     #[must_use]
     pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
         self.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// The same request with limits of its own on the size of the answer, instead of the agent's
+    /// or the default ones.
+    #[must_use]
+    pub fn with_response_limits(mut self, limits: ResponseLimits) -> Self {
+        self.limits = Some(limits);
         self
     }
 
@@ -155,10 +166,16 @@ impl ModelRequest {
         (self.visible && !self.coarse) || !self.taps.is_empty()
     }
 
+    /// The limits on the size of the answer. The loop and [`Model::call`](super::Model::call) obey
+    /// them for every model; a provider that collects what is in no event yet obeys them, too.
+    pub fn response_limits(&self) -> ResponseLimits {
+        self.limits.unwrap_or_default()
+    }
+
     /// How many tokens the prompt has, as `counter` counts: messages, instructions and tools.
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> u64 {
-        counter.count_messages(&self.messages)
-            + request_overhead(counter, &self.system, &self.tools)
+        let messages = counter.count_messages(&self.messages);
+        messages.saturating_add(request_overhead(counter, &self.system, &self.tools))
     }
 
     /// The provider's slot for what it encoded in this run.
@@ -173,6 +190,12 @@ impl ModelRequest {
 
     pub(crate) fn without_partials(mut self) -> Self {
         self.coarse = true;
+        self
+    }
+
+    /// Sets the limits on the answer unless the request has its own.
+    pub(crate) fn or_response_limits(mut self, limits: ResponseLimits) -> Self {
+        self.limits.get_or_insert(limits);
         self
     }
 

@@ -42,6 +42,20 @@ impl ModelResponse {
         }
     }
 
+    /// A response like this one, but of other content.
+    pub(crate) fn with_content(&self, content: Content) -> Self {
+        Self {
+            content,
+            stop_reason: self.stop_reason.clone(),
+            stop_sequence: self.stop_sequence.clone(),
+            usage: self.usage,
+            id: self.id.clone(),
+            model: self.model.clone(),
+            request_id: self.request_id.clone(),
+            answered_by: self.answered_by.clone(),
+        }
+    }
+
     /// The text parts, joined.
     pub fn text(&self) -> Cow<'_, str> {
         self.content.text()

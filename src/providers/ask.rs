@@ -8,18 +8,18 @@ use futures::future::BoxFuture;
 use crate::error::Result;
 use crate::model::ModelStream;
 
-use super::decode::{Decoder, Framing, Reading, decode};
+use super::decode::{Decoder, Framing, Reading, Wanted, decode};
 use super::http::{Endpoint, Secrets};
 
 /// Sends `body` to `endpoint`. `decoder` makes what reads the answer, of the request's id and what
-/// must not appear in errors; `join` is as in [`Reading`].
+/// must not appear in errors.
 ///
 /// What waits for the answer holds nothing of the request but its body.
 pub(crate) fn ask<'a, D: Decoder>(
     endpoint: &'a Endpoint,
     body: Bytes,
     framing: Framing,
-    join: bool,
+    wanted: Wanted,
     decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D + Send + 'a,
 ) -> BoxFuture<'a, Result<ModelStream>> {
     Box::pin(async move {
@@ -29,7 +29,7 @@ pub(crate) fn ask<'a, D: Decoder>(
         let reading = Reading {
             provider: endpoint.provider(),
             framing,
-            join,
+            wanted,
             secrets,
         };
         Ok(decode(reply.body, decoder, reading))

@@ -1,7 +1,7 @@
 //! Tool calls put together from pieces, and ids for calls that have none.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
@@ -9,9 +9,11 @@ use serde::de::IgnoredAny;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::model::ModelEvent;
+use crate::util::numbered::Numbered;
 
 use super::decode::Events;
 use super::encode::History;
+use super::wholeness::Wholeness;
 
 /// How much of a response's id is part of a made-up call id, which stays below the 40 characters
 /// that OpenAI allows.
@@ -26,6 +28,7 @@ pub(super) struct CallIds {
     /// The provider's id of the response; may be empty.
     response: String,
     used: HashSet<Arc<str>>,
+    numbered: Numbered,
 }
 
 impl CallIds {
@@ -34,6 +37,7 @@ impl CallIds {
             history,
             response: String::new(),
             used: HashSet::new(),
+            numbered: Numbered::default(),
         }
     }
 
@@ -50,12 +54,10 @@ impl CallIds {
             "" => self.generated(index).into(),
             own => own.into(),
         };
-        let mut id: Arc<str> = (&*base).into();
-        let mut number = 2;
-        while self.is_used(&id) {
-            id = format!("{base}_{number}").into();
-            number += 1;
-        }
+        let (used, history) = (&self.used, &self.history);
+        let id = self
+            .numbered
+            .free(&base, |id| used.contains(id) || history.has_call(id));
         self.used.insert(id.clone());
         id
     }
@@ -67,32 +69,32 @@ impl CallIds {
             response => format!("call_{response}_{index}"),
         }
     }
-
-    fn is_used(&self, id: &str) -> bool {
-        self.used.contains(id) || self.history.has_call(id)
-    }
 }
 
 /// The calls of one response while they stream.
 #[derive(Default)]
 pub(super) struct Calls {
     slots: Vec<Slot>,
+    /// The last slot of each index.
+    of_index: HashMap<u64, usize>,
+    /// The last slot of each of the provider's ids.
+    of_id: HashMap<String, usize>,
 }
 
 #[derive(Default)]
 struct Slot {
-    index: Option<u64>,
     /// The provider's id; may be empty.
     own: String,
     name: String,
     args: String,
+    wholeness: Wholeness,
     /// The id given out with `ToolCallStart`.
     id: Option<Arc<str>>,
 }
 
 impl Slot {
-    fn is_whole(&self) -> bool {
-        self.args.trim().is_empty() || serde_json::from_str::<IgnoredAny>(&self.args).is_ok()
+    fn is_whole(&mut self) -> bool {
+        self.wholeness.check(&self.args)
     }
 }
 
@@ -107,23 +109,40 @@ pub(super) struct Piece<'a> {
 
 impl Calls {
     /// Takes a piece in and shows what can be shown.
-    pub(super) fn push(&mut self, piece: &Piece<'_>, ids: &mut CallIds, out: &mut Events) {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`] when there are too many calls, or too much of them.
+    pub(super) fn push(
+        &mut self,
+        piece: &Piece<'_>,
+        ids: &mut CallIds,
+        out: &mut Events,
+    ) -> Result<()> {
         let Piece {
             index,
             id,
             name,
             args,
         } = *piece;
-        let at = self.find(index, id, name).unwrap_or_else(|| {
-            self.slots.push(Slot {
-                index,
-                ..Slot::default()
-            });
-            self.slots.len() - 1
-        });
+        let at = match self.find(index, id, name) {
+            Some(at) => at,
+            None => {
+                out.collect_call(id, name)?;
+                let at = self.slots.len();
+                self.slots.push(Slot::default());
+                if let Some(index) = index {
+                    self.of_index.insert(index, at);
+                }
+                at
+            }
+        };
+        out.collect_bytes(args.len())?;
         let slot = &mut self.slots[at];
-        if slot.own.is_empty() {
+        if slot.own.is_empty() && !id.is_empty() {
             slot.own.push_str(id);
+            let last = self.of_id.entry(id.to_owned()).or_insert(at);
+            *last = at.max(*last);
         }
         if slot.name.is_empty() {
             slot.name.push_str(name);
@@ -132,14 +151,14 @@ impl Calls {
         // Without its name a call cannot be shown; it may come after the first arguments. The id
         // is fixed once it has been shown.
         if slot.name.is_empty() || slot.args.is_empty() {
-            return;
+            return Ok(());
         }
         let position = at as u32;
         if slot.id.is_some() {
             if !args.is_empty() {
                 out.push(delta(position, args));
             }
-            return;
+            return Ok(());
         }
         let assigned = ids.assign(&slot.own, at);
         slot.id = Some(assigned.clone());
@@ -149,30 +168,26 @@ impl Calls {
             name: slot.name.as_str().into(),
         });
         out.push(delta(position, &slot.args));
+        Ok(())
     }
 
     /// Which call a piece belongs to; `None` begins a new one.
-    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
-        let last_of_index = |index| {
-            self.slots
-                .iter()
-                .rposition(|slot| slot.index == Some(index))
-        };
+    fn find(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         if let Some(index) = index {
-            let at = last_of_index(index)?;
-            let slot = &self.slots[at];
+            let at = *self.of_index.get(&index)?;
+            let slot = &mut self.slots[at];
             // Some servers number every call 0 and tell them apart by their ids alone.
             let other_id = !id.is_empty() && !slot.own.is_empty() && slot.own != id;
             let begins = other_id && (!name.is_empty() || slot.is_whole());
             return (!begins).then_some(at);
         }
         if !id.is_empty()
-            && let Some(at) = self.slots.iter().rposition(|slot| slot.own == id)
+            && let Some(at) = self.of_id.get(id)
         {
-            return Some(at);
+            return Some(*at);
         }
         let at = self.slots.len().checked_sub(1)?;
-        let slot = &self.slots[at];
+        let slot = &mut self.slots[at];
         let other_id = !id.is_empty() && !slot.own.is_empty();
         let other_name =
             !name.is_empty() && !slot.name.is_empty() && (slot.name != name || slot.is_whole());

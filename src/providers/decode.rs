@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::Sleep;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelEvent, ModelStream};
+use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits, Used};
 
 use super::http::{ByteStream, Secrets};
 use super::json::acceptable;
@@ -32,6 +32,10 @@ const OPENING: usize = 800;
 
 /// The largest answer that comes as one JSON document.
 const DOCUMENT_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The chunks, and the bytes of them, that are read at once without an event to give out.
+const QUIET_CHUNKS: usize = 4096;
+const QUIET_BYTES: usize = 1024 * 1024;
 
 /// What a provider makes of the frames of its stream.
 pub(crate) trait Decoder: Send + Unpin + 'static {
@@ -67,9 +71,27 @@ pub(crate) enum Framing {
 pub(crate) struct Events {
     queue: VecDeque<ModelEvent>,
     join: bool,
+    /// The size of what the decoder collects: parts and calls that are not whole are in no event.
+    collected: Used,
 }
 
 impl Events {
+    /// Counts bytes that the decoder is about to collect.
+    pub(crate) fn collect_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.collected.add_bytes(bytes)
+    }
+
+    /// Counts a call that begins with this id and name.
+    pub(crate) fn collect_call(&mut self, id: &str, name: &str) -> Result<()> {
+        self.collected.add_call()?;
+        self.collected.add_bytes(id.len() + name.len())
+    }
+
+    /// Counts a block that begins.
+    pub(crate) fn collect_block(&mut self) -> Result<()> {
+        self.collected.add_block()
+    }
+
     pub(crate) fn push(&mut self, event: ModelEvent) {
         self.queue.push_back(event);
     }
@@ -102,13 +124,29 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
     )
 }
 
+/// The form in which events are given out, and the limits on them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Whether neighbouring pieces of text that arrived together may become one event.
+    pub(crate) join: bool,
+    pub(crate) limits: ResponseLimits,
+}
+
+impl Wanted {
+    pub(crate) fn of(request: &ModelRequest) -> Self {
+        Self {
+            join: !request.wants_events(),
+            limits: request.response_limits(),
+        }
+    }
+}
+
 /// How an answer is read, whatever decodes it.
 pub(crate) struct Reading {
     /// Stands in front of error texts.
     pub(crate) provider: &'static str,
     pub(crate) framing: Framing,
-    /// Whether neighbouring pieces of text that arrived together may become one event.
-    pub(crate) join: bool,
+    pub(crate) wanted: Wanted,
     /// What must not appear in errors.
     pub(crate) secrets: Secrets,
 }
@@ -123,7 +161,7 @@ pub(crate) fn recorded<D: Decoder>(
     let reading = Reading {
         provider,
         framing,
-        join: false,
+        wanted: Wanted::default(),
         secrets: Secrets::default(),
     };
     let decoder = decoder(reading.secrets.clone());
@@ -135,7 +173,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
     let Reading {
         provider,
         framing,
-        join,
+        wanted,
         secrets,
     } = reading;
     Box::pin(Decoding {
@@ -149,7 +187,8 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
         decoder,
         events: Events {
             queue: VecDeque::new(),
-            join,
+            join: wanted.join,
+            collected: Used::new(wanted.limits),
         },
         opening: Vec::new(),
         failure: None,
@@ -190,6 +229,7 @@ impl<D: Decoder> Stream for Decoding<D> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        let (mut chunks, mut bytes) = (0, 0);
         loop {
             let done = this.decoder.is_done();
             // `Stop`, the last event, waits until the body is at its end: whoever sees it may
@@ -209,11 +249,20 @@ impl<D: Decoder> Stream for Decoding<D> {
                 ready!(this.poll_drain(cx));
                 continue;
             }
+            if chunks >= QUIET_CHUNKS || bytes >= QUIET_BYTES {
+                // Nothing but comments and the like, and all of it ready.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let step = if this.unread {
                 this.pump()
             } else {
                 match ready!(body.as_mut().poll_next(cx)) {
-                    Some(Ok(chunk)) => this.chunk(chunk),
+                    Some(Ok(chunk)) => {
+                        chunks += 1;
+                        bytes += chunk.len();
+                        this.chunk(chunk)
+                    }
                     Some(Err(error)) => Err(error),
                     None => {
                         this.body = None;

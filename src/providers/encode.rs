@@ -90,8 +90,8 @@ struct Last {
 pub(super) struct History {
     len: usize,
     ids: Option<Arc<HashSet<Arc<str>>>>,
-    /// The last group, whose calls are not among `ids`.
-    last: Vec<Arc<Message>>,
+    /// The ids of the calls of the last group, which are not among `ids`.
+    last: HashSet<Arc<str>>,
 }
 
 impl History {
@@ -102,8 +102,7 @@ impl History {
 
     /// Whether one of its calls has this id.
     pub(super) fn has_call(&self, id: &str) -> bool {
-        self.ids.as_ref().is_some_and(|ids| ids.contains(id))
-            || calls(&self.last).any(|call| *call.id == *id)
+        self.ids.as_ref().is_some_and(|ids| ids.contains(id)) || self.last.contains(id)
     }
 }
 
@@ -136,7 +135,9 @@ pub(super) fn encode<W: Wire>(
     let history = |cache: &Cache<W>| History {
         len: request.messages.len(),
         ids: cache.ids.clone(),
-        last: cache.last.group.clone(),
+        last: calls(&cache.last.group)
+            .map(|call| call.id.clone())
+            .collect(),
     };
     if extra.contains_key(MESSAGES) {
         head.push(b'}');

@@ -215,6 +215,8 @@ impl Attempts {
             return self.next();
         }
         match self.first_error.take() {
+            // An answer that was too large is one: the models are not all asked again.
+            _ if error.kind() == ErrorKind::ResponseTooLarge => Err(error),
             Some(first) if first.is_retryable() && !error.is_retryable() => Err(first),
             _ => Err(error),
         }

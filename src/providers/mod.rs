@@ -33,6 +33,8 @@ mod repeated;
 mod resolve;
 pub mod sse;
 mod status;
+mod wholeness;
+mod window;
 
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;

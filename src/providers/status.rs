@@ -10,10 +10,13 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-use super::http::Secrets;
+use super::http::{REQUEST_ID_LIMIT, Secrets};
 
 /// How much of a provider's message is kept, in characters.
 const MESSAGE_LIMIT: usize = 1_000;
+
+/// How much of a code is kept, in characters.
+const CODE_LIMIT: usize = 100;
 
 /// How much of something unreadable is shown, in characters.
 const EXCERPT_LIMIT: usize = 200;
@@ -63,7 +66,7 @@ pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
 
 /// The beginning of `text` without secrets, to show what came instead of the expected.
 pub(crate) fn excerpt(text: &str, secrets: &Secrets) -> String {
-    cut(secrets.scrub(text).trim(), EXCERPT_LIMIT)
+    secrets.head(text, EXCERPT_LIMIT)
 }
 
 /// What an error body says.
@@ -87,10 +90,13 @@ impl Refusal {
                 ..Self::default()
             },
         };
-        refusal.message = cut(secrets.scrub(&refusal.message).trim(), MESSAGE_LIMIT);
+        refusal.message = secrets.head(&refusal.message, MESSAGE_LIMIT);
         for code in &mut refusal.codes {
-            *code = cut(&secrets.scrub(code), 100);
+            *code = secrets.head(code, CODE_LIMIT);
         }
+        refusal.request_id = refusal
+            .request_id
+            .map(|id| secrets.head(&id, REQUEST_ID_LIMIT));
         refusal
     }
 
@@ -279,12 +285,4 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
             )
         })
     })
-}
-
-/// The first `limit` characters.
-fn cut(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

@@ -47,7 +47,8 @@ struct Amounts {
     usd: f64,
     tokens: u64,
     reserved_usd: f64,
-    reserved_tokens: u64,
+    /// Wide enough for any number of reservations: each one returned leaves those of others.
+    reserved_tokens: u128,
     /// Whether something was used whose price is not known.
     unpriced: bool,
 }
@@ -69,9 +70,11 @@ pub(crate) struct DearestPrice {
 }
 
 impl DearestPrice {
-    /// Whichever of the models answers; `None` when no price is known.
+    /// Whichever of the models answers; `None` when no price is known. One that is no amount of
+    /// money counts as not known.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
         let prices = cards.iter().filter_map(|card| card.profile.prices);
+        let prices = prices.filter(Prices::are_sound);
         prices.map(Self::from).reduce(|a, b| Self {
             input: a.input.max(b.input),
             output: a.output.max(b.output),
@@ -218,7 +221,7 @@ impl Budget {
         let (usd, tokens) = (estimate.usd(output), estimate.tokens(output));
         for amounts in &mut guards {
             amounts.reserved_usd += usd;
-            amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens);
+            amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens.into());
         }
         drop(guards);
         let cap = (output < full).then_some(output as u32);
@@ -283,7 +286,7 @@ impl Amounts {
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
-            let left = limit.saturating_sub(self.tokens.saturating_add(self.reserved_tokens));
+            let left = limit.saturating_sub(self.all_tokens());
             output = output.min(left.saturating_sub(estimate.input_tokens));
         }
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
@@ -296,6 +299,12 @@ impl Amounts {
             }
         }
         output
+    }
+
+    /// What was used and what is reserved.
+    fn all_tokens(&self) -> u64 {
+        let all = self.reserved_tokens.saturating_add(self.tokens.into());
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 
     fn has_reserved(&self) -> bool {
@@ -326,7 +335,7 @@ impl Reservation {
         self.budget.chain().all(|node| {
             let amounts = lock(&node.amounts);
             let usd = amounts.usd + amounts.reserved_usd;
-            let tokens = amounts.tokens.saturating_add(amounts.reserved_tokens);
+            let tokens = amounts.all_tokens();
             let is_over = node.limits.usd.is_some_and(|limit| usd > limit)
                 || node.limits.tokens.is_some_and(|limit| tokens > limit);
             !is_over
@@ -342,7 +351,7 @@ impl Drop for Reservation {
         for node in self.budget.chain() {
             let mut amounts = lock(&node.amounts);
             amounts.reserved_usd = (amounts.reserved_usd - self.usd).max(0.0);
-            amounts.reserved_tokens = amounts.reserved_tokens.saturating_sub(self.tokens);
+            amounts.reserved_tokens = amounts.reserved_tokens.saturating_sub(self.tokens.into());
         }
         self.budget.root().settled.notify_waiters();
     }

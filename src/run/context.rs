@@ -20,6 +20,7 @@ use crate::tool::{
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
 use crate::util::panic;
+use crate::util::secret::redact_text;
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values};
 
@@ -244,7 +245,8 @@ impl RunContext {
 
     /// Sends a warning to the reader.
     pub fn warn(&self, text: impl Into<String>) {
-        let text = text.into();
+        let mut text = text.into();
+        redact_text(&mut text);
         tracing::warn!(session = %self.session_id(), "{text}");
         self.emit(SystemKind::Informational {
             content: text,

@@ -17,6 +17,7 @@ mod responder;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
 mod setting;
+mod settled;
 mod shared;
 mod state_cell;
 mod stats;
@@ -35,7 +36,7 @@ pub(crate) use parent::{AskParent, MAX_DEPTH, ModelCaller};
 pub use responder::Responder;
 pub use run::Run;
 pub(crate) use setting::Setting;
-pub(crate) use shared::{OutputFormat, Shared, Stop};
+pub(crate) use shared::{CLOSING_TIME, OutputFormat, Shared, Stop};
 pub use stats::{ModelStats, RunStats};
 pub use system::SystemSections;
 pub use typed::TypedRun;

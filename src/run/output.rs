@@ -20,7 +20,8 @@ pub struct RunOutput {
     pub text: String,
     /// The session's state after the run.
     pub state: AgentState,
-    /// The whole history.
+    /// The whole history. An input that was taken back, because it was refused or too long, is not
+    /// in it.
     pub messages: Messages,
     /// The tokens of this run, without subagents, as the providers reported them. Most report what
     /// an answer has used at its end, so one that broke off counts too little, unless money or

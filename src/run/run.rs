@@ -22,6 +22,13 @@ use super::output::RunOutput;
 use super::responder::Responder;
 use super::shared::{OutputFormat, Shared};
 
+/// The messages that are handed out before other tasks of the reader have their turn. The loop yields
+/// on its own, but not past a message that waits.
+const MESSAGES_AT_ONCE: usize = 64;
+
+/// The finished background tasks that are announced before the run goes on.
+const TASKS_AT_ONCE: usize = 64;
+
 /// A run: a stream of messages, or, awaited, its output.
 ///
 /// Lazy: nothing happens until it is polled, and it advances only while it is. The stream begins
@@ -58,6 +65,8 @@ pub struct Run {
     shared: Arc<Shared>,
     tasks: TaskScope,
     output: Option<Box<Result<RunOutput>>>,
+    /// The messages handed out since the last pause.
+    handed_out: usize,
 }
 
 impl Run {
@@ -71,6 +80,7 @@ impl Run {
             shared,
             tasks,
             output: None,
+            handed_out: 0,
         }
     }
 
@@ -163,10 +173,15 @@ impl Run {
     }
 
     fn poll_tasks(&self, cx: &mut Context<'_>) {
-        while let Poll::Ready(task) = self.tasks.poll_finished(cx) {
+        for _ in 0..TASKS_AT_ONCE {
+            let Poll::Ready(task) = self.tasks.poll_finished(cx) else {
+                return;
+            };
             let said = task.announce(&self.shared);
             self.shared.steer(Message::human(said));
         }
+        // There may be more, and tasks that end at once may begin others without end.
+        cx.waker().wake_by_ref();
     }
 }
 
@@ -198,6 +213,12 @@ impl Stream for Run {
     type Item = SdkMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+        if self.handed_out >= MESSAGES_AT_ONCE {
+            self.handed_out = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.handed_out += 1;
         if let Some(message) = self.shared.pop(None) {
             return Poll::Ready(Some(message));
         }
@@ -216,7 +237,10 @@ impl Stream for Run {
         match self.shared.pop(Some(cx.waker())) {
             Some(message) => Poll::Ready(Some(message)),
             None if self.future.is_none() => Poll::Ready(None),
-            None => Poll::Pending,
+            None => {
+                self.handed_out = 0;
+                Poll::Pending
+            }
         }
     }
 }

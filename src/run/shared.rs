@@ -2,16 +2,17 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use pin_project_lite::pin_project;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::message::Message;
 use crate::model::Model;
@@ -26,6 +27,10 @@ use super::stats::RunStats;
 
 /// How many messages may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
+
+/// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
+/// their own.
+pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// Why the loop should end wherever it is, strongest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,6 +292,29 @@ impl Shared {
             shared: self,
             future,
         }
+    }
+
+    /// Awaits `future`, one of those that come after a run's end and so also after a stop. Once the
+    /// run is stopped it has until `grace` is over, which begins then: `None` when it takes longer.
+    pub(crate) async fn within_grace<F: Future>(
+        &self,
+        grace: &mut Option<Pin<Box<Sleep>>>,
+        future: F,
+    ) -> Option<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            self.stop_waker.register(cx.waker());
+            self.poll_timer(cx);
+            if self.stop() == Stop::None {
+                return Poll::Pending;
+            }
+            let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME)));
+            grace.as_mut().poll(cx).map(|()| None)
+        })
+        .await
     }
 
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {

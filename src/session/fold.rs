@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::message::{Message, Todo};
-use crate::state::{AgentState, Files, StoredSession, answers, title_of};
+use crate::state::{AgentState, Files, OpenCalls, StoredSession, title_of};
 
 use super::change::{About, Change, MessageAdded};
 use super::record::Info;
@@ -17,6 +17,7 @@ pub(super) struct Folded {
     state: AgentState,
     started: Vec<Arc<str>>,
     ended: Vec<Arc<Message>>,
+    open_calls: OpenCalls,
     /// The ids of inputs appended since the last save, with the place of the message that came
     /// with each.
     inputs: Vec<(Option<usize>, Arc<str>)>,
@@ -43,6 +44,7 @@ impl Folded {
             state: AgentState::new(id),
             started: Vec::new(),
             ended: Vec::new(),
+            open_calls: OpenCalls::default(),
             inputs: Vec::new(),
             said_first: None,
             lost: Vec::new(),
@@ -100,8 +102,8 @@ impl Folded {
             && let Some(result) = message.as_tool_result()
         {
             let id = &result.tool_call_id;
-            self.started.retain(|started| started != id);
-            self.ended.retain(|ended| !answers(ended, id));
+            self.open_calls
+                .remove(&mut self.started, &mut self.ended, id);
         }
         let state = &mut self.state;
         match change {
@@ -119,8 +121,10 @@ impl Folded {
             }
             Change::Info(info) => state.inform(info),
             Change::Keep(len) => self.keep(len),
-            Change::Started(id) => self.started.push(id),
-            Change::Ended(result) if result.as_tool_result().is_some() => self.ended.push(result),
+            Change::Started(id) => self.open_calls.start(&mut self.started, id),
+            Change::Ended(result) if result.as_tool_result().is_some() => {
+                self.open_calls.end(&mut self.ended, result);
+            }
             Change::Ended(_) => {}
             Change::Settled => {
                 self.started.clear();
@@ -203,11 +207,11 @@ impl Folded {
     fn keep(&mut self, len: usize) {
         let mut lost = 0;
         self.lost.retain_mut(|(place, count)| {
-            *count = (*count).min(len.saturating_sub(*place + lost));
-            lost += *count;
+            *count = (*count).min(len.saturating_sub(place.saturating_add(lost)));
+            lost = lost.saturating_add(*count);
             *count > 0
         });
-        let left = len - lost;
+        let left = len.saturating_sub(lost);
         let messages = self.state.messages.as_mut_vec();
         if let Some(more) = left.checked_sub(messages.len()).filter(|more| *more > 0) {
             self.lost.push((messages.len(), more));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::state::{Damage, StoredSession};
 
 use super::change::Change;
@@ -43,9 +43,9 @@ impl Clock {
     }
 }
 
-/// A time of a record.
-pub(super) fn time(at: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(at)
+/// A time of a record; `None` when this system's clock cannot tell it.
+pub(super) fn time(at: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(at))
 }
 
 /// A leased session: the right to write its log, and what is in it.
@@ -92,11 +92,19 @@ impl<L: Log> Open<L> {
         }
         let at = clock.now(self.folded.at);
         let info = self.folded.info_after(&changes, at);
-        let seq = self.folded.seq + 1;
+        let seq = self.folded.seq;
+        let last = seq.checked_add(changes.len() as u64).ok_or_else(|| {
+            let text = format!(
+                "the log cannot be written on: its last record has the number {seq}; export the \
+                 session and import it under a new id"
+            );
+            Error::new(ErrorKind::Corrupt, text)
+        })?;
+        let seq = seq.saturating_add(1);
         let bytes = record::write(&changes, seq, self.token, at, &info)?;
         log.append(&mut self.writer, &bytes)?;
         let folded = &mut self.folded;
-        folded.seq += changes.len() as u64;
+        folded.seq = last;
         (folded.created, folded.at, folded.token) = (info.created, at, self.token);
         for change in changes {
             folded.apply(change);

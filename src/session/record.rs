@@ -146,13 +146,13 @@ pub(super) fn write(
     info: &Info,
 ) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    for ((number, change), seq) in changes.iter().enumerate().zip(seq..) {
+    for (number, change) in changes.iter().enumerate() {
         let start = bytes.len();
         bytes.extend_from_slice(MARK);
         bytes.extend_from_slice(b"00000000\"");
         let out = Out {
             v: VERSION,
-            seq,
+            seq: seq.saturating_add(number as u64),
             token,
             at,
             kind: change.kind(),

@@ -289,8 +289,8 @@ impl<L: Log> Inner<L> {
                 Ok(Some((last, at))) => {
                     info.messages = last.messages;
                     info.title = last.title;
-                    info.created_at = Some(time(last.created));
-                    info.updated_at = Some(time(at));
+                    info.created_at = time(last.created);
+                    info.updated_at = time(at);
                     info.user_id = last.user_id;
                     info.cwd = last.cwd;
                 }

@@ -1,11 +1,17 @@
 //! Inputs that the caller gave an id, so that they can be sent again.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
+
+/// How many inputs a session remembers. A list that grew by `SLACK` is cut to the newest: the whole
+/// list is stored each time.
+const MOST: usize = 1_000;
+const SLACK: usize = 250;
 
 /// The inputs of a session that have ids, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +96,10 @@ impl Inputs {
         self.0.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.0.iter().any(|input| *input.id == *id)
     }
@@ -121,6 +131,14 @@ impl Inputs {
         });
     }
 
+    /// Forgets the oldest when there are too many.
+    pub(crate) fn bound(&mut self) {
+        if self.len() > MOST + SLACK {
+            let all = Arc::make_mut(&mut self.0);
+            all.drain(..all.len() - MOST);
+        }
+    }
+
     /// The message at this place is an answer now, also where it began as part of an input.
     pub(crate) fn joined(&mut self, message: usize) {
         if self.0.iter().any(|input| input.until > message) {
@@ -136,10 +154,13 @@ impl Inputs {
         if ids.is_empty() {
             return;
         }
+        let ids: HashSet<_> = ids.iter().collect();
         for input in Arc::make_mut(&mut self.0) {
             if input.answer.is_none() && ids.contains(&input.id) {
-                let more = (input.until..).take_while(|at| is_part(*at)).count();
-                input.until += more;
+                let more = (input.until..usize::MAX)
+                    .take_while(|at| is_part(*at))
+                    .count();
+                input.until = input.until.saturating_add(more);
             }
         }
     }
@@ -154,7 +175,8 @@ impl Inputs {
 
     /// Forgets these inputs.
     pub(crate) fn forget(&mut self, ids: &[Arc<str>]) {
-        if ids.iter().any(|id| self.contains(id)) {
+        let ids: HashSet<_> = ids.iter().collect();
+        if self.0.iter().any(|input| ids.contains(&input.id)) {
             Arc::make_mut(&mut self.0).retain(|input| !ids.contains(&input.id));
         }
     }
@@ -193,7 +215,8 @@ impl Inputs {
             return;
         }
         earlier.keep(kept, kept);
-        let own = self.0.iter().filter(|input| !earlier.contains(&input.id));
+        let known: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
+        let own = self.0.iter().filter(|input| !known.contains(&input.id));
         let own: Vec<_> = own.cloned().collect();
         Arc::make_mut(&mut earlier.0).extend(own);
         *self = earlier;
@@ -222,6 +245,21 @@ fn answer(message: &Message) -> Option<&AssistantMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_inputs_are_remembered() {
+        let mut inputs = Inputs::default();
+        for n in 0..5_000 {
+            inputs.begin(n.to_string().into(), n..n + 1);
+            inputs.bound();
+            assert!(inputs.len() <= MOST + SLACK);
+            let newest = (n + 1).saturating_sub(MOST)..=n;
+            assert!(
+                inputs.contains(&n.to_string()) && inputs.contains(&newest.start().to_string())
+            );
+        }
+        assert!(!inputs.contains("0"));
+    }
 
     #[test]
     fn the_place_of_an_input_is_lost_with_what_stood_before_it() {

@@ -84,6 +84,10 @@ impl Infos {
         self.0.as_ref().is_none_or(|known| known.is_empty())
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |known| known.len())
+    }
+
     pub(crate) fn get(&self, message: usize) -> Option<&Arc<MessageInfo>> {
         self.0.as_ref()?.get(&message)
     }

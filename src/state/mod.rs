@@ -13,9 +13,12 @@ mod info;
 mod inputs;
 mod lease;
 mod message_info;
+mod open_calls;
+mod size;
 mod snapshot;
 mod store;
 mod thread_store;
+mod threads;
 
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
@@ -27,9 +30,11 @@ pub(crate) use inputs::{Inputs, Known};
 pub use lease::Lease;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
+#[cfg(feature = "__log")]
+pub(crate) use open_calls::OpenCalls;
 pub(crate) use snapshot::{cut, title_of};
+pub(crate) use store::not_found;
 pub use store::{Record, SessionStore, StoredSession};
-pub(crate) use store::{answers, not_found};
 #[cfg(feature = "__log")]
 pub(crate) use store::{busy, check_id, exists, taken_over};
 pub use thread_store::ThreadStore;

@@ -1,5 +1,6 @@
 //! A session as one piece of JSON, and its beginning as a session of its own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -134,10 +135,12 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
         return Ok(session);
     }
     let kept = &all[..len];
-    let calls = |id: &str| {
-        let mut calls = kept.iter().flat_map(|message| message.tool_calls());
-        calls.any(|call| *call.id == *id)
-    };
+    let calls: HashSet<Arc<str>> = kept
+        .iter()
+        .flat_map(|message| message.tool_calls())
+        .map(|call| call.id.clone())
+        .collect();
+    let calls = |id: &str| calls.contains(id);
     state.pending.retain(|pending| calls(&pending.call.id));
     session.started.retain(|id| calls(id));
     let has_call = |result: &ToolResult| calls(&result.tool_call_id);

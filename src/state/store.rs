@@ -13,6 +13,7 @@ use super::damage::Damage;
 use super::info::SessionInfo;
 use super::lease::Lease;
 use super::message_info::MessageInfo;
+use super::open_calls::OpenCalls;
 use super::snapshot::{cut, read_snapshot, write_snapshot};
 
 /// Something that happened in a session, in the order it did.
@@ -74,15 +75,19 @@ pub enum Record {
 pub struct StoredSession {
     /// The state, as last saved plus everything appended since.
     pub state: AgentState,
-    /// Ids of calls that had started when the last run ended without a result for them.
+    /// Ids of calls that had started when the last run ended without a result for them. Long lists
+    /// are in no particular order.
     pub started: Vec<Arc<str>>,
-    /// Results of calls that had ended when the last run did, and are not in the history yet.
+    /// Results of calls that had ended when the last run did, and are not in the history yet. Long
+    /// lists are in no particular order.
     pub ended: Vec<Arc<Message>>,
     /// The caller's ids of the inputs that were appended since the state was last saved. Those
     /// before are in the state.
     pub input_ids: Vec<Arc<str>>,
     /// What could not be read. A run says so once, in a warning.
     pub damage: Vec<Damage>,
+    /// Where the calls are in `started` and `ended`.
+    open_calls: OpenCalls,
 }
 
 impl StoredSession {
@@ -109,11 +114,11 @@ impl StoredSession {
                 self.state.messages.push(message);
             }
             Record::MessageInfo { info } => self.state.inform(info),
-            Record::ToolStarted { call_id } => self.started.push(call_id),
+            Record::ToolStarted { call_id } => self.open_calls.start(&mut self.started, call_id),
             Record::ToolEnded { result } => {
                 if let Some(ended) = result.as_tool_result() {
                     self.forget_call(&ended.tool_call_id);
-                    self.ended.push(result);
+                    self.open_calls.end(&mut self.ended, result);
                 }
             }
             Record::Began { user_id, cwd } => {
@@ -134,8 +139,8 @@ impl StoredSession {
     }
 
     fn forget_call(&mut self, id: &str) {
-        self.started.retain(|started| **started != *id);
-        self.ended.retain(|ended| !answers(ended, id));
+        self.open_calls
+            .remove(&mut self.started, &mut self.ended, id);
     }
 }
 

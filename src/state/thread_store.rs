@@ -1,25 +1,25 @@
 //! Sessions in memory.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::Instant;
 
 use crate::error::Result;
-use crate::message::Message;
 use crate::util::sync::lock;
 
 use super::agent_state::AgentState;
 use super::info::SessionInfo;
 use super::lease::Lease;
-use super::snapshot::title_of;
 use super::store::{Record, SessionStore, StoredSession, busy, check_id, exists, taken_over};
+use super::threads::{Entry, Threads};
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
+
+/// What the store of an agent holds that was not given one.
+const AGENT_SESSIONS: usize = 1_000;
+const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Sessions in memory, forgotten when nobody has touched them for the time to live (an hour
 /// unless told otherwise).
@@ -27,6 +27,11 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// Expired sessions are swept on access, at most every five minutes, and by
 /// [`sweep`](ThreadStore::sweep); a session that a run holds is never swept. There is no global
 /// store: clones share one.
+///
+/// Nothing else bounds the store unless [`max_sessions`](ThreadStore::max_sessions) or
+/// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the sessions that were used
+/// longest ago are dropped, with a warning in the log at most once a minute. A session in use, one
+/// with calls that wait for an answer, and the one that was used last stay.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -39,39 +44,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// assert!(store.get("th_unknown").is_none());
 /// ```
 #[derive(Clone)]
-pub struct ThreadStore(Arc<Inner>);
-
-struct Inner {
-    ttl: Duration,
-    threads: Mutex<Threads>,
-}
-
-struct Threads {
-    /// Boxed, for a map has room for more than it holds.
-    entries: HashMap<Arc<str>, Box<Entry>>,
-    swept_at: Instant,
-    clock: u64,
-    /// The newest token, of any session: one that is begun anew after it was removed has others.
-    token: u64,
-}
-
-struct Entry {
-    session: StoredSession,
-    /// What the user said first; a title stays when the history is cut.
-    said_first: Option<Arc<str>>,
-    last_access: Instant,
-    /// Order of writes, for lists.
-    written: u64,
-    created_at: SystemTime,
-    updated_at: SystemTime,
-    /// The newest lease; `held` says whether a run still has it.
-    token: u64,
-    held: bool,
-    /// Whether it was deleted while it was held: what its run writes from then on is refused.
-    deleted: bool,
-    /// A leased session that has nothing in it yet does not exist for readers.
-    exists: bool,
-}
+pub struct ThreadStore(Arc<Mutex<Threads>>);
 
 impl Default for ThreadStore {
     fn default() -> Self {
@@ -87,27 +60,44 @@ impl ThreadStore {
 
     /// A store with another time to live.
     pub fn with_ttl(ttl: Duration) -> Self {
-        Self(Arc::new(Inner {
-            ttl,
-            threads: Mutex::new(Threads {
-                entries: HashMap::new(),
-                swept_at: Instant::now(),
-                clock: 0,
-                token: 0,
-            }),
-        }))
+        Self(Arc::new(Mutex::new(Threads::new(ttl))))
+    }
+
+    /// The store of an agent that was not given one.
+    pub(crate) fn of_agent() -> Self {
+        Self::new()
+            .max_sessions(AGENT_SESSIONS)
+            .max_bytes(AGENT_BYTES)
+    }
+
+    /// Limits the number of sessions, for all clones; by default there is no limit.
+    #[must_use]
+    pub fn max_sessions(self, sessions: usize) -> Self {
+        let mut threads = lock(&self.0);
+        threads.bounds.sessions = sessions;
+        threads.make_room();
+        drop(threads);
+        self
+    }
+
+    /// Limits the memory that the sessions take, in bytes as [`bytes`](ThreadStore::bytes) counts
+    /// them, for all clones; by default there is no limit.
+    #[must_use]
+    pub fn max_bytes(self, bytes: u64) -> Self {
+        let mut threads = lock(&self.0);
+        threads.bounds.bytes = bytes;
+        threads.make_room();
+        drop(threads);
+        self
     }
 
     /// The session's state; a new empty one is made when there is none.
     pub fn load_or_create(&self, id: &str) -> AgentState {
-        self.with(id, |threads| {
-            let exists = threads.entries.get(id).is_some_and(|entry| entry.exists);
-            let entry = match exists {
-                true => threads.entry(id),
-                false => threads.written(id),
-            };
-            entry.session.state.clone()
-        })
+        let mut threads = self.begin(id);
+        if !threads.exists(id) {
+            threads.write(id, |_| {});
+        }
+        threads.with(id, |entry| entry.session.state.clone())
     }
 
     /// The session's state, or `None` when there is none (any more).
@@ -117,39 +107,33 @@ impl ThreadStore {
 
     /// Stores a state and refreshes its time to live.
     pub fn save(&self, id: &str, state: AgentState) {
-        self.with(id, |threads| {
-            threads.written(id).set(StoredSession::new(state));
-        });
+        let session = StoredSession::new(state);
+        self.begin(id).write(id, |entry| entry.set(session));
     }
 
     /// Removes the session, also while a run holds it; false when there was none.
     pub fn delete(&self, id: &str) -> bool {
-        self.with(id, |threads| match threads.entries.get_mut(id) {
-            Some(entry) if entry.held => {
-                // The lease outlives the data: it is given back to the entry it was taken of.
-                entry.session = StoredSession::new(AgentState::new(id));
-                entry.said_first = None;
-                entry.deleted = true;
-                std::mem::take(&mut entry.exists)
-            }
-            Some(_) => threads.entries.remove(id).is_some_and(|entry| entry.exists),
-            None => false,
-        })
+        let mut threads = self.begin(id);
+        match threads.get(id) {
+            Some(entry) if entry.held => threads.with(id, Entry::empty),
+            _ => threads.remove(id),
+        }
     }
 
     /// Removes every expired session now and returns how many there were.
     pub fn sweep(&self) -> usize {
-        lock(&self.0.threads).sweep(self.0.ttl)
+        lock(&self.0).sweep()
     }
 
     /// How many sessions there are, expired ones that nobody swept yet included.
     pub fn len(&self) -> usize {
-        let threads = lock(&self.0.threads);
-        threads
-            .entries
-            .values()
-            .filter(|entry| entry.exists)
-            .count()
+        lock(&self.0).len()
+    }
+
+    /// How many bytes of memory the sessions take, about: texts, files and other data are counted,
+    /// what the allocator adds is estimated.
+    pub fn bytes(&self) -> u64 {
+        lock(&self.0).bytes()
     }
 
     /// Whether there is none.
@@ -158,139 +142,44 @@ impl ThreadStore {
     }
 
     fn session(&self, id: &str) -> Option<StoredSession> {
-        self.with(id, |threads| {
-            let entry = threads.entries.get_mut(id).filter(|entry| entry.exists)?;
-            entry.last_access = Instant::now();
-            Some(entry.session.clone())
-        })
+        let mut threads = self.begin(id);
+        let exists = threads.exists(id);
+        exists.then(|| threads.with(id, |entry| entry.session.clone()))
     }
 
-    fn with<R>(&self, id: &str, f: impl FnOnce(&mut Threads) -> R) -> R {
-        let mut threads = lock(&self.0.threads);
-        if threads.swept_at.elapsed() >= SWEEP_INTERVAL {
-            threads.sweep(self.0.ttl);
-        }
-        threads.expire(id, self.0.ttl);
-        f(&mut threads)
+    /// The sessions, for an access to `id`.
+    fn begin(&self, id: &str) -> MutexGuard<'_, Threads> {
+        let mut threads = lock(&self.0);
+        threads.begin(id);
+        threads
     }
 
     fn write(&self, lease: &Lease, f: impl FnOnce(&mut Threads)) -> Result<()> {
         let id = lease.session_id();
-        self.with(id, |threads| {
-            let is_owned = threads
-                .entries
-                .get(id)
-                .is_some_and(|entry| entry.token == lease.token() && !entry.deleted);
-            if !is_owned {
-                return Err(taken_over(id));
+        let mut threads = self.begin(id);
+        let entry = threads.get(id);
+        if !entry.is_some_and(|entry| entry.token == lease.token() && !entry.deleted) {
+            return Err(taken_over(id));
+        }
+        f(&mut threads);
+        Ok(())
+    }
+
+    /// The right to write a session that is removed when the lease is given back, unless calls of
+    /// it wait for an answer.
+    pub(crate) fn lease_unkept(&self, id: &str) -> Result<Lease> {
+        self.lease_as(id, false)
+    }
+
+    fn lease_as(&self, id: &str, is_kept: bool) -> Result<Lease> {
+        check_id(id)?;
+        let (key, token) = self.begin(id).hold(id).ok_or_else(|| busy(id))?;
+        let store = Arc::downgrade(&self.0);
+        Ok(Lease::new(key.clone(), token, move || {
+            if let Some(threads) = store.upgrade() {
+                lock(&threads).release(&key, token, is_kept);
             }
-            f(threads);
-            Ok(())
-        })
-    }
-
-    fn release(&self, id: &str, token: u64) {
-        let mut threads = lock(&self.0.threads);
-        let Some(entry) = threads.entries.get_mut(id) else {
-            return;
-        };
-        if entry.token == token {
-            entry.held = false;
-            entry.deleted = false;
-            entry.last_access = Instant::now();
-        }
-        if !entry.exists && !entry.held {
-            threads.entries.remove(id);
-        }
-    }
-}
-
-impl Threads {
-    /// The entry of `id`, made if need be; its access is now.
-    fn entry(&mut self, id: &str) -> &mut Entry {
-        let id = match self.entries.get_key_value(id) {
-            Some((known, _)) => known.clone(),
-            None => id.into(),
-        };
-        let entry = self.entries.entry(id.clone());
-        let entry = entry.or_insert_with(|| Box::new(Entry::new(id)));
-        entry.last_access = Instant::now();
-        entry
-    }
-
-    /// The entry of `id`, which exists from now on and is being written.
-    fn written(&mut self, id: &str) -> &mut Entry {
-        self.clock += 1;
-        let clock = self.clock;
-        let entry = self.entry(id);
-        entry.written = clock;
-        entry.updated_at = SystemTime::now();
-        if !std::mem::replace(&mut entry.exists, true) {
-            entry.created_at = entry.updated_at;
-        }
-        entry
-    }
-
-    fn expire(&mut self, id: &str, ttl: Duration) {
-        if self
-            .entries
-            .get(id)
-            .is_some_and(|entry| entry.is_expired(ttl))
-        {
-            self.entries.remove(id);
-        }
-    }
-
-    fn sweep(&mut self, ttl: Duration) -> usize {
-        let before = self.entries.len();
-        self.entries.retain(|_, entry| !entry.is_expired(ttl));
-        self.swept_at = Instant::now();
-        before - self.entries.len()
-    }
-}
-
-impl Entry {
-    fn new(id: Arc<str>) -> Self {
-        Self {
-            session: StoredSession::new(AgentState::new(id)),
-            said_first: None,
-            last_access: Instant::now(),
-            written: 0,
-            created_at: SystemTime::now(),
-            updated_at: SystemTime::now(),
-            token: 0,
-            held: false,
-            deleted: false,
-            exists: false,
-        }
-    }
-
-    fn is_expired(&self, ttl: Duration) -> bool {
-        !self.held && self.last_access.elapsed() >= ttl
-    }
-
-    /// Replaces the session, but for its id.
-    fn set(&mut self, mut session: StoredSession) {
-        session.state.thread_id = self.session.state.thread_id.clone();
-        self.session = session;
-        self.note_first();
-    }
-
-    fn note_first(&mut self) {
-        if self.said_first.is_none() {
-            let mut said = self.session.state.messages.user_messages();
-            self.said_first = said.find_map(title_of);
-        }
-    }
-
-    fn info(&self) -> SessionInfo {
-        let mut info = SessionInfo::of(&self.session);
-        if self.session.state.title.is_none() {
-            info.title = self.said_first.clone();
-        }
-        info.created_at = Some(self.created_at);
-        info.updated_at = Some(self.updated_at);
-        info
+        }))
     }
 }
 
@@ -302,108 +191,72 @@ impl SessionStore for ThreadStore {
 
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
         self.write(lease, |threads| {
-            if records.is_empty() {
-                return;
-            }
-            let entry = threads.written(lease.session_id());
-            for record in records {
-                if let Record::Message { message, .. } = &record
-                    && let Message::User(_) = **message
-                    && entry.said_first.is_none()
-                {
-                    entry.said_first = title_of(message);
-                }
-                entry.session.apply(record);
+            if !records.is_empty() {
+                threads.write(lease.session_id(), |entry| entry.append(records));
             }
         })
     }
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        let state = state.stored();
+        let session = StoredSession::new(state.stored());
         self.write(lease, |threads| {
-            let entry = threads.written(lease.session_id());
-            entry.set(StoredSession::new(state));
+            threads.write(lease.session_id(), |entry| entry.set(session));
         })
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
-        let ttl = self.0.ttl;
-        let threads = lock(&self.0.threads);
-        let mut live: Vec<_> = threads
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.exists && !entry.is_expired(ttl))
-            .collect();
-        live.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.written));
-        Ok(live.into_iter().map(|(_, entry)| entry.info()).collect())
+        let threads = lock(&self.0);
+        let mut live: Vec<_> = threads.live().collect();
+        live.sort_by_key(|entry| std::cmp::Reverse(entry.written));
+        Ok(live.into_iter().map(Entry::info).collect())
     }
 
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         check_id(id)?;
         session.damage.clear();
-        self.with(id, |threads| {
-            let entry = threads.entries.get(id);
-            if entry.is_some_and(|entry| entry.exists) {
-                return Err(exists(id));
-            }
-            if entry.is_some_and(|entry| entry.held) {
-                return Err(busy(id));
-            }
-            threads.written(id).set(session);
-            Ok(())
-        })
+        let mut threads = self.begin(id);
+        if threads.exists(id) {
+            return Err(exists(id));
+        }
+        if threads.get(id).is_some_and(|entry| entry.held) {
+            return Err(busy(id));
+        }
+        threads.write(id, |entry| entry.set(session));
+        Ok(())
     }
 
     /// Unlike [`ThreadStore::delete`], not while a run holds it.
     async fn delete(&self, id: &str) -> Result<bool> {
-        self.with(id, |threads| match threads.entries.get(id) {
+        let mut threads = self.begin(id);
+        match threads.get(id) {
             Some(entry) if entry.held => Err(busy(id)),
-            _ => Ok(threads.entries.remove(id).is_some_and(|entry| entry.exists)),
-        })
+            _ => Ok(threads.remove(id)),
+        }
     }
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
-        let ttl = self.0.ttl;
-        let mut threads = lock(&self.0.threads);
-        let before = threads.entries.len();
+        let mut threads = lock(&self.0);
+        let ttl = threads.ttl;
         // Looked at and removed in one go: nobody writes in between.
-        threads.entries.retain(|_, entry| {
+        Ok(threads.retain(|entry| {
             !entry.exists
                 || entry.held
                 || entry.is_expired(ttl)
                 || !entry.info().is_older_than(older_than)
-        });
-        Ok(before - threads.entries.len())
+        }))
     }
 
     async fn lease(&self, id: &str) -> Result<Lease> {
-        check_id(id)?;
-        let leased = self.with(id, |threads| {
-            let token = threads.token + 1;
-            let entry = threads.entry(id);
-            if entry.held {
-                return None;
-            }
-            (entry.held, entry.token) = (true, token);
-            let key = entry.session.state.thread_id.clone();
-            threads.token = token;
-            Some((key, token))
-        });
-        let (key, token) = leased.ok_or_else(|| busy(id))?;
-        let store = Arc::downgrade(&self.0);
-        Ok(Lease::new(key.clone(), token, move || {
-            if let Some(inner) = store.upgrade() {
-                ThreadStore(inner).release(&key, token);
-            }
-        }))
+        self.lease_as(id, true)
     }
 }
 
 impl fmt::Debug for ThreadStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = lock(&self.0);
         f.debug_struct("ThreadStore")
-            .field("ttl", &self.0.ttl)
-            .field("len", &self.len())
+            .field("ttl", &threads.ttl)
+            .field("len", &threads.len())
             .finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use crate::backend::PathFilter;
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::is_too_deep;
 
 use super::gate::{GateDecision, GateRequest, PermissionGate};
 
@@ -41,6 +42,10 @@ impl PermissionGate for Gates {
                 return Ok(asked.unwrap_or(GateDecision::Allow { args: changed }));
             };
             match self.0[next].check(&request).await? {
+                // Refused where the arguments are replaced. No other gate is shown it.
+                GateDecision::Allow { args: Some(args) } if is_too_deep(&args) => {
+                    return Ok(GateDecision::Allow { args: Some(args) });
+                }
                 GateDecision::Allow { args: Some(args) } if args != *request.call.args => {
                     request.call = request.call.with_args(args.clone());
                     changed = Some(args);

@@ -1,6 +1,8 @@
 //! Tools that live behind an address.
 
+use std::error::Error as _;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,8 +11,10 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
-use crate::util::Secret;
+use crate::net::{AddressPolicy, Checked, Refused, Resolver, SystemResolver};
 use crate::util::http_client::{self, Clients};
+use crate::util::secret::{Cut, Redactor, redact_cut};
+use crate::util::{Secret, http_secrets};
 
 use super::access::{Concurrency, SideEffect};
 use super::context::ToolContext;
@@ -40,7 +44,8 @@ const MOST_REDIRECTS: usize = 5;
 /// https.
 ///
 /// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
-/// [`bearer`](Self::bearer) and [`header`](Self::header) are taken out of what the peer says.
+/// [`bearer`](Self::bearer) and [`header`](Self::header) and in the address are removed from what
+/// the peer sends.
 ///
 /// ```
 /// use agentcore::HttpTool;
@@ -61,11 +66,13 @@ pub struct HttpTool {
     parameters: Value,
     url: Url,
     headers: HeaderMap,
-    secrets: Vec<Secret>,
+    redactor: Redactor,
     side_effect: SideEffect,
     concurrency: Concurrency,
     idempotent: bool,
     limit: Duration,
+    policy: Option<AddressPolicy>,
+    resolver: Arc<dyn Resolver>,
     /// For http and for https, each made when it is first needed.
     clients: Clients<bool>,
 }
@@ -85,6 +92,7 @@ impl HttpTool {
         let name = name.into();
         let url = endpoint(callback_url, &name)
             .map_err(|why| Error::new(ErrorKind::Config, format!("http_tool: {name}: {why}")))?;
+        let redactor = Redactor::default().with(http_secrets::of_url(&url));
         Ok(Self {
             name,
             description: description.into(),
@@ -94,11 +102,13 @@ impl HttpTool {
                 CONTENT_TYPE,
                 HeaderValue::from_static("application/json"),
             )]),
-            secrets: Vec::new(),
+            redactor,
             side_effect: SideEffect::Network,
             concurrency: Concurrency::Parallel,
             idempotent: false,
             limit: TIMEOUT,
+            policy: None,
+            resolver: Arc::new(SystemResolver),
             clients: Clients::new(),
         })
     }
@@ -108,11 +118,9 @@ impl HttpTool {
     /// # Errors
     ///
     /// When the token cannot be a header's value, as with a line break in it.
-    pub fn bearer(mut self, token: impl Into<Secret>) -> Result<Self> {
+    pub fn bearer(self, token: impl Into<Secret>) -> Result<Self> {
         let token = token.into();
         let value = Secret::new(format!("Bearer {}", token.expose()));
-        // The token before the value it is part of: a peer may repeat either.
-        self.secrets.push(token);
         self.header("authorization", value)
     }
 
@@ -132,7 +140,8 @@ impl HttpTool {
             HeaderValue::try_from(secret.expose()).map_err(|_| refused("no valid value"))?;
         value.set_sensitive(true);
         self.headers.insert(header, value);
-        self.secrets.push(secret);
+        let secrets = http_secrets::of_header(secret.expose());
+        self.redactor = self.redactor.with(secrets);
         Ok(self)
     }
 
@@ -165,6 +174,48 @@ impl HttpTool {
         self
     }
 
+    /// Sets which addresses may be connected to. Without a policy, all of them.
+    ///
+    /// It is for callback addresses that others name, as in a request that registers tools. The address
+    /// is checked here, the addresses its host resolves to at each connection, and redirects before
+    /// they are followed. The system's proxy is not used, because what a proxy connects to cannot be
+    /// checked. A policy that allows nothing more refuses every port but 80 and 443, and addresses with
+    /// a user or password: see [`AddressPolicy::allow_port`] and [`AddressPolicy::allow_host`].
+    ///
+    /// ```
+    /// use agentcore::HttpTool;
+    /// use agentcore::net::AddressPolicy;
+    /// use serde_json::json;
+    ///
+    /// let tool = |callback| {
+    ///     let tool = HttpTool::new("lookup", "Looks up", json!({"type": "object"}), callback)?;
+    ///     tool.policy(AddressPolicy::new().allow_port(8443))
+    /// };
+    /// assert!(tool("http://tools.example.com:8443/callbacks").is_ok());
+    /// assert!(tool("http://169.254.169.254/latest").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] when the policy refuses the callback address itself.
+    pub fn policy(mut self, policy: AddressPolicy) -> Result<Self> {
+        if let Err(refused) = policy.check_parsed(&self.url) {
+            let text = self.failed(format_args!("the callback address is refused: {refused}"));
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        self.policy = Some(policy);
+        self.clients = Clients::new();
+        Ok(self)
+    }
+
+    /// Sets what resolves host names when there is a [`policy`](Self::policy). The system by default.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver) -> Self {
+        self.resolver = Arc::new(resolver);
+        self.clients = Clients::new();
+        self
+    }
+
     async fn call(&self, args: Value) -> Result<String, String> {
         let body = json!({"name": self.name, "args": args}).to_string();
         let mut url = self.url.clone();
@@ -172,9 +223,20 @@ impl HttpTool {
             let request = self.client(&url)?.post(url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
             let sent = request.send().await;
-            let response = sent.map_err(|error| self.failed(http_client::describe(error)))?;
+            let response = sent.map_err(|error| self.failed(cause(error)))?;
             match redirect(&url, &response) {
-                Some(next) if http_client::stays(&url, &next) => url = next,
+                Some(next) if http_client::stays(&url, &next) => {
+                    let checked = self
+                        .policy
+                        .as_ref()
+                        .map(|policy| policy.check_parsed(&next));
+                    if let Some(Err(refused)) = checked {
+                        return Err(self.failed(format_args!(
+                            "redirected to an address that is refused: {refused}"
+                        )));
+                    }
+                    url = next;
+                }
                 Some(_) => {
                     return Err(self.failed("redirected to another host, which is not followed"));
                 }
@@ -203,7 +265,10 @@ impl HttpTool {
             body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
         }
         if status != StatusCode::OK {
-            let text = String::from_utf8_lossy(&body);
+            let mut text = String::from_utf8_lossy(&body).into_owned();
+            if is_cut {
+                redact_cut(&mut text, Cut::End);
+            }
             let rest = if is_cut { "..." } else { "" };
             let code = status.as_u16();
             return Err(format!(
@@ -219,7 +284,12 @@ impl HttpTool {
         }
         let mut reply: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
             let text = String::from_utf8_lossy(&body);
-            let head: String = text.chars().take(LONGEST_QUOTE / 4).collect();
+            let head: String = self
+                .redactor
+                .text(&text)
+                .chars()
+                .take(LONGEST_QUOTE / 4)
+                .collect();
             self.failed(format_args!(
                 r#"the reply is not {{"result", "error"}} in JSON: {error}: {head}"#
             ))
@@ -236,7 +306,10 @@ impl HttpTool {
         let secure = url.scheme() == "https";
         self.clients.get(secure, || {
             let mut builder = http_client::builder(secure).map_err(|error| self.failed(error))?;
-            if is_loopback(url) {
+            if let Some(policy) = &self.policy {
+                let checked = Checked::new(policy, self.resolver.clone(), url);
+                builder = builder.no_proxy().dns_resolver(checked);
+            } else if is_loopback(url) {
                 // A proxy would look for the callback on its own machine.
                 builder = builder.no_proxy();
             }
@@ -247,11 +320,6 @@ impl HttpTool {
 
     fn failed(&self, why: impl fmt::Display) -> String {
         format!("http_tool: {}: {why}", self.name)
-    }
-
-    fn scrub(&self, text: String) -> String {
-        let secrets = self.secrets.iter();
-        secrets.fold(text, |text, secret| secret.scrub(&text))
     }
 }
 
@@ -289,8 +357,8 @@ impl Tool for HttpTool {
         let late = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
         let called = tokio::time::timeout(self.limit, self.call(args)).await;
         match called.unwrap_or_else(|_| late()) {
-            Ok(text) => Ok(self.scrub(text).into()),
-            Err(text) => Err(self.scrub(text).into()),
+            Ok(text) => Ok(self.redactor.text(&text).into_owned().into()),
+            Err(text) => Err(self.redactor.text(&text).into_owned().into()),
         }
     }
 }
@@ -319,6 +387,18 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
         path.pop_if_empty().extend(["tools", name]);
     }
     Ok(url)
+}
+
+/// Why a request failed: that its address is refused, if that is it.
+fn cause(error: reqwest::Error) -> String {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(refused) = inner.downcast_ref::<Refused>() {
+            return refused.to_string();
+        }
+        source = inner.source();
+    }
+    http_client::describe(error)
 }
 
 /// Where the peer points to, if it answers the same request elsewhere.

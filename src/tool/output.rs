@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::BoxError;
-use crate::message::{Content, ToolCall, ToolResult};
+use crate::message::{Content, MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 
 /// What a call produced, before the loop stamps the call's id on it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,10 +121,17 @@ impl From<Content> for ToolOutput {
 }
 
 impl From<Value> for ToolOutput {
-    /// A string as itself, anything else as JSON text.
+    /// A string as itself, anything else as JSON text. One nested deeper than 100 levels is an
+    /// error.
     fn from(value: Value) -> Self {
         match value {
             Value::String(text) => Self::new(text),
+            deep if is_too_deep(&deep) => {
+                dismantle(deep);
+                Self::error(format!(
+                    "the tool returned JSON nested deeper than {MAX_JSON_DEPTH} levels"
+                ))
+            }
             other => Self::new(other.to_string()),
         }
     }
@@ -219,6 +226,10 @@ impl ToolError {
     /// The data.
     pub fn details(&self) -> Option<&Value> {
         self.details.as_ref()
+    }
+
+    pub(crate) fn into_parts(self) -> (String, Option<Value>) {
+        (self.text, self.details)
     }
 }
 

@@ -3,6 +3,15 @@
 /// With no more tools than this the text lists them all.
 const FEW: usize = 20;
 
+/// More edits than this are no typo.
+const MOST_EDITS: usize = 4;
+
+/// Words of so many names that one in common says nothing.
+const USUAL: [&str; 12] = [
+    "add", "create", "delete", "file", "get", "list", "mcp", "read", "set", "tool", "update",
+    "write",
+];
+
 /// Names longer than this are not compared: no tool has such a name.
 const LONGEST: usize = 96;
 
@@ -33,10 +42,15 @@ pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
     }
-    let wanted = plain(name);
+    let (wanted, wanted_words) = (plain(name), words(name));
     let mut scored: Vec<(usize, &str)> = names
         .iter()
-        .filter_map(|candidate| Some((distance(&wanted, &plain(candidate))?, *candidate)))
+        .filter(|candidate| candidate.len() <= LONGEST)
+        .filter_map(|candidate| {
+            let typo = typo(&wanted, &plain(candidate));
+            let score = typo.or_else(|| common_words(&wanted_words, &words(candidate)))?;
+            Some((score, *candidate))
+        })
         .collect();
     scored.sort_unstable();
     scored.into_iter().take(3).map(|(_, name)| name).collect()
@@ -50,19 +64,66 @@ fn plain(name: &str) -> Vec<char> {
         .collect()
 }
 
-/// How far two names are apart, or `None` when they have nothing to do with each other.
-fn distance(a: &[char], b: &[char]) -> Option<usize> {
+/// The words of a name, in lower case: models mix `read_file`, `ReadFile` and `read-file`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for c in name.chars() {
+        let begins = (c.is_uppercase() && !before.is_uppercase())
+            || c.is_numeric() != before.is_numeric()
+            || !c.is_alphanumeric();
+        if begins {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// How many edits make one name of the other, or `None` when there are too many for a typo.
+fn typo(a: &[char], b: &[char]) -> Option<usize> {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    if short.is_empty() {
+    if short.is_empty() || long.len() - short.len() > MOST_EDITS {
         return None;
     }
     let edits = edit_distance(short, long);
-    if edits <= long.len().div_ceil(3).min(4) && edits < short.len() {
-        return Some(edits);
-    }
-    let contained = short.len() >= 3 && long.windows(short.len()).any(|window| window == short);
-    // Behind every typo, for a shared word is the weaker hint.
-    contained.then_some(8 + long.len() - short.len())
+    let is_typo = edits <= long.len().div_ceil(3).min(MOST_EDITS) && edits < short.len();
+    is_typo.then_some(edits)
+}
+
+/// How far two names are apart that have most of their words in common, or of which one is a word
+/// of the other or its beginning or end. Behind every typo, for a common word is the weaker hint.
+fn common_words(a: &[String], b: &[String]) -> Option<usize> {
+    let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let common = few.iter().filter(|word| many.contains(word));
+    let common: Vec<_> = common.collect();
+    let says_something = |word: &&String| word.len() >= 3 && !USUAL.contains(&word.as_str());
+    let most = 2 * common.len() > many.len();
+    let is_part = || match few {
+        [word] => many.iter().any(|other| is_part_of(word, other)),
+        _ => !few.is_empty() && common.len() == few.len(),
+    };
+    let is_near = match common.iter().copied().any(|word| says_something(&word)) {
+        true => most || is_part(),
+        false => few.len() == 1 && is_part(),
+    };
+    is_near.then_some(2 * MOST_EDITS + many.len() - common.len())
+}
+
+/// Whether the word is long enough to say something and is the other, its beginning or its end.
+fn is_part_of(word: &str, other: &str) -> bool {
+    let (short, long) = match word.len() <= other.len() {
+        true => (word, other),
+        false => (other, word),
+    };
+    let is_in = long.starts_with(short) || long.ends_with(short);
+    is_in && short.len() >= 4 && !USUAL.contains(&short)
 }
 
 /// Levenshtein distance, with a swap of neighbours as one edit.
@@ -110,6 +171,43 @@ mod tests {
         for called in ["", "___", "launch_rocket", "\u{1f680}", &"x".repeat(500)] {
             assert!(near_names(called, &TOOLS).is_empty(), "{called}");
         }
+    }
+
+    #[test]
+    fn most_words_in_common_find_the_tool() {
+        let tools = [
+            "core_market_clock",
+            "core_weather",
+            "market_open_orders",
+            "Bash",
+        ];
+        assert_eq!(
+            near_names("mobius_market_clock", &tools),
+            ["core_market_clock"]
+        );
+        for called in ["MobiusMarketClock", "market-clock", "core.market.clock"] {
+            assert_eq!(
+                near_names(called, &tools).first(),
+                Some(&"core_market_clock"),
+                "{called}"
+            );
+        }
+    }
+
+    #[test]
+    fn letters_or_a_common_word_in_common_find_nothing() {
+        for (called, tool) in [
+            ("art", "start_task"),
+            ("rig", "trigger"),
+            ("run", "prune_index"),
+            ("get_price", "get_weather"),
+            ("read_file", "write_mail"),
+            ("list_orders", "list_branches"),
+        ] {
+            assert!(near_names(called, &[tool]).is_empty(), "{called}");
+        }
+        let long = "market_".repeat(2_000);
+        assert!(near_names("market", &[&long]).is_empty());
     }
 
     #[test]

@@ -78,7 +78,7 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
         at: Instant::now() + LIMIT,
         call: cx.cancellation().clone(),
     };
-    let value = on_own_thread(move || value(&formula, &stop)).await?;
+    let value = on_own_thread(move |_| value(&formula, &stop)).await?;
     let failed = || ToolError::new("the expression could not be calculated");
     let value = value.ok_or_else(failed)?.map_err(ToolError::new)?;
     let cut = |omitted| format!("... ({omitted} characters omitted) ...");

@@ -14,12 +14,10 @@ use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
 use super::{files, find, read as reading, schema};
 
-/// How long a command may run unless the call says otherwise.
+/// How long a command may run unless the call or the backend says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest a call may ask for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
-/// The engine's own limit must not come first: this tool ends commands itself.
-const CALL_TIMEOUT: Duration = Duration::from_secs(615);
 
 const STYLE: Style = Style {
     max_chars: 30_000,
@@ -30,11 +28,21 @@ const STYLE: Style = Style {
 /// `Bash`: runs a command in the backend's shell, for 120 seconds or as long as the call says, at
 /// most 600. Standard output and error come in the order they were written; of more than 30,000
 /// characters together, the middle is cut.
+///
+/// Limits that were set on the backend ([`Backend::command_limits`]) take the place of the 120
+/// seconds and the 30,000 characters.
 pub fn bash(backend: impl Backend) -> FuncTool {
-    let description = "Runs a shell command in the workspace and returns what it writes, standard \
-        error included, and its exit code when that is not 0. Each command runs in a new shell, \
-        without input; whatever it leaves running is ended with it, unless run_in_background is \
-        set. Output over 30000 characters is cut in the middle.";
+    let limits = backend.command_limits();
+    let limit = run::time_limit(&backend, DEFAULT_TIMEOUT);
+    let cut = match limits.max_output {
+        None => "Output over 30000 characters is cut in the middle.".to_owned(),
+        Some(bytes) => format!("Output over {bytes} bytes is cut in the middle."),
+    };
+    let description = format!(
+        "Runs a shell command in the workspace and returns what it writes, standard error \
+        included, and its exit code when that is not 0. Each command runs in a new shell, without \
+        input; whatever it leaves running is ended with it, unless run_in_background is set. {cut}"
+    );
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -43,7 +51,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 600_000,
-                "description": "Milliseconds it may run; 120000 unless given"
+                "description": format!("Milliseconds it may run; {} unless given", limit.as_millis())
             },
             "description": {
                 "type": "string",
@@ -58,7 +66,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
     });
     FuncTool::new("Bash", description, parameters, over(backend, call_bash))
         .exclusive()
-        .timeout(CALL_TIMEOUT)
+        .timeout(run::call_timeout(limit.max(MAX_TIMEOUT)))
         .accesses(runs)
 }
 
@@ -67,8 +75,10 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     if args.flag("run_in_background") == Some(true) {
         return run::start(&*backend, command).await;
     }
-    let limit = args.number("timeout").map(Duration::from_millis);
-    let limit = limit.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
+    let limit = match args.number("timeout").map(Duration::from_millis) {
+        Some(limit) => limit.min(MAX_TIMEOUT),
+        None => run::time_limit(&*backend, DEFAULT_TIMEOUT),
+    };
     run::run(&*backend, command, limit, STYLE).await
 }
 
@@ -83,7 +93,7 @@ pub fn bash_output(backend: impl Backend) -> FuncTool {
 
 async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.poll(args.text(&["id"])?).await?;
-    Ok(run::background(&output, STYLE))
+    Ok(run::background(&output, STYLE.on(&*backend)))
 }
 
 /// `KillBash`: ends a background command of [`bash`]. Not part of a preset.
@@ -94,7 +104,7 @@ pub fn kill_bash(backend: impl Backend) -> FuncTool {
 
 async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.stop(args.text(&["id"])?).await?;
-    Ok(run::background(&output, STYLE))
+    Ok(run::background(&output, STYLE.on(&*backend)))
 }
 
 fn id() -> Value {

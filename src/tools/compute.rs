@@ -5,25 +5,30 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
+use crate::util::Cancellation;
+
 /// Room for the recursion that a hostile input can cause within the limits its caller sets. Pages
 /// of a stack that are never touched cost nothing.
 const STACK: usize = 64 * 1024 * 1024;
 
 /// Runs `f`. `None` when it panicked.
 ///
-/// Dropping the future does not stop the thread: `f` must end of its own accord.
+/// Dropping the future cancels what `f` is given. That does not stop the thread: `f` has to look at it
+/// within a bounded amount of work.
 ///
 /// # Errors
 ///
 /// When the system cannot start a thread.
 pub(super) async fn on_own_thread<T: Send + 'static>(
-    f: impl FnOnce() -> T + Send + 'static,
+    f: impl FnOnce(&Cancellation) -> T + Send + 'static,
 ) -> io::Result<Option<T>> {
     let (sender, receiver) = oneshot::channel();
     let builder = thread::Builder::new()
         .name("agentcore-compute".to_owned())
         .stack_size(STACK);
+    let stop = Cancellation::default();
+    let _guard = stop.guard();
     // Nobody waits for the answer when the call was dropped.
-    builder.spawn(move || drop(sender.send(f())))?;
+    builder.spawn(move || drop(sender.send(f(&stop))))?;
     Ok(receiver.await.ok())
 }

@@ -13,9 +13,8 @@ use super::args::{Args, WORKING_DIR, over, reader, runs_there, writes};
 use super::run::{self, Stderr, Style};
 use super::{files, schema};
 
+/// How long a command may run unless another limit was set on the backend.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The engine's own limit must not come first: this tool ends commands itself.
-const CALL_TIMEOUT: Duration = Duration::from_secs(75);
 
 const STYLE: Style = Style {
     max_chars: 10_000,
@@ -47,7 +46,10 @@ pub fn list_dir(backend: impl Backend) -> FuncTool {
     ))
 }
 
-/// `exec`: runs a command, at most 60 seconds. Standard error comes after `STDERR:`.
+/// `exec`: runs a command. Standard error comes after `STDERR:`.
+///
+/// A command may run 60 seconds, and of each stream 10,000 characters are shown, unless other
+/// limits were set on the backend ([`Backend::command_limits`]).
 pub fn exec(backend: impl Backend) -> FuncTool {
     let description = "Runs a shell command in the workspace and returns what it writes, and its \
         exit code when that is not 0.";
@@ -59,14 +61,16 @@ pub fn exec(backend: impl Backend) -> FuncTool {
         },
         "required": ["command"]
     });
+    let limit = run::time_limit(&backend, TIMEOUT);
     FuncTool::new("exec", description, parameters, over(backend, call_exec))
         .exclusive()
-        .timeout(CALL_TIMEOUT)
+        .timeout(run::call_timeout(limit))
         .accesses(runs_there)
 }
 
 async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut command = Command::new(args.text(&["command"])?);
     command.cwd = args.some_text(&WORKING_DIR).map(str::to_owned);
-    run::run(&*backend, command, TIMEOUT, STYLE).await
+    let limit = run::time_limit(&*backend, TIMEOUT);
+    run::run(&*backend, command, limit, STYLE).await
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::backend::{Backend, BackgroundOutput, Captured, Command, CommandOutput};
 use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
+use crate::util::secret::redact_text;
 use crate::util::text;
 
 /// How a tool shows the output of a command.
@@ -17,6 +18,31 @@ pub(super) struct Style {
     /// Shown when there is no output at all.
     pub(super) nothing: &'static str,
     pub(super) stderr: Stderr,
+}
+
+/// How much longer than its command a call may take: commands are ended by the tool, and their
+/// output is shown, so the engine's own limit must not come first.
+const MARGIN: Duration = Duration::from_secs(15);
+
+/// The time a call may take whose commands may run that long.
+pub(super) fn call_timeout(limit: Duration) -> Duration {
+    limit.saturating_add(MARGIN)
+}
+
+/// The time a command may run: what was set on the backend, or what the tool has.
+pub(super) fn time_limit(backend: &dyn Backend, default: Duration) -> Duration {
+    backend.command_limits().timeout.unwrap_or(default)
+}
+
+impl Style {
+    /// The same style without its limit where one was set on the backend, which has cut what is
+    /// longer.
+    pub(super) fn on(mut self, backend: &dyn Backend) -> Self {
+        if backend.command_limits().max_output.is_some() {
+            self.max_chars = usize::MAX;
+        }
+        self
+    }
 }
 
 /// How standard error is distinguished from standard output.
@@ -40,6 +66,7 @@ pub(super) async fn run(
     check(&command)?;
     let mut command = command.with_timeout(limit);
     command.merge_stderr = style.stderr == Stderr::Merged;
+    let style = style.on(backend);
     let output = backend.execute(command).await?;
     let (text, details) = (shown(&output, style), details(&output));
     if output.timed_out {
@@ -73,7 +100,7 @@ pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput 
 
 fn check(command: &Command) -> Result<(), ToolError> {
     match command.command.trim().is_empty() {
-        true => Err(ToolError::new("the command is empty")),
+        true => Err(ToolError::new("Command must be a non-empty string.")),
         false => Ok(()),
     }
 }
@@ -81,12 +108,15 @@ fn check(command: &Command) -> Result<(), ToolError> {
 fn shown(output: &CommandOutput, style: Style) -> String {
     let mut text = decoded(&output.stdout, style.max_chars);
     let stderr = decoded(&output.stderr, style.max_chars);
+    let is_marked = style.stderr == Stderr::Marked;
+    let stderr = if is_marked { stderr.trim() } else { &stderr };
     if !stderr.is_empty() {
-        if !text.is_empty() && !text.ends_with('\n') {
+        // The marked lines are joined to the whole of standard output, its last line end included.
+        if !text.is_empty() && (is_marked || !text.ends_with('\n')) {
             text.push('\n');
         }
         match style.stderr {
-            Stderr::Merged => text.push_str(&stderr),
+            Stderr::Merged => text.push_str(stderr),
             Stderr::Headed => text.push_str(&format!("STDERR:\n{stderr}")),
             Stderr::Marked => {
                 let lines = stderr.lines().map(|line| format!("[stderr] {line}"));
@@ -110,7 +140,9 @@ fn shown(output: &CommandOutput, style: Style) -> String {
 }
 
 fn decoded(captured: &Captured, max_chars: usize) -> String {
-    let whole = captured.text();
+    // Before the cut, which else could leave a part of a secret.
+    let mut whole = captured.text();
+    redact_text(&mut whole);
     let total = captured.total();
     let half = max_chars / 2;
     let cut = text::head_tail(&whole, half, max_chars - half, |omitted| {

@@ -16,9 +16,8 @@ use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
 use super::{files, find, read as reading, schema};
 
+/// How long a command may run unless another limit was set on the backend.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The engine's own limit must not come first: this tool ends commands itself.
-const CALL_TIMEOUT: Duration = Duration::from_secs(135);
 /// The most files `glob` returns.
 const MAX_FILES: usize = 100;
 /// The most lines `grep` returns.
@@ -138,8 +137,10 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::grep(&*backend, query, true).await
 }
 
-/// `execute`: runs a command, at most 120 seconds. Lines of standard error begin with
-/// `[stderr] `.
+/// `execute`: runs a command. Lines of standard error begin with `[stderr] `.
+///
+/// A command may run 120 seconds, and of each stream 100,000 characters are shown, unless other
+/// limits were set on the backend ([`Backend::command_limits`]).
 pub fn execute(backend: impl Backend) -> FuncTool {
     execute_as(backend, STYLE)
 }
@@ -160,12 +161,13 @@ fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
         },
         "required": ["command"]
     });
+    let limit = run::time_limit(&backend, TIMEOUT);
     let body = over(backend, move |backend, args| {
         call_execute(backend, args, style)
     });
     FuncTool::new("execute", description, parameters, body)
         .exclusive()
-        .timeout(CALL_TIMEOUT)
+        .timeout(run::call_timeout(limit))
         .accesses(runs)
 }
 
@@ -175,5 +177,6 @@ async fn call_execute(
     style: Style,
 ) -> Result<ToolOutput, BoxError> {
     let command = Command::new(args.text(&["command"])?);
-    run::run(&*backend, command, TIMEOUT, style).await
+    let limit = run::time_limit(&*backend, TIMEOUT);
+    run::run(&*backend, command, limit, style).await
 }

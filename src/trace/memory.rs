@@ -51,7 +51,8 @@ pub struct EventRecord {
 }
 
 /// Keeps spans and events in memory, for tests and for a look at what a run did. Clones share what
-/// was recorded.
+/// was recorded. Nothing bounds it: a process that goes on for long has to
+/// [`clear`](MemoryRecorder::clear) it.
 ///
 /// [`Display`](fmt::Display) prints the spans as a tree, with the time each began and how long it
 /// took in seconds. The clock is tokio's: where that is paused, the tree is the same every time.

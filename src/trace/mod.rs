@@ -3,6 +3,7 @@
 //! A recorder is given to the agent with
 //! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and reached by hooks
 //! through [`RunContext::trace`](crate::RunContext::trace); without one, tracing costs nothing.
+//! The secrets of this process are removed from all it receives; see [`Secret`](crate::Secret).
 //! The spans are [`TracingHook`](crate::hooks::TracingHook)'s; the loop itself records none.
 //!
 //! * [`MemoryRecorder`] keeps them, and prints them as a tree.
@@ -12,9 +13,11 @@ mod memory;
 #[cfg(feature = "otel")]
 mod otel;
 mod recorder;
+mod redacting;
 mod tree;
 
 pub use memory::{EventRecord, MemoryRecorder, SpanRecord};
 #[cfg(feature = "otel")]
 pub use otel::OtelRecorder;
 pub use recorder::{SpanHandle, SpanId, TraceRecorder};
+pub(crate) use redacting::Redacting;

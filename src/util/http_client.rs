@@ -15,6 +15,10 @@ use super::sync::lock;
 /// How long a connection may take to come up, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How large the headers of an answer may be together over HTTP/2, in bytes; the library's own limit
+/// is 16 MiB.
+const MAX_HEADERS: u32 = 64 * 1024;
+
 /// For how many runtimes and kinds a client is kept.
 const MOST_KEPT: usize = 64;
 
@@ -75,6 +79,7 @@ pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
             env!("CARGO_PKG_VERSION")
         ))
         .connect_timeout(CONNECT_TIMEOUT)
+        .http2_max_header_list_size(MAX_HEADERS)
         .redirect(redirect::Policy::none())
         .referer(false);
     tls::add(builder, secure)

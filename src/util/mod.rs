@@ -8,17 +8,23 @@ mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]
 pub(crate) mod http_client;
+#[cfg(feature = "http")]
+pub(crate) mod http_secrets;
 pub(crate) mod lenient;
+pub(crate) mod numbered;
+mod pace;
 pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;
+pub(crate) mod time;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod values;
 
 pub use cancel::Cancellation;
 pub(crate) use guarded::Guarded;
+pub(crate) use pace::Pace;
 pub use secret::Secret;
 pub use values::Values;

@@ -7,15 +7,17 @@ use std::task::{Context, Poll};
 
 use futures::{FutureExt, Stream, StreamExt};
 
+use super::secret::redacted;
+
 /// Runs foreign code that is not async; the message of its panic, if it does.
 pub(crate) fn contained<T>(f: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| message(&*payload).to_owned())
+    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| message(&*payload))
 }
 
 /// Awaits foreign code; the message of its panic, if it does.
 pub(crate) fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, String>> {
     let caught = AssertUnwindSafe(future).catch_unwind();
-    caught.map(|outcome| outcome.map_err(|payload| message(&*payload).to_owned()))
+    caught.map(|outcome| outcome.map_err(|payload| message(&*payload)))
 }
 
 /// A foreign future or stream whose panics stay inside when it is dropped half-way: what drops it
@@ -65,11 +67,13 @@ impl<T> Drop for DropContained<T> {
     }
 }
 
-/// The message of a panic payload, or a fixed text for payloads that are not strings.
-pub(crate) fn message(payload: &(dyn Any + Send)) -> &str {
-    payload
+/// The message of a panic payload without secrets, or a fixed text for payloads that are not
+/// strings.
+pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a value that is not a string")
+        .unwrap_or("a value that is not a string");
+    redacted(text).into_owned()
 }

@@ -17,8 +17,11 @@ fn what_was_said_until_then_is_kept_and_the_result_still_comes() {
     let said = r#"{"choices":[{"delta":{"role":"assistant","content":"As I was saying"}}]}"#;
     server.reply(Reply::sse([format!("data: {said}\n\n")]).stall());
 
+    // With a window, the server is not asked for it.
+    let window = ["--context-window", "4096"];
     let options = ["--include-partial-messages", "--output", "stream-json"];
     let mut child = agent(&["--model", "openai:m", "--tools", "none"])
+        .args(window)
         .args(options)
         .arg("Go")
         .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))

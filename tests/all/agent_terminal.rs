@@ -58,6 +58,11 @@ impl Somebody {
 
     /// Waits until the screen shows `text` behind what was waited for before.
     pub fn sees(&mut self, text: &str) {
+        self.reads_until(text);
+    }
+
+    /// What the screen shows before `text`, which it waits for.
+    pub fn reads_until(&mut self, text: &str) -> String {
         while !self.seen.contains(text) {
             match self.screen.recv_timeout(AT_MOST) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
@@ -65,7 +70,9 @@ impl Somebody {
             }
         }
         let at = self.seen.find(text).unwrap();
+        let before = self.seen[..at].to_owned();
         self.seen.drain(..at + text.len());
+        before
     }
 
     pub fn types(&mut self, line: &str) {

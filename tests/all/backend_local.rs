@@ -351,3 +351,18 @@ async fn modes_are_told_and_set() {
     let error = memory.set_mode("a", 0o600).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
 }
+
+#[tokio::test]
+async fn range_is_no_longer_than_what_is_read_at_once() {
+    let workspace = Workspace::new();
+    let file = std::fs::File::create(workspace.root.join("long")).unwrap();
+    // Nothing of it is on the disk; held in memory, it would end the process.
+    file.set_len(1 << 42).unwrap();
+    let range = |backend: LocalBackend| async move {
+        let range = backend.read_range("long", 5, usize::MAX).await;
+        range.unwrap().len()
+    };
+    let backend = workspace.backend.clone();
+    assert_eq!(range(backend.clone()).await, 32 * 1024 * 1024);
+    assert_eq!(range(backend.with_max_read(10)).await, 1024 * 1024);
+}

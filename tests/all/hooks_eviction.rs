@@ -82,7 +82,13 @@ async fn a_result_of_more_than_80_000_characters_becomes_head_marker_and_tail() 
 async fn the_marker_is_as_it_was() {
     let backend = MemoryBackend::new();
     let hook = FilesystemHook::new(backend).evict_over(20).keep_ends(7, 6);
-    let output = run(one_call(), hook, saying("0123456\nabcdefghij\nend.\n")).await;
+    let middle = "abcdefghij".repeat(20);
+    let output = run(
+        one_call(),
+        hook,
+        saying(format!("0123456\n{middle}\nend.\n")),
+    )
+    .await;
     assert_eq!(
         texts(&output.messages)[0],
         golden(include_str!("../data/hooks/eviction.txt"))
@@ -154,9 +160,9 @@ async fn results_of_the_tools_for_files_stay() {
 async fn other_parts_stay_and_failures_are_moved_as_well() {
     let tool = FuncTool::new("say", "Fails", any_object(), |_cx, _args| async {
         let mut content = Content::new();
-        content.push(Part::text("a".repeat(30)));
+        content.push(Part::text("a".repeat(300)));
         content.push(Part::Image(Media::base64("image/png", "aGk=")));
-        content.push(Part::text("b".repeat(30)));
+        content.push(Part::text("b".repeat(300)));
         ToolOutput::error(content)
     });
     let backend = MemoryBackend::new();
@@ -168,11 +174,11 @@ async fn other_parts_stay_and_failures_are_moved_as_well() {
     let parts = results[0].content.parts();
     assert_eq!(parts.len(), 2);
     let text = parts[0].as_text().unwrap();
-    assert!(text.starts_with("aaa\n\n... (truncated 54 characters; "));
+    assert!(text.starts_with("aaa\n\n... (truncated 594 characters; "));
     assert!(text.ends_with(") ...\n\nbbb"));
     assert!(matches!(parts[1], Part::Image(_)));
     assert!(results[0].is_error);
-    let whole = format!("{}{}", "a".repeat(30), "b".repeat(30));
+    let whole = format!("{}{}", "a".repeat(300), "b".repeat(300));
     assert_eq!(backend.read(&path_of(text)).await.unwrap(), whole);
 }
 
@@ -236,7 +242,7 @@ async fn names_of_files_are_safe_and_no_two_results_share_one() {
         .keep_ends(1, 1);
     let agent = agent(model)
         .hook(hook)
-        .tool(saying("0123456789"))
+        .tool(saying("0123456789".repeat(40)))
         .build()
         .unwrap();
     agent.session("../up and away").run("Go").await.unwrap();
@@ -261,7 +267,7 @@ async fn the_folder_can_be_another_and_its_ignore_file_stays() {
         .results_folder("/workspace/big/")
         .evict_over(8)
         .keep_ends(1, 1);
-    run(one_call(), hook, saying("0123456789")).await;
+    run(one_call(), hook, saying("0123456789".repeat(20))).await;
     assert!(stored(&backend)[0].starts_with("big/s/call_1-"));
     assert_eq!(backend.read("big/.gitignore").await.unwrap(), "mine");
 }
@@ -279,6 +285,81 @@ async fn it_can_be_left_out_and_nothing_is_moved_for_no_gain() {
         let output = run(one_call(), hook, saying(&long)).await;
         assert_eq!(texts(&output.messages)[0].len(), long.len());
     }
+}
+
+#[tokio::test]
+async fn ends_follow_the_limit_unless_they_are_set() {
+    let long = "x".repeat(100_000);
+    for (over, each) in [
+        (1_000, 450),
+        (400, 200),
+        (300, 200),
+        (0, 200),
+        (4_000, 1_950),
+        (10_000, 2_000),
+        (80_000, 2_000),
+    ] {
+        let hook = FilesystemHook::new(MemoryBackend::new()).evict_over(over);
+        let output = run(one_call(), hook, saying(&long)).await;
+        let text = &texts(&output.messages)[0];
+        let ends = text.split("\n\n").map(str::len);
+        assert_eq!(ends.collect::<Vec<_>>()[0], each, "over {over}");
+        assert!(text.contains(&format!("(truncated {} characters", 100_000 - 2 * each)));
+    }
+    for hook in [
+        FilesystemHook::new(MemoryBackend::new())
+            .keep_ends(7, 6)
+            .evict_over(1_000),
+        FilesystemHook::new(MemoryBackend::new())
+            .evict_over(1_000)
+            .keep_ends(7, 6),
+    ] {
+        let output = run(one_call(), hook, saying(&long)).await;
+        let text = &texts(&output.messages)[0];
+        assert!(
+            text.starts_with("xxxxxxx\n") && text.ends_with("\nxxxxxx"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_the_cut_would_not_shorten_stays_whole() {
+    for (length, over) in [(4_100, 4_000), (300, 250)] {
+        let long = "ä".repeat(length);
+        let backend = MemoryBackend::new();
+        let hook = FilesystemHook::new(backend.clone()).evict_over(over);
+        let hook = hook.keep_ends(length / 2 - 50, length / 2 - 50);
+        let output = run(one_call(), hook, saying(&long)).await;
+        assert_eq!(texts(&output.messages), [&*long]);
+        assert!(backend.files().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn results_that_cannot_be_written_take_bounded_memory() {
+    let long = "x".repeat(1_000_000);
+    let mut model = ScriptedModel::new();
+    for _ in 0..20 {
+        model = model.call("say", json!({}));
+    }
+    let hook = FilesystemHook::new(ReadOnly::default());
+    let agent = agent(model.say("done"))
+        .hook(hook)
+        .tool(saying(&long))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let kept: usize = output
+        .unwrap()
+        .state
+        .files
+        .values()
+        .map(|file| file.len())
+        .sum();
+    assert!((8_000_000..=16 * 1024 * 1024).contains(&kept), "{kept}");
+    let lost = warnings(&messages);
+    assert!(lost.last().unwrap().contains("is not kept"), "{lost:?}");
 }
 
 #[tokio::test]

@@ -11,10 +11,18 @@ mod agent_help;
 mod agent_interrupt;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_job;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_limits;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_notes;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_previews;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_rewind;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_sessions;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_signals;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_stores;
 #[cfg(all(feature = "http", feature = "tools", unix))]
@@ -41,7 +49,10 @@ mod child_runs;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod compile_fail;
 #[cfg(feature = "http")]
+mod context_windows;
+#[cfg(feature = "http")]
 mod costs;
+mod deep_json;
 #[cfg(all(feature = "docker", target_os = "linux"))]
 mod docker;
 #[cfg(all(feature = "http", feature = "tools", unix))]
@@ -100,13 +111,21 @@ mod hostile_patterns;
 mod hostile_values;
 mod house;
 mod inputs;
+mod inputs_too_long;
+mod keys_answers;
+mod keys_errors;
+mod keys_kit;
+#[cfg(feature = "http")]
+mod keys_servers;
 mod kit;
+mod linear_work;
 mod loop_cases;
 mod loop_control;
 mod loop_stops;
 mod loop_streams;
 mod messages_json;
 mod messages_odd;
+mod messages_order;
 mod messages_repair;
 mod messages_validate;
 mod modes_and_limits;
@@ -114,6 +133,7 @@ mod modes_and_limits;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
+mod outside_figures;
 mod panics;
 #[cfg(all(feature = "tools", unix))]
 mod path_cases;
@@ -142,6 +162,7 @@ mod prices;
     all(feature = "docker", target_os = "linux")
 ))]
 mod processes;
+mod prompt_stops;
 #[cfg(feature = "http")]
 mod provider_anthropic;
 #[cfg(feature = "http")]
@@ -160,6 +181,10 @@ mod real_servers;
 mod recordings;
 mod redaction;
 mod reruns;
+mod response_limits;
+#[cfg(feature = "http")]
+mod response_limits_providers;
+mod result_limits;
 mod run_edges;
 mod run_oddities;
 mod run_properties;
@@ -181,14 +206,22 @@ mod serving;
 mod session_stores;
 mod sessions;
 mod small_stack;
+#[cfg(all(target_os = "linux", feature = "tools"))]
+mod soak;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
+mod store_default;
+#[cfg(all(feature = "tools", target_os = "linux"))]
+mod strays;
+mod suppressed_results;
 mod testing_kit;
 mod text;
 mod tokens;
 #[cfg(feature = "http")]
 mod tool_http;
+#[cfg(feature = "http")]
+mod tool_http_policy;
 mod tool_schema;
 mod tool_schema_limits;
 mod tools;

@@ -70,8 +70,8 @@ fn unanswered_calls_are_answered_in_place_and_in_order() {
     becomes(
         ask().tool("b", "f", "2").human("Go on"),
         &ask()
-            .tool("b", "f", "2")
             .with(interrupted("a"))
+            .tool("b", "f", "2")
             .with(interrupted("c"))
             .human("Go on"),
         &[&says("a"), &says("c")],
@@ -247,11 +247,12 @@ fn a_second_use_of_an_id_gets_its_own_and_so_does_its_result() {
             .tool("a", "f", "1")
             .tool("a_3", "f", "2")
             .ai_calling("", [call("a_4"), call("a_2")])
-            .tool("a_2", "f", "4")
-            .tool("a_4", "f", "3"),
+            .tool("a_4", "f", "3")
+            .tool("a_2", "f", "4"),
         &[
             r#"message[1]: changed call id "a" to "a_3""#,
             r#"message[4]: changed call id "a" to "a_4""#,
+            r#"message[5]: moved result for "a_2" behind its call"#,
         ],
     );
 }
@@ -268,11 +269,12 @@ fn a_missing_id_is_made_up_and_results_match_by_place() {
                 "",
                 [call("call_1_0"), ToolCall::new("call_1_1", "g", json!({}))],
             )
-            .tool("call_1_1", "g", "2")
-            .tool("call_1_0", "f", "1"),
+            .tool("call_1_0", "f", "1")
+            .tool("call_1_1", "g", "2"),
         &[
             r#"message[1]: changed call id "" to "call_1_0""#,
             r#"message[1]: changed call id "" to "call_1_1""#,
+            r#"message[2]: moved result for "call_1_1" behind its call"#,
             r#"message[3]: completed result with id and name of its call "call_1_0""#,
         ],
     );
@@ -283,9 +285,12 @@ fn a_missing_id_is_made_up_and_results_match_by_place() {
             .tool("a", "f", "2"),
         &Messages::from("Hi")
             .ai_calling("", [call("a"), call("b")])
-            .tool("b", "f", "1")
-            .tool("a", "f", "2"),
-        &[r#"message[2]: completed result with id and name of its call "b""#],
+            .tool("a", "f", "2")
+            .tool("b", "f", "1"),
+        &[
+            r#"message[2]: moved result for "b" behind its call"#,
+            r#"message[2]: completed result with id and name of its call "b""#,
+        ],
     );
     // An id that was made up once is not made up twice.
     becomes(
@@ -467,6 +472,20 @@ fn has_content(history: &Messages) -> bool {
     })
 }
 
+/// Whether the results behind each message stand in the order of its calls.
+fn is_in_call_order(history: &Messages) -> bool {
+    let all = history.as_slice();
+    all.iter().enumerate().all(|(at, message)| {
+        let ids: Vec<_> = message.tool_calls().map(|call| &call.id).collect();
+        let results = all[at + 1..].iter().map_while(|next| next.as_tool_result());
+        let place = |id| ids.iter().position(|own| *own == id);
+        ids.is_empty()
+            || results
+                .map(|result| place(&result.tool_call_id))
+                .is_sorted()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..Default::default() })]
 
@@ -474,12 +493,13 @@ proptest! {
     fn any_nonsense_becomes_valid(list in prop::collection::vec(any_message(), 0..14)) {
         let broken: Messages = list.into_iter().collect();
         let mut history = broken.clone();
-        let was_valid = broken.validate_for_model().is_ok();
+        let was_valid = broken.validate_for_model().is_ok() && is_in_call_order(&broken);
         let repairs = history.repair();
         if was_valid {
             prop_assert!(std::ptr::eq(broken.as_slice(), history.as_slice()));
         }
         prop_assert_eq!(repairs.is_empty(), broken == history, "{}", repairs);
+        prop_assert!(is_in_call_order(&history), "{}", history);
         if has_content(&broken) {
             let valid = history.validate_for_model();
             prop_assert!(valid.is_ok(), "{:?}\n{}\n{}\n{}", valid, broken, repairs, history);

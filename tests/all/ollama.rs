@@ -127,6 +127,20 @@ async fn a_history_becomes_messages() {
 }
 
 #[tokio::test]
+async fn results_are_sent_in_the_order_of_their_calls() {
+    let calls = ["1", "2"].map(|id| ToolCall::new(id, "a", json!({})));
+    let history = Messages::from("Hi")
+        .ai_calling("", calls)
+        .tool("2", "a", "second")
+        .tool("1", "a", "first")
+        .human("And?");
+    let body = sent(local, ModelRequest::new(history)).await;
+    let contents = body["messages"].as_array().unwrap().iter();
+    let contents: Vec<_> = contents.map(|message| &message["content"]).collect();
+    assert_eq!(contents, ["Hi", "", "first", "second", "And?"]);
+}
+
+#[tokio::test]
 async fn what_the_user_says_in_a_row_is_one_message() {
     let history = Messages::from("one")
         .human("two")

@@ -147,8 +147,8 @@ async fn odd_commands_are_errors_or_run() {
     let workspace = Workspace::new();
     let bash = coding::bash(workspace.backend.clone());
     for (command, says) in [
-        ("", "the command is empty"),
-        (" \n\t", "the command is empty"),
+        ("", "Command must be a non-empty string."),
+        (" \n\t", "Command must be a non-empty string."),
         ("echo a\0b", "could not be started"),
         ("(", "Exit code: 2"),
         ("exit 300", "Exit code: 44"),

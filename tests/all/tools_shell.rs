@@ -1,8 +1,9 @@
 //! The tools that run commands.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentcore::backend::MemoryBackend;
+use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::tool::check_arguments;
 use agentcore::tools::{coding, picoclaw, wick};
 use agentcore::{BoxError, Tool, ToolContext, ToolOutput};
@@ -36,7 +37,8 @@ async fn bash_shows_what_was_written_in_order() {
     );
     assert_eq!(text(&tool, "cat a/in.txt").await, "inside");
     assert_eq!(text(&tool, "cat").await, "(no output)");
-    assert_eq!(text(&tool, "  ").await, "Error: the command is empty");
+    let empty = "Error: Command must be a non-empty string.";
+    assert_eq!(text(&tool, "  ").await, empty);
     assert!(
         text(&tool, "none-such-program")
             .await
@@ -114,7 +116,7 @@ async fn execute_and_exec_tell_the_streams_apart() {
     let command = "echo out; echo one >&2; echo two >&2; exit 2";
     let output = call(&execute, json!({"command": command})).await.unwrap();
     let shown = output.content.text().into_owned();
-    assert_eq!(shown, "out\n[stderr] one\n[stderr] two\n\nExit code: 2");
+    assert_eq!(shown, "out\n\n[stderr] one\n[stderr] two\n\nExit code: 2");
     let details = output.details.unwrap();
     assert_eq!(details["stdout"], "out\n");
     assert_eq!(details["stderr"], "one\ntwo\n");
@@ -126,6 +128,79 @@ async fn execute_and_exec_tell_the_streams_apart() {
     assert_eq!(text(&exec, "true").await, "(no output)");
     let args = json!({"command": "cat in.txt", "working_dir": "a"});
     assert_eq!(call(&exec, args).await.unwrap().content.text(), "inside");
+}
+
+#[tokio::test]
+async fn execute_shows_streams_and_exit_code_word_for_word() {
+    let workspace = Workspace::new();
+    let execute = wick::execute(workspace.backend.clone());
+    for (command, expected) in [
+        (
+            "echo o; echo e >&2; exit 3",
+            "o\n\n[stderr] e\n\nExit code: 3",
+        ),
+        ("printf o; echo e >&2", "o\n[stderr] e"),
+        (
+            "echo e >&2; echo >&2; echo f >&2",
+            "[stderr] e\n[stderr] \n[stderr] f",
+        ),
+        ("echo o; echo >&2", "o"),
+        ("echo >&2; exit 4", "<no output>\n\nExit code: 4"),
+        ("", "Error: Command must be a non-empty string."),
+    ] {
+        assert_eq!(text(&execute, command).await, expected, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn tools_use_the_limits_that_were_set_on_the_backend() {
+    let workspace = Workspace::new();
+    let plain = workspace.backend.clone();
+    let brief = plain.clone().with_timeout(Duration::from_millis(300));
+    let shared: Arc<dyn Backend> = Arc::new(brief.clone());
+    let slow = "echo before; sleep 300";
+    let expected = "Command timed out after 0.3 seconds.\n\nbefore";
+    for tool in [
+        wick::execute(brief.clone()),
+        wick::execute(shared),
+        picoclaw::exec(brief.clone()),
+        coding::bash(brief.clone()),
+    ] {
+        assert_eq!(text(&tool, slow).await, expected, "{}", tool.name());
+    }
+    // A call of `Bash` that names its own limit has that one.
+    let args = json!({"command": "sleep 0.5; echo after", "timeout": 60_000});
+    let output = call(&coding::bash(brief), args).await.unwrap();
+    assert_eq!(output.content.text(), "after");
+
+    let long = plain.clone().with_timeout(Duration::from_secs(3_600));
+    let hour = Some(Duration::from_secs(3_615));
+    assert_eq!(Tool::timeout(&wick::execute(long.clone())), hour);
+    assert_eq!(Tool::timeout(&picoclaw::exec(long.clone())), hour);
+    assert_eq!(Tool::timeout(&coding::bash(long)), hour);
+    let unset = Some(Duration::from_secs(135));
+    assert_eq!(Tool::timeout(&wick::execute(plain.clone())), unset);
+    let endless = plain.with_timeout(Duration::MAX);
+    assert_eq!(text(&wick::execute(endless), "echo o").await, "o");
+}
+
+#[tokio::test]
+async fn tools_show_as_much_as_was_set_on_the_backend() {
+    let workspace = Workspace::new();
+    let flood = "yes | head -c 300000";
+    let wide = workspace.backend.clone().with_max_output(1_000_000);
+    let narrow = workspace.backend.clone().with_max_output(1_000);
+    for (wide, narrow) in [
+        (wick::execute(wide.clone()), wick::execute(narrow.clone())),
+        (picoclaw::exec(wide.clone()), picoclaw::exec(narrow.clone())),
+        (coding::bash(wide), coding::bash(narrow)),
+    ] {
+        let name = wide.name();
+        assert_eq!(text(&wide, flood).await.len(), 299_999, "{name}");
+        let shown = text(&narrow, flood).await;
+        let expected = "\n\n... (299000 bytes omitted) ...\n\n";
+        assert!(shown.contains(expected) && shown.len() < 1_100, "{name}");
+    }
 }
 
 #[tokio::test]

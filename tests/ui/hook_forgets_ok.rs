@@ -1,7 +1,11 @@
 //! A hook that returns the state itself, not a `Result`.
 
-use agentcore::hook;
+use agentcore::{AgentState, RunContext, hook};
+
+async fn plain(_cx: RunContext, state: AgentState) -> AgentState {
+    state
+}
 
 fn main() {
-    let _ = hook::before_agent("plain", |_cx, state| async move { state });
+    let _ = hook::before_agent("plain", plain);
 }

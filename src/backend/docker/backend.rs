@@ -9,11 +9,11 @@ use tokio::sync::Mutex;
 
 use crate::error::Result;
 
-use super::super::command::{BackgroundOutput, Command, CommandOutput};
+use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::super::contract::Backend;
-use super::super::entry::{ContentHash, DirEntry, Metadata};
+use super::super::entry::{ContentHash, DirEntry, Metadata, range_length};
 use super::super::failure;
-use super::super::process::{Jobs, Running};
+use super::super::process::{Jobs, Running, TIMEOUT};
 #[cfg(feature = "search")]
 use super::super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::builder::DockerBuilder;
@@ -58,8 +58,10 @@ const TRIES: usize = 8;
 ///
 /// # The container
 ///
-/// A new one has no network, gains no privileges, and waits until it is told to end. It is removed
-/// with the last clone of the backend, without being waited for;
+/// A new one has no network, no capabilities, 2 GiB of memory and 512 processes unless the builder
+/// says otherwise, gains no privileges, and waits until it is told to end. What its files take on
+/// the engine's disk is not limited, and one that was attached to has the limits it was made with.
+/// It is removed with the last clone of the backend, without being waited for;
 /// [`remove_container`](Self::remove_container) waits. If this process is killed, it stays:
 /// `docker ps --filter label=agentcore` finds it. The image must have `sh`, `setsid`, `stat`,
 /// `xargs` and the usual small tools, as all those with coreutils or busybox do.
@@ -254,7 +256,7 @@ impl Backend for DockerBackend {
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         // No file is larger than what the shell can count.
         let offset = offset.min(i64::MAX as u64 - 1);
-        let len = (len as u64).min(i64::MAX as u64 / 2);
+        let len = range_length(len, self.inner.settings.max_read) as u64;
         let more = [offset.to_string(), len.to_string()];
         let room = len.saturating_add(1024);
         let called = self.files("range", path, &more, b"", room).await?;
@@ -320,8 +322,13 @@ impl Backend for DockerBackend {
         search::grep_through(&snapshot, query).await
     }
 
+    fn command_limits(&self) -> CommandLimits {
+        self.inner.settings.limits
+    }
+
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
-        let limit = command.timeout.unwrap_or(self.inner.settings.timeout);
+        let limit = command.timeout.or(self.inner.settings.limits.timeout);
+        let limit = limit.unwrap_or(TIMEOUT);
         let running = self.begin(&command).await?;
         Ok(running.wait(Some(limit)).await)
     }

@@ -6,9 +6,15 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
+use super::super::command::CommandLimits;
 use super::backend::DockerBackend;
 use super::cli::Cli;
 use super::container::Container;
+
+/// The memory of a new container, in bytes, unless set otherwise.
+const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
+/// How many processes and threads a new container may have, unless set otherwise.
+const PROCESSES: u32 = 512;
 
 /// Settings of a [`DockerBackend`]; from [`DockerBackend::run`] or [`DockerBackend::attach`].
 #[derive(Clone, Debug)]
@@ -20,14 +26,14 @@ pub struct DockerBuilder {
     pub(super) workdir: String,
     pub(super) network: String,
     pub(super) user: Option<String>,
+    pub(super) capabilities: Vec<String>,
     pub(super) memory: Option<u64>,
     pub(super) cpus: Option<f64>,
     pub(super) processes: Option<u32>,
     pub(super) mounts: Vec<(PathBuf, String)>,
     pub(super) keep: bool,
     pub(super) env: BTreeMap<String, String>,
-    pub(super) timeout: Duration,
-    pub(super) max_output: usize,
+    pub(super) limits: CommandLimits,
     pub(super) max_read: u64,
 }
 
@@ -44,13 +50,13 @@ impl DockerBuilder {
             workdir: "/workspace".to_owned(),
             network: "none".to_owned(),
             user: None,
-            memory: None,
+            capabilities: Vec::new(),
+            memory: Some(MEMORY),
             cpus: None,
-            processes: None,
+            processes: Some(PROCESSES),
             mounts: Vec::new(),
             env: BTreeMap::new(),
-            timeout: Duration::from_secs(120),
-            max_output: 256 * 1024,
+            limits: CommandLimits::default(),
             max_read: 32 * 1024 * 1024,
         }
     }
@@ -92,9 +98,28 @@ impl DockerBuilder {
         self
     }
 
-    /// How much memory a new container may use, in bytes.
+    /// Adds capabilities of the kernel to a new container, such as `CHOWN` or `CAP_NET_RAW`; it
+    /// has none by default.
+    ///
+    /// Without them, `root` in the container is an ordinary user who owns the files of `root`: it
+    /// cannot read or write the files of others, change owners, become another user or bind a port
+    /// below 1024, so `apt`, `su` and `chown` fail. An image whose commands need that takes
+    /// `["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]`. `ALL` gives every capability.
+    pub fn capabilities<C: Into<String>>(mut self, names: impl IntoIterator<Item = C>) -> Self {
+        self.capabilities.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets how much memory a new container may use, in bytes; 2 GiB by default. It gets no swap
+    /// besides. A process that needs more is killed.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
+        self
+    }
+
+    /// Lets a new container use all the memory of the engine's machine.
+    pub fn no_memory_limit(mut self) -> Self {
+        self.memory = None;
         self
     }
 
@@ -104,9 +129,16 @@ impl DockerBuilder {
         self
     }
 
-    /// How many processes a new container may have at once.
+    /// Sets how many processes and threads a new container may have at once; 512 by default.
+    /// Starting more fails in the container.
     pub fn processes(mut self, processes: u32) -> Self {
         self.processes = Some(processes);
+        self
+    }
+
+    /// Lets a new container have as many processes as the engine allows.
+    pub fn no_process_limit(mut self) -> Self {
+        self.processes = None;
         self
     }
 
@@ -131,14 +163,14 @@ impl DockerBuilder {
 
     /// The limit of commands that name none; 120 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.limits.timeout = Some(timeout);
         self
     }
 
     /// How many bytes of each stream of a command are kept, half from its start and half from
     /// its end; 256 KiB by default.
     pub fn max_output(mut self, bytes: usize) -> Self {
-        self.max_output = bytes;
+        self.limits.max_output = Some(bytes);
         self
     }
 
@@ -177,11 +209,17 @@ impl DockerBuilder {
         add(&["--name", &self.name, "--workdir", &self.workdir]);
         add(&["--network", &self.network]);
         add(&["--security-opt", "no-new-privileges"]);
+        add(&["--cap-drop", "ALL"]);
+        for capability in &self.capabilities {
+            add(&["--cap-add", capability]);
+        }
         if let Some(user) = &self.user {
             add(&["--user", user]);
         }
         if let Some(memory) = self.memory {
-            add(&["--memory", &memory.to_string()]);
+            let memory = memory.to_string();
+            // Alone, the limit would be doubled by swap.
+            add(&["--memory", &memory, "--memory-swap", &memory]);
         }
         if let Some(cpus) = self.cpus {
             add(&["--cpus", &cpus.to_string()]);
@@ -231,6 +269,23 @@ impl DockerBuilder {
                 return wrong(text);
             }
         }
+        for name in &self.capabilities {
+            let is_name = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
+            if name.is_empty() || !name.bytes().all(is_name) {
+                return wrong(format!(
+                    "capability {name:?}: it must be a name such as \"CHOWN\" or \"CAP_CHOWN\""
+                ));
+            }
+        }
+        // The engine takes 0 for no limit.
+        if self.memory == Some(0) {
+            let text = "memory of 0 bytes: it must be more; `no_memory_limit` removes the limit";
+            return wrong(text.to_owned());
+        }
+        if self.processes == Some(0) {
+            let text = "0 processes: it must be more; `no_process_limit` removes the limit";
+            return wrong(text.to_owned());
+        }
         if self
             .cpus
             .is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0)
@@ -260,5 +315,46 @@ fn quoted(field: &str) -> String {
     match field.contains([',', '"', '\n']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(builder: &DockerBuilder) -> String {
+        builder.run_arguments("image").join(" ")
+    }
+
+    fn builder() -> DockerBuilder {
+        DockerBuilder::new(Some("image".to_owned()), "box".to_owned())
+    }
+
+    #[test]
+    fn new_container_has_no_capabilities_and_limits_by_default() {
+        let expected = "run --detach --init --label agentcore --name box --workdir /workspace \
+            --network none --security-opt no-new-privileges --cap-drop ALL \
+            --memory 2147483648 --memory-swap 2147483648 --pids-limit 512 \
+            --entrypoint tail image -f /dev/null";
+        assert_eq!(arguments(&builder()), expected);
+    }
+
+    #[test]
+    fn capabilities_are_added_after_all_are_dropped() {
+        let builder = builder().capabilities(["CHOWN", "CAP_NET_RAW"]);
+        let builder = builder.capabilities(vec!["SETUID".to_owned()]);
+        let expected = " --cap-drop ALL --cap-add CHOWN --cap-add CAP_NET_RAW --cap-add SETUID \
+            --memory ";
+        assert!(arguments(&builder).contains(expected));
+    }
+
+    #[test]
+    fn limits_are_replaced_and_removed() {
+        let set = arguments(&builder().memory(1 << 30).processes(64));
+        let expected = " --memory 1073741824 --memory-swap 1073741824 --pids-limit 64 ";
+        assert!(set.contains(expected), "{set}");
+        let none = arguments(&builder().no_memory_limit().no_process_limit());
+        assert!(!none.contains("--memory") && !none.contains("--pids-limit"));
+        assert!(none.contains(" --cap-drop ALL --entrypoint "));
     }
 }

@@ -30,7 +30,7 @@ const PASSED_ON: [&str; 9] = [
 ];
 
 /// More of what the program has to say about an error is not kept.
-const MAX_ERROR: u64 = 8 * 1024;
+pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
 /// The program, and the engine it speaks to.
 #[derive(Clone, Debug)]
@@ -123,6 +123,9 @@ impl Cli {
             })
         };
         let done = timeout(limit, work).await;
+        if matches!(done, Ok(Ok(_))) {
+            group.leader_is_reaped();
+        }
         drop(group);
         match done {
             Ok(called) => called.map_err(Error::from),
@@ -139,7 +142,7 @@ impl Cli {
 }
 
 /// Reads to the end, whatever of it is kept.
-async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
+pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     if let Some(mut stream) = stream {
         (&mut stream).take(max).read_to_end(&mut content).await?;

@@ -8,14 +8,16 @@ use tokio::time::timeout;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::Command;
-use super::super::process::{Ending, Running};
+use super::super::process::{Ending, MAX_OUTPUT, Running};
 use super::builder::{DockerBuilder, check_variable};
-use super::cli::{Called, refused};
+use super::cli::{Called, MAX_ERROR, read, refused};
 use super::container::Container;
 use super::reply;
 
 /// How long the engine may take to start a command.
 const LIMIT: Duration = Duration::from_secs(120);
+/// The script answers with a line that is shorter.
+const MAX_LINE: usize = 4 * 1024;
 
 /// Starts a command in `container`, where `arguments` call the script in the workspace `root`.
 pub(super) async fn start(
@@ -43,8 +45,8 @@ pub(super) async fn start(
         let mut line = Vec::new();
         while let Some(stdout) = &mut child.stdout {
             match stdout.read_u8().await {
-                Ok(b'\n') | Err(_) => break,
-                Ok(byte) => line.push(byte),
+                Ok(byte) if byte != b'\n' && line.len() < MAX_LINE => line.push(byte),
+                _ => break,
             }
         }
         String::from_utf8_lossy(&line).into_owned()
@@ -53,18 +55,19 @@ pub(super) async fn start(
     match reply::first_line(&line, cwd, root) {
         Some(said) => said?,
         None => {
-            drop(child.stdin.take());
-            let output = timeout(LIMIT, child.wait_with_output()).await;
-            let output = output.map_err(|_| too_long())??;
+            drop((child.stdin.take(), child.stdout.take()));
+            let stderr = read(child.stderr.take(), MAX_ERROR);
+            let ended = timeout(LIMIT, async { tokio::join!(child.wait(), stderr) }).await;
+            let (status, stderr) = ended.map_err(|_| too_long())?;
             let called = Called {
-                status: output.status,
+                status: status?,
                 stdout: Vec::new(),
-                stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+                stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
             };
             return Err(refused("the container", &called));
         }
     }
-    let max = settings.max_output;
+    let max = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
     Ok(Running::new(child, group, Ending::Word, max))
 }
 

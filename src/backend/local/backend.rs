@@ -12,11 +12,11 @@ use crate::error::Result;
 use crate::util::blocking::blocking;
 
 #[cfg(feature = "process")]
-use super::super::command::{BackgroundOutput, Command, CommandOutput};
+use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::super::contract::Backend;
-use super::super::entry::{ContentHash, DirEntry, Metadata};
+use super::super::entry::{ContentHash, DirEntry, Metadata, range_length};
 #[cfg(feature = "process")]
-use super::super::process::{Jobs, Running};
+use super::super::process::{Jobs, Running, TIMEOUT};
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::{Confined, Sandbox, SandboxReport};
 #[cfg(feature = "search")]
@@ -53,12 +53,23 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then
 ///   `SIGKILL` after two seconds), and at once when the future is dropped.
-/// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. They are
-///   known by the variable `AGENTCORE_COMMAND` in their environment, for which every process of
-///   the machine is looked at; one that starts with another environment, or belongs to another
-///   user, is not found.
-/// * When this process itself is killed, the group is, too, by a watcher in it. Processes that left
-///   the group go on then, and so does a group that has ended the watcher.
+/// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. Where this
+///   process may make a cgroup of version 2 (as root, in a systemd unit with `Delegate=`, in most
+///   desktop sessions), all of a command is in one, and the kernel ends it at once, however it
+///   forks; see [`with_cgroups`](Self::with_cgroups).
+/// * Elsewhere, the processes of the machine are searched until nothing is left, for two seconds in
+///   the call and for a minute after it: by the variable `AGENTCORE_COMMAND` in their environment,
+///   their session, their parents, and the pipes of the command that they hold.
+/// * When this process itself is killed, the group is, too, by a watcher in it, and so is the
+///   cgroup, unless a `Sandbox` keeps the watcher from it.
+///
+/// What remains possible: without a cgroup, a process is not recognised that has left all of the
+/// above: an own session, another environment, every inherited file closed, and its parent ended
+/// before the command. A command that runs as root can move out of its cgroup and is then searched
+/// for as well. Processes of another user, started with `sudo` for example, can be ended only by
+/// root or in a cgroup. A command that ends its watcher may outlive this process. On other systems
+/// than Linux only the group is ended. A command that must not be able to do any of this belongs in
+/// a container, such as that of a `DockerBackend`.
 ///
 /// Clones share the root and the commands in the background.
 ///
@@ -114,20 +125,31 @@ impl LocalBackend {
     }
 
     /// The same backend with another limit for commands that name none; 120 seconds by
-    /// default.
+    /// default. Tools that run commands use it in place of their own default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        Arc::make_mut(&mut self.settings).timeout = timeout;
+        Arc::make_mut(&mut self.settings).limits.timeout = Some(timeout);
         self
     }
 
     /// The same backend with another limit on what is kept of each stream of a command, in bytes,
-    /// half from its start and half from its end; 256 KiB by default.
+    /// half from its start and half from its end; 256 KiB by default. Tools that run commands
+    /// show all of it, if it is set, in place of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
-        Arc::make_mut(&mut self.settings).max_output = bytes;
+        Arc::make_mut(&mut self.settings).limits.max_output = Some(bytes);
+        self
+    }
+
+    /// Sets whether each command gets a cgroup of its own where this process may make one; true by
+    /// default. With one, all that a command starts is ended whatever it does. Some kernels take a
+    /// few milliseconds to move a command there.
+    #[cfg(feature = "process")]
+    #[must_use]
+    pub fn with_cgroups(mut self, cgroups: bool) -> Self {
+        Arc::make_mut(&mut self.settings).cgroups = cgroups;
         self
     }
 
@@ -191,6 +213,7 @@ impl Backend for LocalBackend {
     }
 
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
+        let len = range_length(len, self.max_read);
         self.on_root(path, move |root, path| root.read_range(path, offset, len))
             .await
     }
@@ -252,8 +275,14 @@ impl Backend for LocalBackend {
     }
 
     #[cfg(feature = "process")]
+    fn command_limits(&self) -> CommandLimits {
+        self.settings.limits
+    }
+
+    #[cfg(feature = "process")]
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
-        let timeout = command.timeout.unwrap_or(self.settings.timeout);
+        let timeout = command.timeout.or(self.settings.limits.timeout);
+        let timeout = timeout.unwrap_or(TIMEOUT);
         Ok(self.run(&command).await?.wait(Some(timeout)).await)
     }
 

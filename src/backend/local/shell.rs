@@ -5,18 +5,21 @@ use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
 
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdout};
 use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::super::command::Command;
-use super::super::process::{Ending, Group, MARK, Running, environment};
+use super::super::command::{Command, CommandLimits};
+use super::super::process::{
+    Cage, Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper, environment,
+};
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::Confined;
 use super::root::Root;
@@ -36,18 +39,27 @@ static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 
 /// Becomes the shell `$0` that runs `$1`, and leaves a watcher in its process group, an orphan so
 /// that nobody there waits for it. Standard input is the lifeline: when this process is gone,
-/// however it ended, the watcher reads its end and kills the group.
+/// however it ended, the watcher reads its end and kills the group. The shell holds it, too, so
+/// that what it starts is known by it: as 9, a number that programs hardly use.
+///
+/// `$2` is the path of the command's cgroup, or empty. This process moves the shell there and then
+/// writes a line to the lifeline.
 const START: &str = "exec 3<&0 </dev/null
-( (trap '' HUP INT QUIT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
-exec 3<&-
+[ -z \"$2\" ] || read -r _ <&3 || exit 125
+( (trap '' HUP INT QUIT TERM; read -r _ <&3
+[ -z \"$2\" ] || echo 1 >\"$2/cgroup.kill\"
+kill -KILL 0) >/dev/null 2>&1 & )
+exec 9<&3 3<&-
 exec \"$0\" -c -- \"$1\"";
 
 /// How commands are run.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    pub(super) timeout: Duration,
-    pub(super) max_output: usize,
+    pub(super) limits: CommandLimits,
     pub(super) env: BTreeMap<String, String>,
+    pub(super) sweeper: Arc<Sweeper>,
+    /// Whether commands get a cgroup where this process may make one.
+    pub(super) cgroups: bool,
     #[cfg(feature = "sandbox")]
     pub(super) sandbox: Option<Confined>,
 }
@@ -55,9 +67,10 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_secs(120),
-            max_output: 256 * 1024,
+            limits: CommandLimits::default(),
             env: BTreeMap::new(),
+            sweeper: Arc::default(),
+            cgroups: true,
             #[cfg(feature = "sandbox")]
             sandbox: None,
         }
@@ -105,12 +118,15 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let folder = open_cwd(root, cwd)?;
     let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
     let own = settings.sandbox_environment()?;
+    let cage = if settings.cgroups { Cage::new() } else { None };
+    let has_cage = cage.is_some();
     let mut process = starter();
     let mark = uuid::Uuid::new_v4().simple().to_string();
     process
         .args(["-c", START])
         .arg(shell)
         .arg(&command.command)
+        .arg(cage.as_ref().map_or(Path::new(""), Cage::path))
         .current_dir(&folder.path)
         .env_clear()
         .envs(environment(
@@ -120,12 +136,22 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         .env(MARK, &mark)
         .stdin(Stdio::piped());
     let merged = pipe_output(&mut process, command).map_err(failed)?;
+    let pipe = merged.as_ref().and_then(PipeEnd::writer);
     let mut process = tokio::process::Command::from(process);
     process.kill_on_drop(true);
     // The writing ends of pipes in `process` would keep them open: it goes with the closure.
-    let (child, group) = settings.confine(move || spawn(process, mark)).await?;
+    let spawn = move || process.spawn().map_err(failed);
+    let mut child = settings.confine(spawn).await?;
+    // Not under the sandbox: it would hide the process table.
+    let evidence = evidence(&child, &mark, pipe);
+    let mut strays = Strays::new(evidence, cage, settings.sweeper.clone());
+    if has_cage {
+        (child, strays) = admit(child, strays).await?;
+    }
+    let group = Group::new(child.id().unwrap_or_default(), Some(strays));
     drop(folder);
-    let running = Running::new(child, group, Ending::Signal, settings.max_output);
+    let max_output = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
+    let running = Running::new(child, group, Ending::Signal, max_output);
     Ok(match merged {
         None => running,
         Some(reader) => {
@@ -161,10 +187,31 @@ fn pipe_output(
     Ok(Some(reader))
 }
 
-fn spawn(mut process: tokio::process::Command, mark: String) -> Result<(Child, Group)> {
-    let child = process.spawn().map_err(failed)?;
-    let group = Group::new(child.id().unwrap_or_default(), Some(mark));
-    Ok((child, group))
+/// What a command that was just started is recognised by. `pipe` is one it writes to besides those
+/// of the child.
+fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence> {
+    let pipes = [
+        child.stdin.as_ref().and_then(PipeEnd::reader),
+        child.stdout.as_ref().and_then(PipeEnd::writer),
+        child.stderr.as_ref().and_then(PipeEnd::writer),
+        pipe,
+    ];
+    Evidence::new(mark, child.id()?, pipes.into_iter().flatten())
+}
+
+/// Moves the shell, which waits for that, to its cgroup. It goes on where it is if that fails.
+async fn admit(child: Child, mut strays: Strays) -> Result<(Child, Strays)> {
+    // The child is held until it was moved: its id may not become another process's before.
+    let admitted = spawn_blocking(move || {
+        strays.admit(child.id());
+        (child, strays)
+    });
+    let (mut child, strays) = admitted.await.map_err(|error| failed(error.into()))?;
+    if let Some(lifeline) = &mut child.stdin {
+        // If it has ended meanwhile, that is its outcome.
+        drop(lifeline.write_all(b"\n").await);
+    }
+    Ok((child, strays))
 }
 
 fn failed(error: io::Error) -> Error {

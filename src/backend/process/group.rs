@@ -1,36 +1,63 @@
 //! A process group and its end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
-use super::strays;
+use crate::util::sync::lock;
 
-/// All processes a command started that did not leave for a group of their own, and, where they
-/// carry a mark, also those that did. Dropping it kills them, without waiting.
+use super::strays::Strays;
+
+/// How long a search for strays is waited for; it ends itself before that, unless no thread is
+/// free to begin it.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// All processes a command started that did not leave for a group of their own, and its strays:
+/// those that did. Dropping it kills them, without waiting.
 #[derive(Debug)]
 pub(in super::super) struct Group {
     leader: Option<Pid>,
     over: AtomicBool,
-    mark: Option<String>,
-    searched: AtomicBool,
+    /// Whether the leader was waited for, so that its id may be another process's.
+    is_reaped: AtomicBool,
+    strays: Mutex<Option<Strays>>,
 }
 
 impl Group {
     /// The group whose leader has, or is about to get, this process id.
-    pub(in super::super) fn new(leader: u32, mark: Option<String>) -> Self {
+    pub(in super::super) fn new(leader: u32, strays: Option<Strays>) -> Self {
         let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
         Self {
             leader,
             over: AtomicBool::new(false),
-            mark,
-            searched: AtomicBool::new(false),
+            is_reaped: AtomicBool::new(false),
+            strays: Mutex::new(strays),
         }
     }
 
-    pub(super) fn terminate(&self) {
+    /// Tells the group to end. Its strays are noted before: they may be known by their parents
+    /// alone.
+    pub(super) async fn terminate(&self) {
+        let strays = lock(&self.strays).take();
+        if let Some(mut strays) = strays {
+            let noted = spawn_blocking(move || {
+                strays.note();
+                strays
+            });
+            if let Ok(Ok(strays)) = timeout(LIMIT, noted).await {
+                *lock(&self.strays) = Some(strays);
+            }
+        }
         self.signal(Signal::TERM);
+    }
+
+    /// Notes that the leader was waited for.
+    pub(in super::super) fn leader_is_reaped(&self) {
+        self.is_reaped.store(true, Ordering::Release);
     }
 
     /// Kills what is left. The group must not be used again: its id may soon be another's.
@@ -40,25 +67,30 @@ impl Group {
         }
     }
 
-    /// Kills those that left the group, once the group itself is over.
-    pub(super) async fn end_strays(&self) {
-        let Some(mark) = self.take_mark() else { return };
-        match Handle::try_current() {
-            // Nothing depends on what a panic there would say.
-            Ok(runtime) => drop(runtime.spawn_blocking(move || strays::end(&mark)).await),
-            Err(_) => strays::end(&mark),
+    /// Kills what is left, and what left the group. Waits for it, but not for long.
+    pub(super) async fn end_all(self: &Arc<Self>) {
+        let strays = lock(&self.strays).take();
+        if let Some(strays) = strays {
+            let group = self.clone();
+            let ended = spawn_blocking(move || strays.end(|| group.end()));
+            // An error means that the runtime is going, and the search goes on elsewhere.
+            drop(timeout(LIMIT, ended).await);
         }
+        self.end();
     }
 
-    fn take_mark(&self) -> Option<String> {
-        let searched = self.searched.swap(true, Ordering::AcqRel);
-        self.mark.clone().filter(|_| !searched)
+    /// Kills what is left, and has what left the group killed, without waiting for it.
+    pub(super) fn abandon(&self) {
+        self.end();
+        let strays = lock(&self.strays).take();
+        drop(strays);
     }
 
     fn signal(&self, signal: Signal) {
         let Some(leader) = self.leader else { return };
         // Who was started a moment ago may not lead a group yet. No such process is no failure.
-        if kill_process_group(leader, signal).is_err() {
+        let is_sent = kill_process_group(leader, signal).is_ok();
+        if !is_sent && !self.is_reaped.load(Ordering::Acquire) {
             let _ = kill_process(leader, signal);
         }
     }
@@ -66,11 +98,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        // The strays follow.
         self.end();
-        if let Some(mark) = self.take_mark() {
-            // Without a thread to look for them, they stay.
-            let thread = std::thread::Builder::new().name("agentcore-strays".to_owned());
-            drop(thread.spawn(move || strays::end(&mark)));
-        }
     }
 }

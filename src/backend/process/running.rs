@@ -18,6 +18,10 @@ use super::super::command::CommandOutput;
 use super::capture::Capture;
 use super::group::Group;
 
+/// The time that a command may run, unless the command or the backend sets another.
+pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(120);
+/// What is retained of each stream of a command, in bytes, unless the backend sets another limit.
+pub(in super::super) const MAX_OUTPUT: usize = 256 * 1024;
 /// How long a command has after it was told to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long output is waited for after the shell has ended: whoever still holds the pipe may be
@@ -112,9 +116,9 @@ impl Running {
         if !is_read {
             is_read = timeout(DRAIN, reading.as_mut()).await.is_ok();
         }
+        group.end_all().await;
         drop(killed);
         drop(lifeline);
-        group.end_strays().await;
         if !is_read {
             // Who holds the pipe and was not found is not waited for.
             drop(timeout(DRAIN, reading.as_mut()).await);
@@ -136,7 +140,7 @@ struct KillOnDrop<'a>(&'a Group);
 
 impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.abandon();
     }
 }
 
@@ -150,7 +154,7 @@ async fn end(
 ) -> (io::Result<ExitStatus>, bool) {
     let timed_out = tokio::select! {
         biased;
-        status = child.wait() => return (status, false),
+        status = wait(child, group) => return (status, false),
         timed_out = over => timed_out,
     };
     match (ending, &mut *lifeline) {
@@ -159,12 +163,12 @@ async fn end(
             let word = lifeline.write_all(b"stop\n");
             drop(timeout(GRACE, word).await);
         }
-        _ => group.terminate(),
+        _ => group.terminate().await,
     }
     for _ in 0..2 {
         tokio::select! {
             biased;
-            status = child.wait() => return (status, timed_out),
+            status = wait(child, group) => return (status, timed_out),
             () = sleep(GRACE) => {}
         }
         // Closing the lifeline is the last word; it takes a moment to be heard.
@@ -173,7 +177,13 @@ async fn end(
         }
     }
     group.end();
-    (child.wait().await, timed_out)
+    (wait(child, group).await, timed_out)
+}
+
+async fn wait(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {
+    let status = child.wait().await;
+    group.leader_is_reaped();
+    status
 }
 
 async fn while_reading<T>(

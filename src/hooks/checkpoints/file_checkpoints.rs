@@ -157,7 +157,7 @@ pub(super) struct Inner {
 pub(super) type Shared = Arc<Mutex<Option<Book>>>;
 
 impl FileCheckpoints {
-    /// Checkpoints in memory.
+    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget).
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Shelf::Memory(Mutex::default()))

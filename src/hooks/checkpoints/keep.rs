@@ -21,6 +21,9 @@ use super::runs::{At, Live};
 /// So much of a file is read at once to tell it from another.
 const PIECE: usize = 1024 * 1024;
 
+/// How many sessions' records are held in memory, beside those that are being worked on.
+const MOST_BOOKS: usize = 256;
+
 /// A file by its own name.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -252,10 +255,12 @@ impl FileCheckpoints {
 
 impl Inner {
     pub(super) fn book(&self, session: &Arc<str>) -> Shared {
-        lock(&self.books)
-            .entry(session.clone())
-            .or_default()
-            .clone()
+        let mut books = lock(&self.books);
+        if books.len() >= MOST_BOOKS && !books.contains_key(session) {
+            // Those that nobody works on are read again when they are asked for.
+            books.retain(|_, book| Arc::strong_count(book) > 1);
+        }
+        books.entry(session.clone()).or_default().clone()
     }
 
     /// Runs `work` on the book of a session, as this process knows it.
@@ -271,5 +276,20 @@ impl Inner {
             slot => slot.insert(self.shelf.open(session, self.root.clone())?),
         };
         work(self, book)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::MemoryBackend;
+
+    #[tokio::test]
+    async fn records_of_many_sessions_take_bounded_memory() {
+        let files = FileCheckpoints::new(MemoryBackend::new());
+        for n in 0..1_000 {
+            files.checkpoints(&n.to_string()).await.unwrap();
+            assert!(lock(&files.inner.books).len() <= MOST_BOOKS);
+        }
     }
 }

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::backend::{
-    Backend, BackgroundOutput, Command, CommandOutput, ContentHash, DirEntry, EntryKind, Metadata,
+    Backend, BackgroundOutput, Command, CommandLimits, CommandOutput, ContentHash, DirEntry,
+    EntryKind, Metadata,
 };
 #[cfg(feature = "search")]
 use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
@@ -171,6 +172,10 @@ impl Backend for FileCheckpoints {
     #[cfg(feature = "search")]
     async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
         self.inner.backend.grep(query).await
+    }
+
+    fn command_limits(&self) -> CommandLimits {
+        self.inner.backend.command_limits()
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {

@@ -26,19 +26,15 @@ impl Skill {
         front: &FrontMatter,
         complaints: &mut Vec<String>,
     ) -> Self {
-        let name = match front.name.as_deref() {
-            None => one_line(folder, MAX_NAME).0,
-            Some(name) if is_name(name) => name.to_owned(),
-            Some(name) => {
-                let shown = one_line(name, MAX_NAME).0;
-                let own = one_line(folder, MAX_NAME).0;
-                complaints.push(format!(
-                    "the name {shown:?} is not 1 to {MAX_NAME} lower-case letters, digits and \
-                     single hyphens; the folder's name {own:?} is used"
-                ));
-                own
-            }
-        };
+        let (mut name, cut) = one_line(front.name.as_deref().unwrap_or_default(), MAX_NAME);
+        if cut > 0 {
+            complaints.push(format!(
+                "its name is longer than {MAX_NAME} characters; {cut} are left out"
+            ));
+        }
+        if name.is_empty() {
+            name = one_line(folder, MAX_NAME).0;
+        }
         let given = front.description.as_deref().unwrap_or_default();
         let (description, cut) = one_line(given, MAX_DESCRIPTION);
         if description.is_empty() {
@@ -73,14 +69,6 @@ pub(super) fn catalog(skills: &[Skill]) -> String {
     let lines = skills.iter().map(Skill::line);
     let all: Vec<String> = std::iter::once(HEADING.to_owned()).chain(lines).collect();
     all.join("\n")
-}
-
-fn is_name(name: &str) -> bool {
-    let is_part = |part: &str| {
-        let mut chars = part.chars();
-        !part.is_empty() && chars.all(|c| c.is_alphanumeric() && !c.is_uppercase())
-    };
-    name.chars().count() <= MAX_NAME && name.split('-').all(is_part)
 }
 
 /// `given` on one line without characters that nobody sees, at most `max` characters of it, and

@@ -42,9 +42,10 @@ const DEFAULT_PATH: &str = "skills";
 ///
 /// * front matter that is not UTF-8, not closed or not valid: the skill is left out;
 /// * a name that an earlier skill has: the later one is left out;
-/// * a name that is not 1 to 64 lower-case letters, digits and single hyphens: the folder's name is
-///   used instead, as it is, without a warning, when there is no name;
+/// * a name of more than 64 characters, which is cut;
 /// * no description, or one of more than 1024 characters, which is cut.
+///
+/// A name is shown as it is, on one line; without one, the folder's name is used.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

@@ -10,6 +10,7 @@ use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::state::AgentState;
 use crate::usage::Usage;
+use crate::util::secret::redacted;
 use crate::util::text::head;
 
 use super::content;
@@ -98,26 +99,25 @@ impl TracingHook {
         let names: Vec<&str> = response.tool_calls().map(|call| &*call.name).collect();
         pair.set("content_length", text.chars().count());
         pair.set("tool_calls_count", names.len());
-        pair.set("content_preview", head(&text, PREVIEW).0);
+        pair.set("content_preview", head(&redacted(&text), PREVIEW).0);
         if !names.is_empty() {
             pair.set("tool_call_names", names);
         }
         if let Some(reason) = &response.stop_reason {
             pair.set("stop_reason", reason.as_str());
             let reasons = format!("[\"{}\"]", reason.as_str());
-            pair.span.record("gen_ai.response.finish_reasons", reasons);
+            pair.record_text("gen_ai.response.finish_reasons", &reasons);
         }
         if !response.id.is_empty() {
             pair.set("response_id", &*response.id);
-            pair.span.record("gen_ai.response.id", &*response.id);
+            pair.record_text("gen_ai.response.id", &response.id);
         }
         if !response.model.is_empty() {
             pair.set("response_model", &*response.model);
-            pair.span.record("gen_ai.response.model", &*response.model);
+            pair.record_text("gen_ai.response.model", &response.model);
         }
         if self.content {
-            pair.span
-                .record("gen_ai.output.messages", content::output(response));
+            pair.record_text("gen_ai.output.messages", &content::output(response));
         }
         note_usage(pair, &response.usage);
     }
@@ -143,6 +143,18 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
 
 fn note_error(pair: &mut Pair, error: &Error) {
     pair.failed(&error.to_string(), &format!("{:?}", error.kind()));
+}
+
+fn note_result(pair: &mut Pair, result: &ToolResult, content: bool) {
+    let text = redacted(&result.content.text()).into_owned();
+    pair.set("output_length", text.chars().count());
+    pair.set("output_preview", head(&text, PREVIEW).0);
+    if content {
+        pair.record_text("gen_ai.tool.call.result", &text);
+    }
+    if result.is_error {
+        pair.failed(head(&text, PREVIEW).0, "tool_error");
+    }
 }
 
 fn note_run(pair: &mut Pair, cx: &RunContext) {
@@ -219,10 +231,10 @@ impl Hook for TracingHook {
         if self.content && !pair.span.is_disabled() {
             let instructions = content::instructions(&request.system);
             if !instructions.is_empty() {
-                pair.span.record("gen_ai.system_instructions", instructions);
+                pair.record_text("gen_ai.system_instructions", &instructions);
             }
             let input = content::input(&request.messages);
-            pair.span.record("gen_ai.input.messages", input);
+            pair.record_text("gen_ai.input.messages", &input);
         }
         let result = next.run(request).instrument(pair.span.clone()).await;
         match &result {
@@ -246,23 +258,17 @@ impl Hook for TracingHook {
         pair.set("tool_call_id", &*call.id);
         pair.set("tool_args", call.args.to_string());
         if self.content {
-            pair.span
-                .record("gen_ai.tool.call.arguments", call.args.to_string());
+            pair.record_text("gen_ai.tool.call.arguments", &call.args.to_string());
         }
         let entry = open.enter(call.id.clone(), pair.place());
-        let result = next.run(call).instrument(pair.span.clone()).await;
+        let (id, span) = (call.id.clone(), pair.span.clone());
+        let result = next.run(call).instrument(span).await;
         drop(entry);
         match &result {
-            Ok(result) => {
-                let text = result.content.text();
-                pair.set("output_length", text.chars().count());
-                pair.set("output_preview", head(&text, PREVIEW).0);
-                if self.content {
-                    pair.span.record("gen_ai.tool.call.result", &*text);
-                }
-                if result.is_error {
-                    pair.failed(head(&text, PREVIEW).0, "tool_error");
-                }
+            Ok(_) => {
+                let content = self.content;
+                // Hooks behind this one may still change or suppress the output.
+                cx.on_result(id, move |result| note_result(&mut pair, result, content));
             }
             Err(error) => note_error(&mut pair, error),
         }

@@ -7,6 +7,7 @@ use tracing::{Id, Span, info_span};
 use crate::message::ToolCall;
 use crate::run::RunContext;
 use crate::trace::{SpanHandle, SpanId};
+use crate::util::secret::redacted;
 
 /// Where a span is put.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +51,13 @@ impl Pair {
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) {
         if let Some(recorded) = &mut self.recorded {
             recorded.set(key, value.into());
+        }
+    }
+
+    /// Records what was said in the `tracing` span.
+    pub(super) fn record_text(&self, field: &str, text: &str) {
+        if !self.span.is_disabled() {
+            self.span.record(field, &*redacted(text));
         }
     }
 

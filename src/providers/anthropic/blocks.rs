@@ -13,11 +13,6 @@ use super::PROVIDER;
 use super::events::{Block, Delta};
 
 /// A block that has begun and not ended.
-pub(super) struct Open {
-    pub(super) index: u32,
-    pub(super) state: State,
-}
-
 pub(super) enum State {
     Text,
     Thinking(Box<Kept>),

@@ -1,6 +1,7 @@
 //! The Messages API's stream into model events.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,14 +11,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
+use crate::util::numbered::Numbered;
 
 use super::super::decode::{Decoder, Events, truncated, unreadable};
 use super::super::http::Secrets;
 use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
-use super::blocks::{Open, State, may_be_cut_off, part, tool_call};
+use super::blocks::{State, may_be_cut_off, part, tool_call};
 use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
+
+/// The memory that a delta collected as it came takes besides its text.
+const RAW_DELTA: usize = 48;
 
 /// Decodes one answer.
 ///
@@ -28,13 +33,15 @@ pub(super) struct MessagesDecoder {
     secrets: Secrets,
     request_id: Option<Arc<str>>,
     message_id: Option<Arc<str>>,
-    open: Vec<Open>,
+    /// The blocks that have begun and not ended, by index.
+    open: BTreeMap<u32, State>,
     /// The lowest index a new block may have.
     next_index: u32,
     /// Calls that the output limit may have cut off, and those after them. Whether it did is known
     /// only when the reason to stop arrives.
     doubtful: Vec<ToolCall>,
-    call_ids: Vec<Arc<str>>,
+    call_ids: HashSet<Arc<str>>,
+    numbered: Numbered,
     usage: Usage,
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
@@ -50,10 +57,11 @@ impl MessagesDecoder {
             secrets,
             request_id,
             message_id: None,
-            open: Vec::new(),
+            open: BTreeMap::new(),
             next_index: 0,
             doubtful: Vec::new(),
-            call_ids: Vec::new(),
+            call_ids: HashSet::new(),
+            numbered: Numbered::default(),
             usage: Usage::default(),
             stop_reason: None,
             stop_sequence: None,
@@ -91,6 +99,7 @@ impl MessagesDecoder {
             .map_err(|_| unreadable("a block without a type", raw.get(), &self.secrets))?;
         self.next_index = index.saturating_add(1);
         self.settle_calls(false, out);
+        out.collect_block()?;
         let mut state = State::new(raw, &block, || format!("call_{message_id}_{index}"));
         match &mut state {
             State::Text => {
@@ -99,32 +108,38 @@ impl MessagesDecoder {
                 }
             }
             State::Thinking(_) => {
+                out.collect_bytes(raw.get().len())?;
                 if let Some(text) = block.thinking.filter(|text| !text.is_empty()) {
                     out.push(ModelEvent::Thinking(text.0.into_owned()));
                 }
             }
-            State::Tool { id, name, .. } => {
+            State::Tool {
+                id, name, input, ..
+            } => {
+                out.collect_call(id, name)?;
+                out.collect_bytes(input.as_deref().map_or(0, str::len))?;
                 if self.call_ids.contains(id) {
-                    *id = format!("{id}_{index}").into();
+                    let base = format!("{id}_{index}");
+                    let taken = &self.call_ids;
+                    *id = self.numbered.free(&base, |id| taken.contains(id));
                 }
-                self.call_ids.push(id.clone());
+                self.call_ids.insert(id.clone());
                 out.push(ModelEvent::ToolCallStart {
                     index,
                     id: id.clone(),
                     name: name.clone(),
                 });
             }
-            State::Other(_) => {}
+            State::Other(_) => out.collect_bytes(raw.get().len())?,
         }
-        self.open.push(Open { index, state });
+        self.open.insert(index, state);
         Ok(())
     }
 
     /// The open block that a delta is for.
     fn open_block(&mut self, index: u32) -> Result<&mut State> {
-        let open = self.open.iter_mut().find(|open| open.index == index);
-        open.map(|open| &mut open.state)
-            .ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
+        let open = self.open.get_mut(&index);
+        open.ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
     }
 
     fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
@@ -136,8 +151,15 @@ impl MessagesDecoder {
             return self.piece(index, piece.text, out);
         }
         match (state, delta.signature) {
-            (State::Thinking(kept), Some(text)) => kept.add_signature(&text),
-            (State::Thinking(kept) | State::Other(kept), _) => kept.add_raw(raw_delta(data)?),
+            (State::Thinking(kept), Some(text)) => {
+                out.collect_bytes(text.len())?;
+                kept.add_signature(&text);
+            }
+            (State::Thinking(kept) | State::Other(kept), _) => {
+                let delta = raw_delta(data)?;
+                out.collect_bytes(delta.get().len() + RAW_DELTA)?;
+                kept.add_raw(delta);
+            }
             (State::Text | State::Tool { .. }, _) => {}
         }
         Ok(())
@@ -152,11 +174,13 @@ impl MessagesDecoder {
         match state {
             State::Text => out.text(text),
             State::Tool { json, .. } => {
+                out.collect_bytes(text.len())?;
                 json.push_str(&text);
                 let json = text.into_owned();
                 out.push(ModelEvent::ToolCallDelta { index, json });
             }
             State::Thinking(kept) => {
+                out.collect_bytes(text.len())?;
                 kept.add_thinking(&text);
                 out.push(ModelEvent::Thinking(text.into_owned()));
             }
@@ -166,12 +190,12 @@ impl MessagesDecoder {
     }
 
     fn end_block(&mut self, index: u32, out: &mut Events) -> Result<()> {
-        let Some(at) = self.open.iter().position(|open| open.index == index) else {
+        let Some(state) = self.open.remove(&index) else {
             return Err(out_of_order(format!(
                 "the end of block {index}, which is not open"
             )));
         };
-        match self.open.remove(at).state {
+        match state {
             State::Text => out.push(ModelEvent::PartEnd),
             State::Tool {
                 id,

@@ -13,7 +13,7 @@ use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, recorded};
+use super::super::decode::{Framing, Wanted, recorded};
 use super::super::env;
 use super::super::http::Endpoint;
 use super::PROVIDER;
@@ -125,6 +125,14 @@ impl Anthropic {
         self
     }
 
+    /// The same model with the context window that its server really has, in tokens. It is not sent;
+    /// histories are shortened for it, and no answer is taken to be longer.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.profile = self.profile.within(tokens);
+        self
+    }
+
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one.
     #[must_use]
@@ -160,12 +168,12 @@ impl Model for Anthropic {
             Ok(body) => body,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let join = !request.wants_events();
+        let wanted = Wanted::of(&request);
         ask(
             &self.endpoint,
             body,
             Framing::Sse,
-            join,
+            wanted,
             MessagesDecoder::new,
         )
     }

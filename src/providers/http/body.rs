@@ -10,6 +10,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::time::later;
 
 use super::failure;
 use super::secrets::Secrets;
@@ -60,7 +61,7 @@ impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for Body<S> {
         if !*this.waiting {
             *this.waiting = true;
             match this.timer.as_mut().as_pin_mut() {
-                Some(timer) => timer.reset(Instant::now() + *this.idle),
+                Some(timer) => timer.reset(later(Instant::now(), *this.idle)),
                 None => this.timer.set(Some(tokio::time::sleep(*this.idle))),
             }
         }

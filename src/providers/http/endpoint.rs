@@ -9,11 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, Url};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::Secret;
+use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
+use crate::util::{Secret, http_secrets};
 
 use super::super::status;
 use super::body::{Body, ByteStream, idle_error};
@@ -25,15 +27,8 @@ use super::secrets::Secrets;
 /// without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Headers that hold keys.
-const SECRET_HEADERS: &[&str] = &[
-    "authorization",
-    "proxy-authorization",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "cookie",
-];
+/// How much of a request's id is kept, in characters.
+pub(crate) const REQUEST_ID_LIMIT: usize = 200;
 
 /// How much of a failed request's body is read.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
@@ -61,6 +56,14 @@ pub(crate) struct Endpoint {
 /// Addresses that have answered since their last broken connection: only to those can there be a
 /// pooled connection. One set for the process, as the pool is.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
+
+/// How many addresses are remembered; a program may ask ever new ones. One that was forgotten is not
+/// tried again at once when its pooled connection is broken.
+const MOST_ANSWERED: usize = 256;
+
+/// How much of what a server says about itself is read, and how long that may take.
+const LOOK_UP_LIMIT: usize = 4 * 1024 * 1024;
+const LOOK_UP_TIME: Duration = Duration::from_secs(10);
 
 /// An answer whose status was a success.
 pub(crate) struct Reply {
@@ -92,24 +95,21 @@ impl Endpoint {
     /// The same endpoint at another address. A trailing slash does not matter.
     pub(crate) fn base_url(mut self, base_url: &str) -> Self {
         self.base = base_url.trim().trim_end_matches('/').into();
+        if let Ok(url) = Url::parse(&self.base) {
+            self.secrets = self.secrets.with(http_secrets::of_url(&url));
+        }
         self.url = Arc::default();
         self
     }
 
-    /// The same endpoint with a header, in place of one with the same name. The value of a header
-    /// that usually holds a key is treated as a secret.
-    pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        if !SECRET_HEADERS
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
-        {
-            return self.put(name, value, false);
-        }
-        let (prefix, secret) = match value.trim().rsplit_once(' ') {
-            Some((scheme, secret)) => (format!("{scheme} "), secret),
-            None => (String::new(), value),
-        };
-        self.secret_header(name, &prefix, &Secret::from(secret))
+    /// The same endpoint with a header, in place of one with the same name. Its value is a secret,
+    /// unless the header is one of those that say nothing secret, such as `accept`.
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        let value = value.trim();
+        self.secrets = self
+            .secrets
+            .with(http_secrets::of_named_header(name, value));
+        self.put(name, value, !http_secrets::is_public(name))
     }
 
     /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.
@@ -117,7 +117,7 @@ impl Endpoint {
         // A key read from a file ends in a line break, which is no part of what is sent and echoed.
         let secret = Secret::from(secret.expose().trim());
         let value = format!("{prefix}{}", secret.expose());
-        self.secrets = self.secrets.with(secret);
+        self.secrets = self.secrets.with([secret]);
         self.put(name, &value, true)
     }
 
@@ -194,13 +194,63 @@ impl Endpoint {
             }
             first => first?,
         };
-        if !lock(&ANSWERED).contains(&self.base) {
-            lock(&ANSWERED).insert(self.base.clone());
-        }
+        note_answered(&mut lock(&ANSWERED), &self.base);
         match self.judge(*response) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
         }
+    }
+
+    /// The address below which everything is, without a slash at its end.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The JSON that the server has at another address, asked with the same headers: with POST where
+    /// there is a body. `None` when there is no JSON, or too much of it.
+    ///
+    /// # Errors
+    ///
+    /// Whatever kept the answer from coming, and the statuses 401 and 403.
+    pub(crate) async fn look_up(
+        &self,
+        address: &str,
+        body: Option<Bytes>,
+    ) -> Result<Option<Value>> {
+        let looking = self.look_up_at(address, body).boxed();
+        let limit = self.idle_timeout.min(LOOK_UP_TIME);
+        let found = tokio::time::timeout(limit, looking).await;
+        let found = found.unwrap_or_else(|_| Err(idle_error(limit)));
+        found.map_err(|error| error.context(self.provider))
+    }
+
+    async fn look_up_at(&self, address: &str, body: Option<Bytes>) -> Result<Option<Value>> {
+        self.url()?;
+        let url = parse(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
+        let client = client::client(url.scheme() == "https", self.connect_timeout)
+            .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
+        let request = match body {
+            Some(body) => client.post(url).body(body),
+            None => client.get(url),
+        };
+        let sent = request.headers(self.headers.clone()).send().await;
+        let response = sent.map_err(|error| failure::sending(error, &self.secrets))?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(self.refusal(response).await);
+            }
+            status if !status.is_success() => return Ok(None),
+            _ => {}
+        }
+        let mut read = Vec::new();
+        let mut chunks = pin!(response.bytes_stream());
+        while let Some(chunk) = chunks.next().await {
+            read.extend_from_slice(&chunk.map_err(|error| failure::reading(error, &self.secrets))?);
+            if read.len() > LOOK_UP_LIMIT {
+                return Ok(None);
+            }
+        }
+        Ok(serde_json::from_slice(&read).ok())
     }
 
     /// Where requests go, or what is wrong with the endpoint. The text does not repeat the address:
@@ -244,7 +294,7 @@ impl Endpoint {
         if !response.status().is_success() || is_html(&response) {
             return Err(Box::new(response));
         }
-        let request_id = request_id(response.headers());
+        let request_id = self.request_id(response.headers());
         let body = Body::new(
             response.bytes_stream(),
             self.idle_timeout,
@@ -258,7 +308,7 @@ impl Endpoint {
 
     /// What an answer says that is none.
     async fn refusal(&self, response: Response) -> Error {
-        let request_id = request_id(response.headers());
+        let request_id = self.request_id(response.headers());
         let status = response.status();
         let headers = response.headers().clone();
         let body = self.error_body(response).await;
@@ -286,12 +336,14 @@ impl Endpoint {
     /// came with, so whatever arrived until then is returned.
     async fn error_body(&self, response: Response) -> Vec<u8> {
         let mut body = Vec::new();
+        let mut is_cut = false;
         let mut chunks = pin!(response.bytes_stream());
         let reading = async {
             while let Some(Ok(chunk)) = chunks.next().await {
                 let room = ERROR_BODY_LIMIT - body.len();
                 body.extend_from_slice(&chunk[..chunk.len().min(room)]);
                 if body.len() == ERROR_BODY_LIMIT {
+                    is_cut = true;
                     break;
                 }
             }
@@ -300,8 +352,31 @@ impl Endpoint {
         if tokio::time::timeout(limit, reading).await.is_err() {
             tracing::debug!("the body of a failed request did not end in time");
         }
+        if is_cut {
+            let mut text = String::from_utf8_lossy(&body).into_owned();
+            redact_cut(&mut text, Cut::End);
+            return text.into_bytes();
+        }
         body
     }
+
+    /// The provider's id of a request.
+    fn request_id(&self, headers: &HeaderMap) -> Option<Arc<str>> {
+        let mut names = ["request-id", "x-request-id"].iter();
+        let id = names.find_map(|name| headers.get(*name)?.to_str().ok())?;
+        Some(self.secrets.head(id, REQUEST_ID_LIMIT).into())
+    }
+}
+
+/// Remembers that the address has answered.
+fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
+    if answered.contains(base) {
+        return;
+    }
+    if answered.len() >= MOST_ANSWERED {
+        answered.clear();
+    }
+    answered.insert(base.clone());
 }
 
 fn is_html(response: &Response) -> bool {
@@ -317,13 +392,6 @@ fn parse(address: &str) -> Result<Url, String> {
     }
 }
 
-fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
-    ["request-id", "x-request-id"]
-        .iter()
-        .find_map(|name| headers.get(*name)?.to_str().ok())
-        .map(Arc::from)
-}
-
 impl fmt::Debug for Endpoint {
     /// Names of headers only, and no address: both may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -333,5 +401,20 @@ impl fmt::Debug for Endpoint {
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ever_new_addresses_take_bounded_memory() {
+        let mut answered = BTreeSet::new();
+        for n in 0..10_000 {
+            let base: Arc<str> = format!("http://host-{n}").into();
+            note_answered(&mut answered, &base);
+            assert!(answered.contains(&base) && answered.len() <= MOST_ANSWERED);
+        }
     }
 }

@@ -1,32 +1,32 @@
 //! Keeping keys out of errors.
 
-use std::sync::Arc;
-
 use crate::util::Secret;
+use crate::util::secret::Redactor;
 
-/// The secrets of one endpoint, to be removed from whatever its server says.
+/// The secrets of one endpoint, to be removed from what its server sends.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Secrets(Arc<[Secret]>);
+pub(crate) struct Secrets(Redactor);
 
 impl Secrets {
-    pub(crate) fn with(&self, secret: Secret) -> Self {
-        self.0.iter().cloned().chain([secret]).collect()
+    pub(crate) fn with(&self, secrets: impl IntoIterator<Item = Secret>) -> Self {
+        Self(self.0.with(secrets))
     }
 
     /// `text` without the secrets, and without anything that looks like the rest of a key:
     /// providers echo keys with their middle masked.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in self.0.iter() {
-            text = secret.scrub(&text);
-        }
-        mask_keys(&text)
+        mask_keys(&self.0.text(text))
     }
-}
 
-impl FromIterator<Secret> for Secrets {
-    fn from_iter<I: IntoIterator<Item = Secret>>(secrets: I) -> Self {
-        Self(secrets.into_iter().collect())
+    /// The first `max_chars` characters of `text`, `…` behind them if there are more. Secrets are
+    /// removed before the cut, which else could leave a part of one.
+    pub(crate) fn head(&self, text: &str, max_chars: usize) -> String {
+        let text = self.scrub(text);
+        let text = text.trim();
+        match text.char_indices().nth(max_chars) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text.to_owned(),
+        }
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_masked_or_cut_key_is_removed_too() {
-        let secrets: Secrets = [Secret::new("tok-12345")].into_iter().collect();
+        let secrets = Secrets::default().with([Secret::new("tok-12345")]);
         assert_eq!(
             secrets.scrub("bad tok-12345, sk-abc***wxyz. task-forces; sk-1"),
             "bad [redacted], [redacted] task-forces; sk-1"

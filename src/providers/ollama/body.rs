@@ -18,6 +18,13 @@ pub(super) struct Options<'a> {
 }
 
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(Bytes, History)> {
+    // Nothing but its place says which call a result is of.
+    let ordered = request.messages.in_call_order().map(|messages| {
+        let mut ordered = request.clone();
+        ordered.messages = messages;
+        ordered
+    });
+    let request = ordered.as_ref().unwrap_or(request);
     let mut extra = request.extra.clone();
     let options = options(request, defaults, &mut extra);
     encode(&ChatWire, request, &extra, |fields, sections| {

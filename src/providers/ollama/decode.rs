@@ -59,6 +59,7 @@ impl ChatDecoder {
         }
         if let Some(answer) = line.message {
             if !answer.thinking.is_empty() {
+                out.collect_bytes(answer.thinking.0.len())?;
                 self.thinking.push_str(&answer.thinking.0);
                 out.push(ModelEvent::Thinking(answer.thinking.0.into_owned()));
             }
@@ -105,6 +106,8 @@ impl ChatDecoder {
             }
             Some(object) => object.into(),
         };
+        out.collect_call(&call.id.0, &function.name.0)?;
+        out.collect_bytes(args.len())?;
         let index = self.calls as u32;
         let id = self.ids.assign(&call.id.0, self.calls);
         self.calls += 1;

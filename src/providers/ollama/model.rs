@@ -7,16 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
+use serde_json::json;
 
 use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, recorded};
+use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
 use super::super::http::Endpoint;
+use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
@@ -137,6 +139,15 @@ impl Ollama {
         self
     }
 
+    /// The same model with the context window that its server really has, in tokens. It is not sent,
+    /// see [`num_ctx`](Self::num_ctx) for that; histories are shortened for it, and no answer is
+    /// taken to be longer. [`read_context_window`](Self::read_context_window) asks the server.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.profile = self.profile.within(tokens);
+        self
+    }
+
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one. Without it the server decides.
     #[must_use]
@@ -144,6 +155,35 @@ impl Ollama {
         self.profile.max_output_tokens = max_tokens;
         self.limits_output = true;
         self
+    }
+}
+
+impl Ollama {
+    /// Asks the server for the context window that the model has, in tokens: that of the loaded
+    /// model (`/api/ps`), else the one that it will be loaded with (`/api/show`) by
+    /// [`num_ctx`](Self::num_ctx), its own file, or the default of 4,096. A default that the server
+    /// was started with is not told. `None` when it knows neither. Takes ten seconds at most for each
+    /// of the two; changes nothing: [`context_window`](Self::context_window) sets it.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    pub async fn read_context_window(&self) -> Result<Option<u64>> {
+        let base = self.endpoint.base();
+        if self.num_ctx.is_none() {
+            let loaded = self
+                .endpoint
+                .look_up(&format!("{base}/api/ps"), None)
+                .await?;
+            let loaded = loaded.and_then(|loaded| window::of_loaded(&loaded, &self.model));
+            if loaded.is_some() {
+                return Ok(loaded);
+            }
+        }
+        let body = json!({"model": &*self.model}).to_string();
+        let address = format!("{base}/api/show");
+        let shown = self.endpoint.look_up(&address, Some(body.into())).await?;
+        Ok(shown.and_then(|shown| window::of_shown(&shown, self.num_ctx, DEFAULT_CONTEXT)))
     }
 }
 
@@ -191,9 +231,9 @@ impl Model for Ollama {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let join = !request.wants_events();
+        let wanted = Wanted::of(&request);
         let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
-        ask(&self.endpoint, body, Framing::Lines, join, decoder)
+        ask(&self.endpoint, body, Framing::Lines, wanted, decoder)
     }
 }
 

@@ -144,10 +144,10 @@ impl ChatDecoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Events) -> Result<()> {
-        self.reason("reasoning_content", &delta.reasoning_content.0, out);
+        self.reason("reasoning_content", &delta.reasoning_content.0, out)?;
         // Servers that send both send the same twice.
         if delta.reasoning_content.is_empty() {
-            self.reason("reasoning", &delta.reasoning.0, out);
+            self.reason("reasoning", &delta.reasoning.0, out)?;
         }
         self.refused |= !delta.refusal.is_empty();
         for text in [delta.content.0, delta.refusal.0] {
@@ -185,20 +185,21 @@ impl ChatDecoder {
             name: function.map_or("", |function| &function.name.0),
             args: &args,
         };
-        self.calls.push(&piece, &mut self.ids, out);
-        Ok(())
+        self.calls.push(&piece, &mut self.ids, out)
     }
 
-    fn reason(&mut self, field: &'static str, text: &str, out: &mut Events) {
+    fn reason(&mut self, field: &'static str, text: &str, out: &mut Events) -> Result<()> {
         if text.is_empty() {
-            return;
+            return Ok(());
         }
+        out.collect_bytes(text.len())?;
         let reasoning = self.reasoning.get_or_insert(Reasoning {
             field,
             text: String::new(),
         });
         reasoning.text.push_str(text);
         out.push(ModelEvent::Thinking(text.to_owned()));
+        Ok(())
     }
 
     /// Keeps the reasoning as the fields it came in, so that it can be sent back.

@@ -13,10 +13,11 @@ use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::ask;
-use super::super::decode::{Framing, recorded};
+use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
 use super::super::http::Endpoint;
+use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
@@ -157,6 +158,15 @@ impl OpenAi {
         self
     }
 
+    /// The same model with the context window that its server really has, in tokens. It is not sent;
+    /// histories are shortened for it, and no answer is taken to be longer.
+    /// [`read_context_window`](Self::read_context_window) asks the server.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.profile = self.profile.within(tokens);
+        self
+    }
+
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one. Without it a compatible server decides.
     #[must_use]
@@ -185,6 +195,44 @@ impl OpenAi {
 }
 
 impl OpenAi {
+    /// Asks the server for the context window that it gives the model, in tokens: llama.cpp
+    /// (`/props`) and vLLM (`/v1/models`) tell. `None` when it does not, as OpenAI's own, which is
+    /// not asked. Takes ten seconds at most for each of the two; changes nothing:
+    /// [`context_window`](Self::context_window) sets it.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    ///
+    /// ```no_run
+    /// use agentcore::providers::OpenAi;
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// let mut model = OpenAi::compatible("http://127.0.0.1:8080/v1", "qwen3");
+    /// if let Some(tokens) = model.read_context_window().await? {
+    ///     model = model.context_window(tokens);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_context_window(&self) -> Result<Option<u64>> {
+        if self.official {
+            return Ok(None);
+        }
+        let base = self.endpoint.base();
+        let root = base.strip_suffix("/v1").unwrap_or(base);
+        let props = format!("{root}/props");
+        let props = self.endpoint.look_up(&props, None).await?;
+        if let Some(tokens) = props.as_ref().and_then(window::of_props) {
+            return Ok(Some(tokens));
+        }
+        let models = self
+            .endpoint
+            .look_up(&format!("{base}/models"), None)
+            .await?;
+        Ok(models.and_then(|models| window::of_models(&models, &self.model)))
+    }
+
     fn encode(&self, request: &ModelRequest) -> Result<(Bytes, History)> {
         let default_field = match self.official {
             true => "max_completion_tokens",
@@ -231,9 +279,9 @@ impl Model for OpenAi {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let join = !request.wants_events();
+        let wanted = Wanted::of(&request);
         let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
-        ask(&self.endpoint, body, Framing::Sse, join, decoder)
+        ask(&self.endpoint, body, Framing::Sse, wanted, decoder)
     }
 }
 

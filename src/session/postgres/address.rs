@@ -7,13 +7,14 @@ use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
+use crate::util::secret::Redactor;
 
 /// An address that was understood. It shows no password.
 pub(super) struct Address {
     pub(super) config: Config,
     /// For errors.
     pub(super) name: String,
-    secrets: Vec<Secret>,
+    redactor: Redactor,
 }
 
 impl Address {
@@ -75,22 +76,23 @@ impl Address {
             config.application_name(env!("CARGO_PKG_NAME"));
         }
         let password = config.get_password().map(String::from_utf8_lossy);
-        let secrets = match password {
-            Some(password) => vec![Secret::new(password.into_owned()), Secret::new(url)],
-            None => Vec::new(),
+        let redactor = match password {
+            Some(password) => [Secret::new(password.into_owned()), Secret::new(url)]
+                .into_iter()
+                .collect(),
+            None => Redactor::default(),
         };
         let name = format!("PostgreSQL at {}", place(&config));
         Ok(Self {
             config,
             name,
-            secrets,
+            redactor,
         })
     }
 
     /// A text of the server or the client without what is secret.
     pub(super) fn scrub(&self, text: &str) -> String {
-        let scrub = |text: String, secret: &Secret| secret.scrub(&text);
-        self.secrets.iter().fold(text.to_owned(), scrub)
+        self.redactor.text(text).into_owned()
     }
 }
 

@@ -4,6 +4,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
+use crate::util::secret::Redactor;
 
 /// An address that was understood. It shows no password.
 pub(super) struct Address {
@@ -15,7 +16,7 @@ pub(super) struct Address {
     pub(super) database: i64,
     /// For errors.
     pub(super) name: String,
-    url: Option<Secret>,
+    redactor: Redactor,
 }
 
 impl Address {
@@ -61,7 +62,10 @@ impl Address {
             #[cfg(feature = "tls")]
             is_secure,
             user: settings.username().map(str::to_owned),
-            url: password.is_some().then(|| Secret::new(url)),
+            redactor: match &password {
+                Some(password) => [password.clone(), Secret::new(url)].into_iter().collect(),
+                None => Redactor::default(),
+            },
             password,
             database,
             name,
@@ -70,7 +74,6 @@ impl Address {
 
     /// A text of the server or the client without what is secret.
     pub(super) fn scrub(&self, text: &str) -> String {
-        let secrets = self.password.iter().chain(&self.url);
-        secrets.fold(text.to_owned(), |text, secret| secret.scrub(&text))
+        self.redactor.text(text).into_owned()
     }
 }

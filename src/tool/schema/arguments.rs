@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::message::ToolCall;
+use crate::message::{MAX_JSON_DEPTH, ToolCall, is_text_too_deep, is_too_deep};
 
 use super::failure::{ArgumentError, clip, follow};
 use super::validate::Validator;
@@ -34,6 +34,9 @@ pub(crate) fn parse_arguments(call: &ToolCall, schema: &Value) -> Result<(), Str
     if !args.is_object() {
         return Err(not_an_object(call, schema));
     }
+    if is_too_deep(args) {
+        return Err(too_deep(call));
+    }
     match check_arguments(schema, args) {
         Ok(()) => Ok(()),
         Err(error) => Err(error.for_model(&call.name, schema)),
@@ -41,6 +44,9 @@ pub(crate) fn parse_arguments(call: &ToolCall, schema: &Value) -> Result<(), Str
 }
 
 fn not_an_object(call: &ToolCall, schema: &Value) -> String {
+    if call.raw_args.as_deref().is_some_and(is_text_too_deep) {
+        return too_deep(call);
+    }
     let name = &call.name;
     let follow = follow(schema);
     let parsed = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
@@ -59,6 +65,14 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
         _ => type_name(&call.args),
     };
     format!("invalid arguments for tool {name:?}:\n/: expected object, got {got}\n{follow}")
+}
+
+fn too_deep(call: &ToolCall) -> String {
+    format!(
+        "the arguments for tool {:?} are nested deeper than {MAX_JSON_DEPTH} levels; send less \
+         deeply nested ones",
+        call.name
+    )
 }
 
 #[cfg(test)]

@@ -4,10 +4,13 @@ use encoding_rs::Encoding;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Response, StatusCode, Url};
 
-use crate::util::http_client;
+use crate::util::{http_client, text};
 
 use super::guard::Guard;
 use super::kind::{self, Kind};
+
+/// How much of a header's value is read and quoted, in characters.
+const MAX_QUOTE: usize = 300;
 
 /// What a fetch led to.
 pub(super) enum Fetched {
@@ -55,7 +58,10 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
             return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
         };
         let to = url.join(&location);
-        let to = to.map_err(|error| format!("{url} redirects to {location:?}: {error}"))?;
+        let to = to.map_err(|error| {
+            let location = text::truncate(&location, MAX_QUOTE);
+            format!("{url} redirects to {location:?}: {error}")
+        })?;
         let refused = |why| format!("{url} redirects to a URL that is refused: {why}");
         let to = guard.policy.parse(to.as_str()).map_err(refused)?;
         if http_client::stays(&url, &to) && followed < limits.redirects {
@@ -105,11 +111,12 @@ async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, Str
     let coding = header(CONTENT_ENCODING).filter(|coding| !coding.eq_ignore_ascii_case("identity"));
     if let Some(coding) = coding.filter(|coding| !coding.is_empty()) {
         return Err(format!(
-            "{url} is compressed ({coding}), which was not asked for"
+            "{url} is compressed ({}), which was not asked for",
+            text::truncate(&coding, MAX_QUOTE)
         ));
     }
     let declared = header(CONTENT_TYPE).unwrap_or_default();
-    let (content_type, charset) = kind::declared(&declared);
+    let (content_type, charset) = kind::declared(&text::truncate(&declared, MAX_QUOTE));
     let Some(kind) = kind::of(&content_type) else {
         let size = match response.content_length() {
             Some(length) => format!("{length} bytes"),

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use reqwest::Url;
 
+use crate::util::Cancellation;
+
 use super::markdown::convert;
 
 const TAGS: [&str; 40] = [
@@ -133,7 +135,7 @@ fn pages_are_converted() {
         for seed in first..first + rounds {
             let html = page(&mut Rng::with_seed(seed));
             let started = Instant::now();
-            std::hint::black_box(convert(&html, &base).text.len());
+            std::hint::black_box(convert(&html, &base, &Cancellation::default()).text.len());
             slowest = slowest.max((started.elapsed(), seed, html.len()));
         }
         slowest

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
+use crate::net::{AddressPolicy, Refused, Resolver, addresses};
 use crate::util::http_client;
-
-use super::policy::{AddressPolicy, Refused, literal};
-use super::resolver::Resolver;
 
 /// Makes clients that can connect to nothing that was not checked.
 pub(super) struct Guard {
@@ -40,30 +38,12 @@ impl Guard {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err(Refused("the URL names no host".to_owned()));
         };
-        if literal(host).is_some() {
+        if url.domain().is_none() {
             // Clients ask no resolver about an address, and the policy has seen this one.
             return Ok(Vec::new());
         }
-        let found = self.resolver.resolve(host).await;
-        let found = found.map_err(|error| Refused(format!("{host} has no address: {error}")))?;
-        let mut addresses: Vec<_> = found.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
-        if self.policy.trusts(url) {
-            return Ok(addresses);
-        }
-        let mut why = Refused(format!("{host} has no address"));
-        addresses.retain(|address| match self.policy.check_address(*address) {
-            Ok(()) => true,
-            Err(refused) => {
-                why = Refused(format!(
-                    "{host} resolves to an address that is refused: {refused}"
-                ));
-                false
-            }
-        });
-        match addresses.is_empty() {
-            true => Err(why),
-            false => Ok(addresses),
-        }
+        let is_trusted = self.policy.trusts(url);
+        addresses(&self.policy, &*self.resolver, host, port, is_trusted).await
     }
 }
 

@@ -4,22 +4,22 @@
 //!   that fetches URLs named by others) out of private networks.
 //! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`].
 
-mod address;
+mod document;
 mod fetch;
 #[cfg(test)]
 mod fuzz;
 mod guard;
 mod kind;
 mod markdown;
-mod policy;
-mod resolver;
+mod render;
 mod search;
 mod sink;
 mod tavily;
+mod tidy;
+mod tokens;
 mod web_fetch;
 
-pub use policy::{AddressPolicy, Refused};
-pub use resolver::{Resolver, SystemResolver};
+pub use crate::net::{AddressPolicy, Refused, Resolver, SystemResolver};
 pub use search::{SearchProvider, SearchResults, Source, internet_search};
 pub use tavily::Tavily;
 pub use web_fetch::WebFetch;

@@ -14,6 +14,10 @@ type Handle = Rc<Node>;
 
 /// The most elements and comments of a document: parts of the work grow with the square of them.
 const MAX_ELEMENTS: usize = 50_000;
+/// The most attributes of all elements together. An element that comes back has those it had before.
+const MAX_ATTRIBUTES: usize = 200_000;
+/// How long the values of all attributes may be together, in bytes.
+const MAX_VALUES: usize = 8 * 1024 * 1024;
 /// How many elements a template counts as: its contents have no parent, so their depth is not seen.
 const TEMPLATE: usize = 100;
 /// How deep elements may be nested; browsers stop at 512.
@@ -24,6 +28,9 @@ pub(super) const MAX_DEPTH: usize = 512;
 pub(super) struct Sink {
     dom: RcDom,
     elements: Cell<usize>,
+    attributes: Cell<usize>,
+    /// The length of all values of attributes.
+    values: Cell<usize>,
     full: Rc<Cell<bool>>,
 }
 
@@ -38,6 +45,27 @@ impl Sink {
         if self.elements.get() > MAX_ELEMENTS {
             self.full.set(true);
         }
+    }
+
+    /// The attributes as far as there is room for them.
+    fn counted(&self, attrs: Vec<Attribute>) -> Vec<Attribute> {
+        let count = self.attributes.get() + attrs.len();
+        self.attributes.set(count);
+        let values: usize = attrs.iter().map(|attr| attr.value.len()).sum();
+        let values = self.values.get() + values;
+        self.values.set(values);
+        if count > MAX_ATTRIBUTES || values > MAX_VALUES {
+            self.full.set(true);
+        }
+        match self.full.get() {
+            true => Vec::new(),
+            false => attrs,
+        }
+    }
+
+    /// The document as it is now.
+    pub(super) fn root(&self) -> Handle {
+        self.dom.document.clone()
     }
 
     fn check_depth(&self, parent: &Handle) {
@@ -70,12 +98,11 @@ fn place_of(node: &Handle) -> Option<(Handle, usize)> {
 
 impl TreeSink for Sink {
     type Handle = Handle;
-    type Output = Handle;
+    type Output = ();
     type ElemName<'a> = ExpandedName<'a>;
 
-    fn finish(self) -> Handle {
-        self.dom.document
-    }
+    // The document is asked for.
+    fn finish(self) {}
 
     // Nobody reads them, and a hostile page has one per byte.
     fn parse_error(&self, _message: Cow<'static, str>) {}
@@ -90,7 +117,7 @@ impl TreeSink for Sink {
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
         self.count(if flags.template { TEMPLATE } else { 1 });
-        self.dom.create_element(name, attrs, flags)
+        self.dom.create_element(name, self.counted(attrs), flags)
     }
 
     fn create_comment(&self, _text: StrTendril) -> Handle {
@@ -166,7 +193,7 @@ impl TreeSink for Sink {
     }
 
     fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
-        self.dom.add_attrs_if_missing(target, attrs);
+        self.dom.add_attrs_if_missing(target, self.counted(attrs));
     }
 
     fn remove_from_parent(&self, target: &Handle) {

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::tool::ToolError;
-use crate::util::{Secret, http_client, text};
+use crate::util::secret::{Cut, Redactor, redact_cut};
+use crate::util::{Secret, http_client, http_secrets, text};
 
 use super::search::{SearchProvider, SearchResults, Source};
 
@@ -38,6 +39,7 @@ const MAX_QUOTE: usize = 300;
 #[must_use]
 pub struct Tavily {
     key: Secret,
+    redactor: Redactor,
     url: Url,
     limit: Duration,
     /// Made by the first search, for it belongs to the runtime it is used in.
@@ -47,8 +49,10 @@ pub struct Tavily {
 impl Tavily {
     /// The service, with this key.
     pub fn new(key: impl Into<Secret>) -> Self {
+        let key = key.into();
         Self {
-            key: key.into(),
+            redactor: [key.clone()].into_iter().collect(),
+            key,
             url: Url::parse("https://api.tavily.com/search").expect("it is a URL"),
             limit: TIMEOUT,
             client: OnceLock::new(),
@@ -91,6 +95,7 @@ impl Tavily {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push("search");
         }
+        self.redactor = self.redactor.with(http_secrets::of_url(&url));
         self.url = url;
         self.client = OnceLock::new();
         Ok(self)
@@ -117,7 +122,7 @@ impl Tavily {
         let response = request.send().await.map_err(http_client::describe)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(refusal(response).await);
+            return Err(refusal(response, &self.redactor).await);
         }
         let (body, is_cut) = read(response, MAX_REPLY).await?;
         if is_cut {
@@ -151,7 +156,7 @@ impl SearchProvider for Tavily {
         let asked = tokio::time::timeout(self.limit, self.ask(query, limit)).await;
         let late = || Err(format!("no reply within {:?}", self.limit));
         asked.unwrap_or_else(|_| late()).map_err(|why| {
-            let text = format!("Tavily: {}", self.key.scrub(&why));
+            let text = format!("Tavily: {}", self.redactor.text(&why));
             ToolError::new(text).into()
         })
     }
@@ -184,7 +189,7 @@ struct Found {
 }
 
 /// What a status other than 2xx means.
-async fn refusal(response: Response) -> String {
+async fn refusal(response: Response, redactor: &Redactor) -> String {
     let status = response.status();
     let wait = response.headers().get(RETRY_AFTER);
     let wait = wait.and_then(|value| value.to_str().ok()).map(str::trim);
@@ -200,7 +205,7 @@ async fn refusal(response: Response) -> String {
     };
     // The reason is worth less than the status: without it there is still the hint.
     let said = match read(response, 4 * MAX_QUOTE).await {
-        Ok((body, _)) => said(&body),
+        Ok((body, is_cut)) => said(&body, is_cut, redactor),
         Err(_) => String::new(),
     };
     let code = status.as_u16();
@@ -210,14 +215,19 @@ async fn refusal(response: Response) -> String {
     }
 }
 
-fn said(body: &[u8]) -> String {
+/// The reason in a reply. Secrets are removed before it is cut.
+fn said(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     let text = parsed.as_ref().and_then(|reply| {
         let detail = reply.get("detail").or(reply.get("error"))?;
         detail.get("error").unwrap_or(detail).as_str()
     });
-    let whole = String::from_utf8_lossy(body);
-    let words: Vec<&str> = text.unwrap_or(&whole).split_whitespace().collect();
+    let mut whole = String::from_utf8_lossy(body).into_owned();
+    if is_cut {
+        redact_cut(&mut whole, Cut::End);
+    }
+    let text = redactor.text(text.unwrap_or(&whole));
+    let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_QUOTE).into_owned()
 }
 

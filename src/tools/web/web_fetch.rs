@@ -1,24 +1,26 @@
 //! `web_fetch`.
 
 use std::fmt;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
+use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::error::BoxError;
+use crate::net::{AddressPolicy, Resolver, SystemResolver};
 use crate::tool::{Access, SideEffect, Tool, ToolContext, ToolError, ToolOutput};
 use crate::tools::compute::on_own_thread;
-use crate::util::text;
+use crate::util::{Cancellation, text};
 
 use super::fetch::{Fetched, Limits, Page, fetch};
 use super::guard::Guard;
 use super::kind::{self, Kind};
 use super::markdown;
-use super::policy::AddressPolicy;
-use super::resolver::{Resolver, SystemResolver};
 
 /// How long a call may take in all.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,6 +32,13 @@ const MAX_CHARS: usize = 50_000;
 /// How much of an error page is quoted, in characters.
 const MAX_QUOTE: usize = 1_000;
 
+/// Pages are converted side by side on as many threads as there are processors, in all calls of the
+/// program together; the others wait, as part of their time.
+static CONVERTING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    Arc::new(Semaphore::new(processors))
+});
+
 /// `web_fetch`: a page of the internet as text, HTML as Markdown.
 ///
 /// Only what an [`AddressPolicy`] allows is fetched, each redirect included, and connections go
@@ -37,8 +46,10 @@ const MAX_QUOTE: usize = 1_000;
 /// proxy, because what a proxy connects to cannot be checked.
 ///
 /// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
-/// read. A page of more than 50,000 elements, or with elements nested more than 512 deep, is read
-/// up to that point, and the output says so. A call returns at most 50,000 characters from
+/// read. A page of more than 50,000 elements, with elements nested more than 512 deep, with more than
+/// 200,000 attributes or 8 MiB of their values, or with thousands of attributes in one element, is
+/// read up to that point, and the output says so. Quotes and lists nested more than 32 deep are shown
+/// without marks, and tables of more than 4 MiB without columns. A call returns at most 50,000 characters from
 /// `offset`, and says where to go on. The output begins with the title, the final URL and the
 /// status, which is 2xx; any other status is an error with the start of what the server said.
 ///
@@ -239,7 +250,15 @@ async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let (url, status) = (page.url.clone(), page.status);
     let (content_type, bytes) = (page.content_type.clone(), page.body.len());
     let raw = input.raw == Some(true);
-    let shown = on_own_thread(move || shown(&page, raw)).await;
+    let permit = CONVERTING.clone().acquire_owned().await;
+    let permit = permit.map_err(|error| error.to_string())?;
+    let work = move |stop: &Cancellation| {
+        let shown = shown(&page, raw, stop);
+        // Held until the thread is done, which a call that is given up does not wait for.
+        drop(permit);
+        shown
+    };
+    let shown = on_own_thread(work).await;
     let shown = shown.map_err(|error| format!("{url}: {error}"))?;
     let shown = shown.ok_or_else(|| format!("{url} cannot be converted"))?;
     if !status.is_success() {
@@ -280,7 +299,7 @@ async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
     Ok(ToolOutput::new(out).with_details(details))
 }
 
-fn shown(page: &Page, raw: bool) -> Shown {
+fn shown(page: &Page, raw: bool, stop: &Cancellation) -> Shown {
     let text = kind::decoded(&page.body, page.charset, page.kind);
     if page.kind != Kind::Html || raw {
         return Shown {
@@ -289,7 +308,7 @@ fn shown(page: &Page, raw: bool) -> Shown {
             is_cut: page.is_cut,
         };
     }
-    let converted = markdown::convert(&text, &page.url);
+    let converted = markdown::convert(&text, &page.url, stop);
     Shown {
         text: converted.text,
         title: converted.title,

@@ -15,7 +15,8 @@ async fn a_new_container_is_closed_in() {
     let ws = engine.workdir();
     let expected = format!(
         "run --detach --init --label agentcore --name box --workdir {} --network none \
-         --security-opt no-new-privileges --entrypoint tail image -f /dev/null",
+         --security-opt no-new-privileges --cap-drop ALL --memory 2147483648 \
+         --memory-swap 2147483648 --pids-limit 512 --entrypoint tail image -f /dev/null",
         ws.display()
     );
     assert_eq!(engine.calls().last(), Some(&expected));
@@ -33,6 +34,7 @@ async fn options_become_arguments_and_nothing_else() {
         .host("ssh://user@machine")
         .network("bridge")
         .user("1000:1000")
+        .capabilities(["CHOWN"])
         .memory(1 << 30)
         .cpus(1.5)
         .processes(64)
@@ -45,7 +47,8 @@ async fn options_become_arguments_and_nothing_else() {
         "--host ssh://user@machine run ",
         " --network bridge ",
         " --user 1000:1000 ",
-        " --memory 1073741824 --cpus 1.5 --pids-limit 64 ",
+        " --cap-drop ALL --cap-add CHOWN --user ",
+        " --memory 1073741824 --memory-swap 1073741824 --cpus 1.5 --pids-limit 64 ",
         // As the log quotes it: one word, its fields quoted as in a table.
         r#" --mount type=bind\,\"source=/a\,b\ \"\"c\"\"\;\ \$\(d\)\"\,target=/data\,readonly "#,
     ] {
@@ -79,6 +82,11 @@ async fn what_cannot_be_is_told_before_anything_is_done() {
         engine.builder().workdir("/a/../b"),
         engine.builder().mount_read_only("relative", "/data"),
         engine.builder().cpus(f64::NAN),
+        engine.builder().memory(0),
+        engine.builder().processes(0),
+        engine.builder().capabilities(["--privileged"]),
+        engine.builder().capabilities([""]),
+        engine.builder().capabilities(["CHOWN SETUID"]),
         DockerBackend::run("--privileged").program(engine.base.join("docker")),
         engine.attach(""),
     ];

@@ -230,7 +230,7 @@ async fn a_search_asks_the_engine_seldom() {
             std::fs::write(path.join(format!("f{file}\n.txt")), content).unwrap();
         }
     }
-    std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 5 << 20]).unwrap();
+    std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 4 << 20]).unwrap();
     symlink("/etc", engine.workdir().join("out")).unwrap();
     let calls = || {
         let log = std::fs::read_to_string(engine.base.join("log")).unwrap();
@@ -247,4 +247,17 @@ async fn a_search_asks_the_engine_seldom() {
     assert!(calls() - before <= 10, "{}", calls() - before);
     let found = backend.grep(GrepQuery::new("^x+$")).await.unwrap();
     assert_eq!(found.files.len(), 1);
+}
+
+#[tokio::test]
+async fn range_is_no_longer_than_what_is_read_at_once() {
+    let engine = Engine::new();
+    let backend = engine.builder().max_read(10).start().await.unwrap();
+    let piece = 1024 * 1024;
+    let folder = engine.workdir();
+    let file = std::fs::File::create(folder.join("long")).unwrap();
+    file.set_len(3 * piece).unwrap();
+    let range = |len| backend.read_range("long", 5, len);
+    assert_eq!(range(7).await.unwrap().len(), 7);
+    assert_eq!(range(usize::MAX).await.unwrap().len() as u64, piece);
 }

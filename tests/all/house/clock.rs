@@ -12,7 +12,7 @@ const DATED: &[(&str, &str)] = &[
     ("src/providers/status.rs", "`retry-after` may be a date"),
     ("src/session/open.rs", "records have dates"),
     ("src/state/store.rs", "the example of a store has dates"),
-    ("src/state/thread_store.rs", "lists of sessions have dates"),
+    ("src/state/threads.rs", "lists of sessions have dates"),
     ("src/tools/datetime.rs", "it tells the date"),
 ];
 

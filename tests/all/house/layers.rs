@@ -9,7 +9,7 @@ use super::tree::sources;
 /// From the bottom to the top. A layer may import every layer below; within a layer, a group may
 /// import the groups before it. Members of one group do not know each other.
 const LAYERS: &[(&str, &[&[&str]])] = &[
-    ("base", &[&["error", "usage"], &["util"]]),
+    ("base", &[&["error", "usage"], &["util"], &["net"]]),
     (
         "contracts",
         &[

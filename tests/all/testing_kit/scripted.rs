@@ -70,17 +70,20 @@ async fn steps_and_expectations_left_over_are_reported() {
     );
 }
 
-#[test]
-fn the_drop_of_the_last_handle_panics_unless_it_was_verified() {
-    let model = ScriptedModel::new().say("never");
+#[tokio::test]
+async fn the_drop_of_the_last_handle_panics_unless_it_was_verified() {
+    let model = ScriptedModel::new().say("once").say("never");
+    ask(&model, ModelRequest::new("x")).await.unwrap();
     let other = model.clone();
     drop(model);
     let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(other)));
     assert!(dropped.is_err());
-    let checked = ScriptedModel::new().say("never");
+    let checked = ScriptedModel::new().say("once").say("never");
+    ask(&checked, ModelRequest::new("x")).await.unwrap();
     assert!(checked.verify().is_err());
     drop(checked);
-    let excused = ScriptedModel::new().say("never");
+    let excused = ScriptedModel::new().say("once").say("never");
+    ask(&excused, ModelRequest::new("x")).await.unwrap();
     excused.allow_unused();
     drop(excused);
 }
@@ -174,4 +177,22 @@ async fn usage_before_the_first_step_is_every_steps_default() {
     let one = ask(&model, ModelRequest::new("x")).await.unwrap();
     let two = ask(&model, ModelRequest::new("x")).await.unwrap();
     assert_eq!((one.usage, two.usage), (Usage::new(1, 1), Usage::new(7, 7)));
+}
+
+#[test]
+fn a_model_that_was_never_asked_may_be_dropped() {
+    fn built() -> agentcore::Result<()> {
+        let model = ScriptedModel::new().say("never").expect(|_| {});
+        agentcore::AgentBuilder::new(model)
+            .temperature(-1.0)
+            .build()
+            .map(drop)
+    }
+    assert_eq!(built().unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[test]
+fn a_model_that_was_never_asked_is_reported_when_verified() {
+    let model = ScriptedModel::new().say("never");
+    assert!(model.verify().unwrap_err().to_string().contains("not used"));
 }

@@ -1,6 +1,7 @@
 //! `web_fetch` and `internet_search`, against servers on the loopback interface.
 
 mod fetch;
+mod hostile;
 mod html;
 mod search;
 mod site;

@@ -13,6 +13,8 @@ use super::address::{Kind, kind};
 /// The longest URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
 
+const WITH_USER: &str = "a URL with a user or password is not fetched";
+
 /// Domains that never hold a public host.
 const LOCAL: [&str; 10] = [
     "localhost",
@@ -36,8 +38,8 @@ const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instan
 /// program's own machine or network. Two things are checked: the URL as it is written, with
 /// [`check_url`](Self::check_url), and the addresses its host resolves to, with
 /// [`check_address`](Self::check_address). Only both checks together protect:
-/// [`WebFetch`](super::WebFetch) connects only to addresses that passed the second check, without
-/// resolving the name again.
+/// `web_fetch` and [`HttpTool`](crate::HttpTool) connect only to addresses that passed the second
+/// check, without resolving the name again.
 ///
 /// Without additions, these are allowed:
 ///
@@ -50,7 +52,7 @@ const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instan
 ///   services; names without a dot and names in `localhost`, `local`, `internal` and the like.
 ///
 /// ```
-/// use agentcore::tools::web::AddressPolicy;
+/// use agentcore::net::AddressPolicy;
 ///
 /// let policy = AddressPolicy::new();
 /// assert!(policy.check_url("https://example.com/docs").is_ok());
@@ -155,14 +157,22 @@ impl AddressPolicy {
     }
 
     /// The URL in its normal form, if nothing about it is refused.
-    pub(super) fn parse(&self, url: &str) -> Result<Url, Refused> {
+    pub(crate) fn parse(&self, url: &str) -> Result<Url, Refused> {
         let url = spelled(url)?;
         self.check_host(&url)?;
         Ok(url)
     }
 
+    /// Checks a URL that was parsed. The error does not show it, for it may hold a secret.
+    pub(crate) fn check_parsed(&self, url: &Url) -> Result<(), Refused> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refused(WITH_USER.to_owned()));
+        }
+        self.check_host(url)
+    }
+
     /// Whether the host is one that was added, whatever it resolves to.
-    pub(super) fn trusts(&self, url: &Url) -> bool {
+    pub(crate) fn trusts(&self, url: &Url) -> bool {
         let Some(host) = url.host_str().map(plain) else {
             return false;
         };
@@ -233,7 +243,7 @@ impl Default for AddressPolicy {
 
 /// Why a URL or an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub(super) String);
+pub struct Refused(pub(crate) String);
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -268,9 +278,7 @@ fn spelled(text: &str) -> Result<Url, Refused> {
         return refused("names no host");
     }
     if authority.contains('@') {
-        return Err(Refused(
-            "a URL with a user or password is not fetched".to_owned(),
-        ));
+        return Err(Refused(WITH_USER.to_owned()));
     }
     match Url::parse(text) {
         Ok(mut url) => {
@@ -282,7 +290,7 @@ fn spelled(text: &str) -> Result<Url, Refused> {
 }
 
 /// The address that a host of a parsed URL is, if it is not a name.
-pub(super) fn literal(host: &str) -> Option<IpAddr> {
+fn literal(host: &str) -> Option<IpAddr> {
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));

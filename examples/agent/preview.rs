@@ -1,0 +1,101 @@
+//! What a call would change in a file, for the person who is asked about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcore::backend::Backend;
+use agentcore::serde_json::Value;
+use agentcore::tool::Confirmer;
+use agentcore::tools::ask::InteractorConfirmer;
+use agentcore::{Answer, PermissionRequest, async_trait, text};
+use similar::TextDiff;
+
+/// The most lines that are shown.
+const MAX_LINES: usize = 60;
+/// The longest line, in characters.
+const MAX_LINE: usize = 200;
+/// The longest text that is compared, in bytes.
+const MAX_TEXT: usize = 256 * 1024;
+/// A difference that would take longer is coarser.
+const TIME: Duration = Duration::from_millis(300);
+
+/// Asks with the difference above the question.
+pub(crate) struct Previewing {
+    pub(crate) asks: InteractorConfirmer,
+    pub(crate) backend: Arc<dyn Backend>,
+}
+
+#[async_trait]
+impl Confirmer for Previewing {
+    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+        let mut request = request.clone();
+        let (name, input) = (&request.tool_name, &request.input);
+        request.question = question(&*self.backend, name, input, &request.question).await;
+        self.asks.confirm(&request).await
+    }
+}
+
+/// The question about a call, behind what the call would change.
+pub(crate) async fn question(
+    backend: &dyn Backend,
+    name: &str,
+    input: &Value,
+    question: &str,
+) -> String {
+    match difference(backend, name, input).await {
+        Some(difference) => format!("{difference}\n{question}"),
+        None => question.to_owned(),
+    }
+}
+
+async fn difference(backend: &dyn Backend, name: &str, input: &Value) -> Option<String> {
+    let field = |names: [&str; 2]| names.iter().find_map(|name| input.get(name)?.as_str());
+    let path = field(["file_path", "path"])?;
+    match name {
+        "Edit" | "edit_file" => {
+            let before = field(["old_string", "old_text"])?;
+            let after = field(["new_string", "new_text"])?;
+            Some(compared(before, after, false))
+        }
+        "Write" | "write_file" => {
+            let after = field(["content", "content"])?;
+            let metadata = backend.stat(path).await.ok();
+            if metadata.is_some_and(|file| file.size > MAX_TEXT as u64) {
+                return Some(too_large());
+            }
+            let before = backend.read(path).await.unwrap_or_default();
+            Some(compared(&String::from_utf8_lossy(&before), after, true))
+        }
+        "append_file" => Some(compared("", field(["content", "content"])?, false)),
+        _ => None,
+    }
+}
+
+/// The lines that differ, and those around them; with their numbers where these are those of a file.
+fn compared(before: &str, after: &str, is_file: bool) -> String {
+    if before.len() > MAX_TEXT || after.len() > MAX_TEXT {
+        return too_large();
+    }
+    let diff = TextDiff::configure()
+        .timeout(TIME)
+        .diff_lines(before, after);
+    let diff = diff.unified_diff().missing_newline_hint(false).to_string();
+    let mut lines = diff
+        .lines()
+        .filter(|line| is_file || !line.starts_with("@@"))
+        // The question escapes what does not show, and a tab is harmless.
+        .map(|line| text::truncate(&line.replace('\t', "    "), MAX_LINE).into_owned());
+    let mut shown: Vec<String> = lines.by_ref().take(MAX_LINES).collect();
+    let rest = lines.count();
+    if rest > 0 {
+        shown.push(format!("... ({rest} more lines)"));
+    }
+    if shown.is_empty() {
+        shown.push("(no line changes)".to_owned());
+    }
+    shown.join("\n")
+}
+
+fn too_large() -> String {
+    "(the difference is too large to show)".to_owned()
+}

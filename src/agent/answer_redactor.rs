@@ -1,0 +1,296 @@
+//! Keeping secrets out of answers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures::{Stream, StreamExt};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
+use crate::util::secret::{Exact, Pieces, redacted};
+
+use super::call_pieces::CallPieces;
+
+/// The fields under which servers send reasoning that nobody has signed.
+const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
+
+/// The events of one answer without the secrets of this process, by exact match. The stream itself
+/// when there are none.
+pub(super) fn redacting(events: ModelStream) -> ModelStream {
+    match Exact::of_now() {
+        Some(exact) => Box::pin(AnswerRedactor {
+            events,
+            exact,
+            text: Pieces::default(),
+            thinking: Pieces::default(),
+            calls: BTreeMap::new(),
+            ready: VecDeque::new(),
+            is_over: false,
+        }),
+        None => events,
+    }
+}
+
+/// The stream of one answer. What may be the beginning of a secret is held back until its next
+/// piece, or the end of its part, has arrived.
+struct AnswerRedactor {
+    events: ModelStream,
+    exact: Exact,
+    text: Pieces,
+    thinking: Pieces,
+    /// The arguments that are streaming, by the model's number of their call.
+    calls: BTreeMap<u32, CallPieces>,
+    ready: VecDeque<Result<ModelEvent>>,
+    is_over: bool,
+}
+
+impl Stream for AnswerRedactor {
+    type Item = Result<ModelEvent>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(event) = this.ready.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            if this.is_over {
+                return Poll::Ready(None);
+            }
+            match ready!(this.events.poll_next_unpin(cx)) {
+                // The most common event, which mostly passes as it is.
+                Some(Ok(ModelEvent::Text(piece))) => {
+                    let piece = this.text.push(&this.exact, piece);
+                    if !piece.is_empty() {
+                        return Poll::Ready(Some(Ok(ModelEvent::Text(piece))));
+                    }
+                }
+                Some(Ok(event)) => {
+                    if let Err(error) = this.take(event) {
+                        this.is_over = true;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+                Some(Err(error)) => {
+                    this.cut_off();
+                    this.ready.push_back(Err(error));
+                }
+                None => {
+                    this.is_over = true;
+                    this.cut_off();
+                }
+            }
+        }
+    }
+}
+
+impl AnswerRedactor {
+    fn take(&mut self, event: ModelEvent) -> Result<()> {
+        let event = match event {
+            ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.exact, piece)),
+            ModelEvent::Thinking(piece) => {
+                let piece = self.thinking.push(&self.exact, piece);
+                if piece.is_empty() {
+                    return Ok(());
+                }
+                ModelEvent::Thinking(piece)
+            }
+            ModelEvent::ToolCallStart { index, id, name } => {
+                let (id, name) = (self.shared(id), self.shared(name));
+                self.calls.insert(index, CallPieces::new(id.clone()));
+                ModelEvent::ToolCallStart { index, id, name }
+            }
+            ModelEvent::ToolCallDelta { index, json } => {
+                let json = self.calls.entry(index).or_default().push(&self.exact, json);
+                if json.is_empty() {
+                    return Ok(());
+                }
+                ModelEvent::ToolCallDelta { index, json }
+            }
+            ModelEvent::ToolCall(call) => {
+                let call = self.call(call);
+                self.finish_text();
+                self.finish_call(&call.id);
+                ModelEvent::ToolCall(call)
+            }
+            ModelEvent::Part(part) => {
+                let part = self.part(part)?;
+                self.finish_text();
+                self.finish_thinking();
+                ModelEvent::Part(part)
+            }
+            ModelEvent::PartEnd => {
+                self.finish_text();
+                ModelEvent::PartEnd
+            }
+            ModelEvent::Restart => {
+                self.text = Pieces::default();
+                self.thinking = Pieces::default();
+                self.calls.clear();
+                ModelEvent::Restart
+            }
+            ModelEvent::Start(head) => ModelEvent::Start(self.head(head)),
+            ModelEvent::Stop { reason, sequence } => {
+                self.finish(reason.as_ref());
+                ModelEvent::Stop {
+                    reason: reason.map(|reason| match reason {
+                        StopReason::Other(label) => StopReason::Other(self.shared(label)),
+                        reason => reason,
+                    }),
+                    sequence: sequence.map(|sequence| self.shared(sequence)),
+                }
+            }
+            event @ ModelEvent::Usage(_) => event,
+        };
+        self.ready.push_back(Ok(event));
+        Ok(())
+    }
+
+    /// Ends what is open. An answer that a limit has cut off may end within a secret.
+    fn finish(&mut self, reason: Option<&StopReason>) {
+        if matches!(
+            reason,
+            Some(StopReason::MaxTokens | StopReason::ContextWindow)
+        ) {
+            return self.cut_off();
+        }
+        self.finish_text();
+        self.finish_thinking();
+        for index in Vec::from_iter(self.calls.keys().copied()) {
+            self.end_call(index);
+        }
+    }
+
+    fn finish_text(&mut self) {
+        let piece = self.text.finish();
+        self.show(piece, ModelEvent::Text);
+    }
+
+    fn finish_thinking(&mut self) {
+        let piece = self.thinking.finish();
+        self.show(piece, ModelEvent::Thinking);
+    }
+
+    fn finish_call(&mut self, id: &str) {
+        let mut calls = self.calls.iter();
+        let index = calls.find_map(|(index, call)| (*call.id == *id).then_some(*index));
+        if let Some(index) = index {
+            self.end_call(index);
+        }
+    }
+
+    fn end_call(&mut self, index: u32) {
+        if let Some(call) = self.calls.remove(&index) {
+            let json = call.finish(&self.exact);
+            self.show(json, |json| ModelEvent::ToolCallDelta { index, json });
+        }
+    }
+
+    /// Ends a stream that broke off.
+    fn cut_off(&mut self) {
+        let text = self.text.cut_off().to_owned();
+        self.show(text, ModelEvent::Text);
+        let thinking = self.thinking.cut_off().to_owned();
+        self.show(thinking, ModelEvent::Thinking);
+        self.calls.clear();
+    }
+
+    fn show(&mut self, piece: String, event: impl FnOnce(String) -> ModelEvent) {
+        if !piece.is_empty() {
+            self.ready.push_back(Ok(event(piece)));
+        }
+    }
+
+    fn shared(&self, text: Arc<str>) -> Arc<str> {
+        self.exact.changed(&text).map_or(text, Arc::from)
+    }
+
+    /// The ids are the server's own, which may spell a key differently.
+    fn head(&self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
+        let ids = [Some(&mut head.id), Some(&mut head.model)];
+        for id in ids.into_iter().chain([head.request_id.as_mut()]).flatten() {
+            if let std::borrow::Cow::Owned(changed) = redacted(id) {
+                *id = changed.into();
+            }
+        }
+        head
+    }
+
+    /// A call without secrets. The arguments as they were written are written anew when their
+    /// values held one.
+    fn call(&self, call: ToolCall) -> ToolCall {
+        let ToolCall {
+            id,
+            name,
+            mut args,
+            raw_args,
+        } = call;
+        let is_in_args = self.exact.is_in_value(&args);
+        if is_in_args {
+            self.exact.redact(Arc::make_mut(&mut args));
+        }
+        let raw_args = raw_args.map(|raw| match is_in_args {
+            true => args.to_string().into(),
+            false if self.exact.is_in_json(&raw) => self.exact.redacted_json(&raw).into(),
+            false => raw,
+        });
+        ToolCall {
+            id: self.shared(id),
+            name: self.shared(name),
+            args,
+            raw_args,
+        }
+    }
+
+    /// # Errors
+    ///
+    /// [`ErrorKind::SecretInAnswer`] when a secret is in a block that must stay as it is.
+    fn part(&self, part: Part) -> Result<Part> {
+        Ok(match part {
+            Part::Text(text) => Part::Text(self.exact.changed(&text).unwrap_or(text)),
+            Part::ToolCall(call) => Part::ToolCall(self.call(call)),
+            Part::Image(media) => Part::Image(self.media(media)),
+            Part::Document(media) => Part::Document(self.media(media)),
+            Part::Thinking(block) if !self.exact.is_in_json(block.raw.get()) => {
+                Part::Thinking(block)
+            }
+            Part::Thinking(block) => Part::Thinking(self.unsigned(block)?),
+            Part::Opaque(block) if !self.exact.is_in_json(block.raw.get()) => Part::Opaque(block),
+            Part::Opaque(_) => return Err(signed()),
+        })
+    }
+
+    fn media(&self, mut media: Media) -> Media {
+        if let MediaSource::Url(url) = &mut media.source {
+            *url = self.shared(url.clone());
+        }
+        media.name = media.name.map(|name| self.shared(name));
+        media
+    }
+
+    /// Reasoning without secrets, where it is nothing but text.
+    fn unsigned(&self, mut block: ProviderBlock) -> Result<ProviderBlock> {
+        let mut value: Value = serde_json::from_str(block.raw.get())?;
+        let is_text = value.as_object().is_some_and(|fields| {
+            let mut fields = fields.iter();
+            fields.all(|(name, value)| UNSIGNED.contains(&&**name) && value.is_string())
+        });
+        if !is_text {
+            return Err(signed());
+        }
+        self.exact.redact(&mut value);
+        block.raw = RawValue::from_string(value.to_string())?.into();
+        Ok(block)
+    }
+}
+
+fn signed() -> Error {
+    let text = "the model repeated a secret of this process in a block that its provider takes back \
+                only unchanged, such as signed thinking; the answer is not kept: keep the secret \
+                out of what the model reads";
+    Error::new(ErrorKind::SecretInAnswer, text)
+}

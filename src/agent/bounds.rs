@@ -1,0 +1,196 @@
+//! The limits of what tools hand in: how deep it is nested, and how large it is.
+
+use std::io;
+
+use serde_json::Value;
+
+use crate::message::{
+    Content, MAX_JSON_DEPTH, Media, MediaSource, Part, ToolCall, ToolResult, dismantle,
+    is_text_too_deep, is_too_deep,
+};
+
+/// The smallest limit of a result's size: a note about a cut fits into it.
+pub(super) const MIN_RESULT_BYTES: usize = 1024;
+
+/// Limits a result. `max_bytes` is for its content, its display text and its details, each on its
+/// own.
+pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: usize) {
+    if result.details.as_ref().is_some_and(is_too_deep) {
+        if let Some(details) = result.details.take() {
+            dismantle(details);
+        }
+        let (silent, is_async) = (result.silent, result.is_async);
+        let text = format!(
+            "the tool ran, but the details of its result are nested deeper than \
+             {MAX_JSON_DEPTH} levels and were removed with the rest of it"
+        );
+        *result = ToolResult::failed(call, text);
+        (result.silent, result.is_async) = (silent, is_async);
+    }
+    let size = result.details.as_ref().map_or(0, json_len);
+    if size > max_bytes {
+        result.details = None;
+        let note = format!(
+            "\n... (the details of this result were removed: {size} bytes are more than the limit \
+             of {max_bytes})"
+        );
+        let room = max_bytes.saturating_sub(note.len());
+        limit_content(&mut result.content, room, max_bytes);
+        result.content.push_text(&note);
+    }
+    if let Some(display) = &mut result.display {
+        let len = display.len();
+        cut_text(display, len, max_bytes, max_bytes);
+    }
+    limit_content(&mut result.content, max_bytes, max_bytes);
+}
+
+/// Limits what a model reads of a result to the `room` that is left of `max_bytes`, the note about
+/// a cut included.
+pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize) {
+    let is_deep = |part: &Part| match part {
+        Part::Opaque(block) | Part::Thinking(block) => is_text_too_deep(block.raw.get()),
+        _ => false,
+    };
+    content.parts_mut().retain(|part| !is_deep(part));
+    let size: usize = content.parts().iter().map(len).sum();
+    if size <= room {
+        return;
+    }
+    let mut left = room;
+    let mut is_cut = false;
+    for part in content.parts_mut() {
+        let part_len = len(part);
+        if let Part::Text(text) = part {
+            match is_cut {
+                true => *text = String::new(),
+                false => is_cut = cut_text(text, size, left, max_bytes),
+            }
+        } else if is_cut || part_len > left {
+            *part = Part::Text(left_out(part, max_bytes));
+        }
+        left = left.saturating_sub(len(part));
+    }
+    content
+        .parts_mut()
+        .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+}
+
+/// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
+/// that of all of the result.
+fn cut_text(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
+    if text.len() <= room {
+        return false;
+    }
+    let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
+    let most = room.saturating_sub(note.len());
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text.push_str(&note);
+    text.shrink_to_fit();
+    true
+}
+
+fn left_out(part: &Part, max_bytes: usize) -> String {
+    let kind = match part {
+        Part::Image(_) => "image",
+        Part::Document(_) => "document",
+        _ => "block",
+    };
+    format!(
+        "Error: the {kind} of {} bytes was left out: the limit of a tool result is {max_bytes} \
+         bytes",
+        len(part)
+    )
+}
+
+/// The bytes that the content of a part takes.
+fn len(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.len(),
+        Part::Image(media) | Part::Document(media) => media_len(media),
+        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
+        // A result has no calls.
+        Part::ToolCall(_) => 0,
+    }
+}
+
+fn media_len(media: &Media) -> usize {
+    let (MediaSource::Base64(source) | MediaSource::Url(source)) = &media.source;
+    let name = media.name.as_ref().map_or(0, |name| name.len());
+    source.len() + media.media_type.len() + name
+}
+
+/// The length of the value's JSON text.
+fn json_len(value: &Value) -> usize {
+    struct Count(usize);
+
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn limited(mut result: ToolResult) -> ToolResult {
+        let call = ToolCall::new("a", "f", json!({}));
+        limit_result(&mut result, &call, MIN_RESULT_BYTES);
+        result
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_character_and_only_once() {
+        let mut text = "x".to_owned();
+        text.push_str(&"é".repeat(5_000));
+        let once = limited(ToolResult::new("a", "f", text));
+        let text = once.content.text();
+        assert!(text.len() <= MIN_RESULT_BYTES && text.len() > MIN_RESULT_BYTES - 2);
+        assert!(text.ends_with("é\n... (cut: 10001 bytes are more than the limit of 1024)"));
+        assert_eq!(limited(once.clone()), once);
+    }
+
+    #[test]
+    fn media_that_is_too_large_is_an_error_text() {
+        let image = |len: usize| Part::Image(Media::base64("image/png", "A".repeat(len)));
+        let parts = [Part::text("a"), image(500), image(2_000), Part::text("b")];
+        let result = limited(ToolResult::new("a", "f", parts));
+        let [a, small, large, b] = result.content.parts() else {
+            panic!("{:?}", result.content);
+        };
+        assert_eq!((a, small, b), (&"a".into(), &image(500), &"b".into()));
+        let text = large.as_text().expect("a text");
+        assert!(text.starts_with("Error: the image of 2009 bytes"), "{text}");
+    }
+
+    #[test]
+    fn large_details_and_display_texts_are_limited_too() {
+        let mut result = ToolResult::new("a", "f", "done");
+        result.details = Some(json!({"a": "x".repeat(2_000)}));
+        result.display = Some("y".repeat(2_000));
+        let result = limited(result);
+        assert_eq!(result.details, None);
+        assert!(
+            result
+                .display
+                .is_some_and(|text| text.len() == MIN_RESULT_BYTES)
+        );
+        assert!(result.content.text().starts_with("done\n... (the details"));
+    }
+}

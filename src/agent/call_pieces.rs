@@ -1,0 +1,65 @@
+//! The arguments of one call while they stream.
+
+use std::sync::Arc;
+
+use crate::util::secret::{Exact, Pieces};
+
+/// The beginnings of an escape of an ASCII character.
+const ESCAPE_BEGINNINGS: [&str; 4] = ["\\u00", "\\u0", "\\u", "\\"];
+
+/// The arguments of one call. From the first escape of an ASCII character on (`\u0041`), which a
+/// secret may be hidden behind, they are held back until they are whole; models hardly write any.
+#[derive(Default)]
+pub(super) struct CallPieces {
+    pub(super) id: Arc<str>,
+    pieces: Pieces,
+    /// The beginning of an escape that the last piece ended with.
+    begun: String,
+    /// What is held back since an escape.
+    held: Option<String>,
+}
+
+impl CallPieces {
+    pub(super) fn new(id: Arc<str>) -> Self {
+        Self {
+            id,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next piece; returns what may be shown, which may be nothing.
+    pub(super) fn push(&mut self, exact: &Exact, json: String) -> String {
+        if let Some(held) = &mut self.held {
+            held.push_str(&json);
+            return String::new();
+        }
+        // Most pieces neither have a backslash nor continue an escape.
+        if self.begun.is_empty() && !json.contains('\\') {
+            return self.pieces.push(exact, json);
+        }
+        let mut json = std::mem::take(&mut self.begun) + &json;
+        if has_ascii_escape(&json) {
+            self.held = Some(self.pieces.finish() + &json);
+            return String::new();
+        }
+        let mut beginnings = ESCAPE_BEGINNINGS.iter();
+        if let Some(begun) = beginnings.find(|begun| json.ends_with(**begun)) {
+            self.begun = json.split_off(json.len() - begun.len());
+        }
+        self.pieces.push(exact, json)
+    }
+
+    /// Ends the arguments; returns what was held back.
+    pub(super) fn finish(mut self, exact: &Exact) -> String {
+        match self.held {
+            Some(held) => exact.redacted_json(&held),
+            None => self.pieces.finish() + &self.begun,
+        }
+    }
+}
+
+fn has_ascii_escape(json: &str) -> bool {
+    let bytes = json.as_bytes();
+    memchr::memmem::find_iter(bytes, b"\\u00")
+        .any(|at| matches!(bytes.get(at + 4), Some(b'2'..=b'7')))
+}

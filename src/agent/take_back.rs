@@ -1,0 +1,148 @@
+//! An input that no model takes leaves the history: sent again with the next one, it would fail that,
+//! too.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind};
+use crate::message::{Message, Messages, Part, Role, TokenCounter};
+
+use super::drive::Driver;
+use super::opening::STALE_COMPACTION;
+
+impl Driver {
+    /// The error of a model call that ends the run. When it is the input that the model does not
+    /// take, and nothing was answered, the input is taken back; the text says the way out.
+    pub(super) fn rejected(&mut self, error: Error) -> Error {
+        let kind = error.kind();
+        if !matches!(
+            kind,
+            ErrorKind::ContextTooLong | ErrorKind::RequestTooLarge | ErrorKind::InvalidRequest
+        ) {
+            return error;
+        }
+        let (own, earlier) = self.unanswered();
+        let counter = self.cx.token_counter().clone();
+        let is_suspect = |messages: &[Arc<Message>]| {
+            kind != ErrorKind::InvalidRequest || messages.iter().any(|message| has_media(message))
+        };
+        let is_earlier =
+            is_suspect(&earlier) && tokens(&*counter, &earlier) > tokens(&*counter, &own);
+        let taken = match (is_earlier, is_suspect(&own)) {
+            (true, _) => own.len() + earlier.len(),
+            (false, true) => own.len(),
+            (false, false) => 0,
+        };
+        if is_earlier {
+            self.cx.warn(format!(
+                "what an earlier run was asked and did not answer was taken back, too \
+                 ({} of {taken} messages): it is longer than this input",
+                earlier.len()
+            ));
+        }
+        self.take_back(taken);
+        match (taken, kind) {
+            (0, ErrorKind::InvalidRequest) => error,
+            (0, _) => error.with_hint(self.way_around()),
+            (_, _) => error.with_hint(way_out(kind, taken)),
+        }
+    }
+
+    /// Takes what this run said to the model back out of the history, unless it has answered to
+    /// some of it: a refused request would be refused again. Results stay, for calls that were
+    /// approved have run.
+    pub(super) fn forget_refused(&mut self) {
+        let (own, _) = self.unanswered();
+        self.take_back(own.len());
+    }
+
+    /// What this run said to the model without an answer so far, and what runs before it did; both
+    /// stand at the end of the history.
+    fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
+        self.cx.state(|state| {
+            let messages = state.messages.as_slice();
+            let (before, new) = messages.split_at(self.first_new.min(messages.len()));
+            if new.iter().any(|message| message.role() == Role::Assistant) {
+                return (Vec::new(), Vec::new());
+            }
+            let own = said_last(new);
+            let earlier = match own == new.len() {
+                true => said_last(before),
+                false => 0,
+            };
+            let own = new[new.len() - own..].to_vec();
+            (own, before[before.len() - earlier..].to_vec())
+        })
+    }
+
+    /// Takes so many messages off the end of the history.
+    fn take_back(&mut self, said: usize) {
+        if said == 0 {
+            return;
+        }
+        let before = self.cx.state(|state| state.messages.clone());
+        let state = self.cx.state(|state| {
+            let messages = state.messages.as_slice();
+            let kept = &messages[..messages.len().saturating_sub(said)];
+            state.inputs.take_back(kept.len());
+            state.infos.keep(kept.len());
+            state.messages = kept.iter().cloned().collect::<Messages>();
+            if state.drop_stale_compaction(&before) {
+                self.cx.warn(STALE_COMPACTION);
+            }
+            state.clone()
+        });
+        self.recount(&state);
+    }
+
+    /// What to do about a history that is too long and stays.
+    fn way_around(&self) -> String {
+        let turn = self.cx.state(|state| {
+            let messages = state.messages.as_slice();
+            let is_said = |message: &Arc<Message>| message.role().is_user_input();
+            let end = messages.iter().rposition(is_said).map_or(0, |at| at + 1);
+            end - said_last(&messages[..end])
+        });
+        format!(
+            "the turn has answers or results and stays; go on from before it with \
+             resume_at({turn}), set a compactor, or move long results of tools into files with \
+             FilesystemHook"
+        )
+    }
+}
+
+/// How many messages at the end are inputs.
+fn said_last(messages: &[Arc<Message>]) -> usize {
+    let last = messages.iter().rev();
+    last.take_while(|message| message.role().is_user_input())
+        .count()
+}
+
+fn has_media(message: &Message) -> bool {
+    let mut parts = message.content().parts().iter();
+    parts.any(|part| matches!(part, Part::Image(_) | Part::Document(_)))
+}
+
+fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
+    let counts = messages
+        .iter()
+        .map(|message| counter.count_message(message));
+    counts.fold(0, u64::saturating_add)
+}
+
+/// What to do about an input that was taken back.
+fn way_out(kind: ErrorKind, taken: usize) -> String {
+    let what = match taken {
+        1 => "the input was taken back".to_owned(),
+        _ => format!("the input was taken back ({taken} messages)"),
+    };
+    let advice = match kind {
+        ErrorKind::ContextTooLong => {
+            "shorten it, set a compactor, or set the window that the server really has with \
+             context_window(..); when a short input is too long as well, go on from an earlier \
+             message with resume_at(..) or begin another session"
+        }
+        ErrorKind::RequestTooLarge => "shorten it, or send smaller pictures and documents",
+        _ => "send it without its pictures and documents, or send these in another form",
+    };
+    format!("{what}; {advice}")
+}

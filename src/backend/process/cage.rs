@@ -1,0 +1,236 @@
+//! A cgroup for each command, where this process may make one.
+//!
+//! What is in a cgroup stays in it, however it forks, and the kernel ends all of it at once. This
+//! process itself is never moved: the cgroups of its commands are made beneath its own.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Once};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// What the names of the cgroups of commands begin with.
+const PREFIX: &str = "agentcore-";
+/// Leftovers beyond this many are left to the next process.
+const MAX_LEFTOVERS: usize = 1_024;
+/// A command may have made cgroups in its own; those deeper than this stay.
+const MAX_DEPTH: usize = 16;
+/// Between two attempts to remove a cgroup whose processes were killed.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Where cgroups of version 2 are mounted: the path, and what of the hierarchy is seen there.
+static MOUNT: LazyLock<Option<(PathBuf, String)>> = LazyLock::new(|| {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(mount)
+});
+/// Whether making one has failed in a way that it will fail again.
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
+static CLEANED: Once = Once::new();
+
+/// The cgroup of one command.
+#[derive(Debug)]
+pub(in super::super) struct Cage {
+    path: PathBuf,
+    /// Locked for as long as this process lives: a cgroup without a lock is a leftover.
+    lock: File,
+}
+
+impl Cage {
+    /// Makes one beneath the cgroup of this process; `None` where that is not possible.
+    pub(in super::super) fn new() -> Option<Self> {
+        if IS_REFUSED.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (mount, root) = MOUNT.as_ref()?;
+        let own = own(mount, root, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
+        CLEANED.call_once(|| remove_leftovers(&own));
+        let (process, random) = (std::process::id(), fastrand::u64(..));
+        match Self::at(own.join(format!("{PREFIX}{process}-{random:016x}"))) {
+            Ok(cage) => Some(cage),
+            Err(error) => {
+                note(&error);
+                None
+            }
+        }
+    }
+
+    fn at(path: PathBuf) -> io::Result<Self> {
+        fs::create_dir(&path)?;
+        // From here on it is removed when it is dropped.
+        let cage = Self {
+            lock: File::open(&path)?,
+            path,
+        };
+        flock(&cage.lock, FlockOperation::NonBlockingLockExclusive)?;
+        // Older kernels cannot end a cgroup at once.
+        match cage.path.join("cgroup.kill").exists() {
+            true => Ok(cage),
+            // Another process may have taken it for a leftover before it was locked.
+            false if !cage.path.exists() => Err(ErrorKind::NotFound.into()),
+            false => Err(ErrorKind::Unsupported.into()),
+        }
+    }
+
+    pub(in super::super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves a child of this process into it, one that was not waited for; returns whether it is
+    /// there. Blocks, for some milliseconds where the kernel has to wait for its processors.
+    pub(in super::super) fn admit(&self, child: u32) -> bool {
+        let moved = fs::write(self.path.join("cgroup.procs"), child.to_string());
+        if let Err(error) = &moved {
+            note(error);
+        }
+        moved.is_ok()
+    }
+
+    /// Kills all that is in it.
+    pub(super) fn kill(&self) {
+        // It fails when the cgroup is gone, and with it all that was in it.
+        drop(fs::write(self.path.join("cgroup.kill"), "1"));
+    }
+
+    /// Kills what is in it and removes it; returns false when it was not empty by the deadline.
+    pub(super) fn remove(&self, deadline: Instant) -> bool {
+        loop {
+            self.kill();
+            if remove(&self.path, MAX_DEPTH) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Cage {
+    /// Removes it if it is empty; else another process does.
+    fn drop(&mut self) {
+        self.kill();
+        remove(&self.path, MAX_DEPTH);
+    }
+}
+
+/// Notes a failure that will come again.
+fn note(error: &io::Error) {
+    let is_lasting = matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::Unsupported
+    );
+    if is_lasting && !IS_REFUSED.swap(true, Ordering::Relaxed) {
+        tracing::debug!(%error, "commands get no cgroup of their own");
+    }
+}
+
+/// The path of a mounted hierarchy of version 2 and what is mounted, from a line of `mountinfo`.
+fn mount(line: &str) -> Option<(PathBuf, String)> {
+    let (mount, system) = line.split_once(" - ")?;
+    if system.split(' ').next() != Some("cgroup2") {
+        return None;
+    }
+    let mut fields = mount.split(' ').skip(3);
+    let (root, path) = (fields.next()?, fields.next()?);
+    // Unusual characters are escaped.
+    (!path.contains('\\')).then(|| (PathBuf::from(path), root.to_owned()))
+}
+
+/// The folder of the cgroup this process is in, from the text of `/proc/self/cgroup`.
+fn own(mount: &Path, root: &str, text: &str) -> Option<PathBuf> {
+    let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let beneath = own.strip_prefix(root.trim_end_matches('/'))?;
+    if !(beneath.is_empty() || beneath.starts_with('/')) || beneath.contains("/..") {
+        return None;
+    }
+    Some(mount.join(beneath.trim_start_matches('/')))
+}
+
+/// Kills and removes the cgroups of processes that have ended without removing them.
+fn remove_leftovers(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let names = entries.flatten().take(MAX_LEFTOVERS);
+    for entry in names.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+        let path = entry.path();
+        let is_left = File::open(&path).is_ok_and(|lock| {
+            let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            if locked.is_ok() {
+                drop(fs::write(path.join("cgroup.kill"), "1"));
+            }
+            locked.is_ok()
+        });
+        if is_left {
+            // What was just killed may not be gone yet: another process removes it then.
+            remove(&path, MAX_DEPTH);
+        }
+    }
+}
+
+/// Removes a cgroup and those in it; returns whether it is gone.
+fn remove(path: &Path, depth: usize) -> bool {
+    if let (Ok(entries), 1..) = (fs::read_dir(path), depth) {
+        let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        for entry in entries.flatten().filter(is_folder) {
+            remove(&entry.path(), depth - 1);
+        }
+    }
+    match fs::remove_dir(path) {
+        Ok(()) => true,
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_is_the_one_of_version_2() {
+        let line = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
+        let expected = (PathBuf::from("/sys/fs/cgroup/unified"), "/".to_owned());
+        assert_eq!(mount(line), Some(expected));
+        let first = "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu";
+        assert_eq!(mount(first), None);
+        assert_eq!(
+            mount("31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw"),
+            None
+        );
+        assert_eq!(mount(""), None);
+    }
+
+    #[test]
+    fn own_cgroup_lies_beneath_the_mount() {
+        let path = |root: &str, text: &str| own(Path::new("/c"), root, text);
+        let text = "1:cpu:/x\n0::/user.slice/app.scope\n";
+        assert_eq!(path("/", text), Some("/c/user.slice/app.scope".into()));
+        assert_eq!(path("/user.slice", text), Some("/c/app.scope".into()));
+        assert_eq!(path("/", "0::/\n"), Some("/c/".into()));
+        assert_eq!(path("/user", text), None);
+        assert_eq!(path("/other", text), None);
+        assert_eq!(path("/", "0::/../x\n"), None);
+        assert_eq!(path("/", "1:cpu:/x\n"), None);
+    }
+
+    #[test]
+    fn cgroup_without_a_lock_is_removed_and_a_locked_one_stays() {
+        // Where this process may make none, there is nothing to show.
+        let Some(cage) = Cage::new() else { return };
+        let parent = cage.path().parent().unwrap();
+        let left = parent.join(format!("{PREFIX}0-{:016x}", fastrand::u64(..)));
+        fs::create_dir(&left).unwrap();
+        remove_leftovers(parent);
+        assert!(!left.exists());
+        assert!(cage.path().exists());
+        let path = cage.path().to_owned();
+        fs::create_dir(path.join("inner")).unwrap();
+        assert!(cage.remove(Instant::now()));
+        assert!(!path.exists());
+    }
+}

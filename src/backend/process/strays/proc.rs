@@ -1,0 +1,233 @@
+//! The process table, as `/proc` shows it.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+use super::evidence::PipeEnd;
+
+/// More of an environment is not read.
+const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
+/// The file handles that are looked at: the standard ones, and the one that a command's shell
+/// holds its lifeline by. Others are the program's own.
+const HANDLES: [u8; 4] = [0, 1, 2, 9];
+/// `PF_KTHREAD`: a thread of the kernel.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A process that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Process {
+    pub(super) id: i32,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    /// In ticks since the machine started. With the id, it identifies a process.
+    pub(super) started: u64,
+}
+
+/// The environment of a process, as it was when its program was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Environment {
+    Marked,
+    Other,
+    /// Not there: a program is being started, or the process is about to end.
+    Missing,
+}
+
+/// Whether `/proc` is mounted and shows the ids that this process uses.
+pub(super) fn is_there() -> bool {
+    let own = fs::read_link("/proc/self");
+    own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
+}
+
+/// The ids of all processes.
+pub(super) fn ids() -> io::Result<Vec<i32>> {
+    let mut ids = Vec::with_capacity(512);
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        ids.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(ids)
+}
+
+/// The id that was given to a process or thread last.
+pub(super) fn last_id() -> Option<i32> {
+    let text = fs::read_to_string("/proc/sys/kernel/ns_last_pid")
+        .or_else(|_| fs::read_to_string("/proc/loadavg"))
+        .ok()?;
+    text.split_whitespace().next_back()?.parse().ok()
+}
+
+/// A process of that id, unless it has ended. For the id of a thread, what is known of the thread.
+pub(super) fn read(id: i32) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The name of the program, in parentheses, may hold anything.
+    let after_name = memchr::memrchr(b')', &stat)? + 1;
+    let text = std::str::from_utf8(&stat[after_name..]).ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
+    let id_of = |field: usize| fields.get(field)?.parse::<i32>().ok();
+    // A process whose first thread has ended looks like one that is only waited for.
+    let has_ended = matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1;
+    if has_ended || number(6)? & KERNEL_THREAD != 0 {
+        return None;
+    }
+    Some(Process {
+        id,
+        parent: id_of(1)?,
+        group: id_of(2)?,
+        session: id_of(3)?,
+        started: number(19)?,
+    })
+}
+
+/// Whether the id is that of a process, not of one of its other threads.
+pub(super) fn is_process(id: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    group.is_some_and(|group| group.trim() == id.to_string())
+}
+
+/// Searches the environment of a process. One that may not be read is [`Environment::Other`].
+pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
+    let Ok(mut file) = File::open(format!("/proc/{id}/environ")) else {
+        return Environment::Other;
+    };
+    let mut buffer = vec![0; 16 * 1024 + needle.len()];
+    let (mut carried, mut total) = (0, 0);
+    while total < MAX_ENVIRONMENT {
+        let count = match file.read(&mut buffer[carried..]) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(_) => return Environment::Other,
+        };
+        let end = carried + count;
+        total += count;
+        if memchr::memmem::find(&buffer[..end], needle).is_some() {
+            return Environment::Marked;
+        }
+        // The needle may lie across two reads.
+        carried = end.min(needle.len().saturating_sub(1));
+        buffer.copy_within(end - carried..end, 0);
+    }
+    // One that was started with an empty environment has arguments.
+    let is_missing = total == 0
+        && fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
+    match is_missing {
+        true => Environment::Missing,
+        false => Environment::Other,
+    }
+}
+
+/// Whether a process holds one of the pipes, at the end that is the command's.
+pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
+    HANDLES.iter().any(|handle| {
+        let path = format!("/proc/{id}/fd/{handle}");
+        let Ok(link) = fs::read_link(&path) else {
+            return false;
+        };
+        let inode = link
+            .to_str()
+            .and_then(|link| link.strip_prefix("pipe:[")?.strip_suffix(']'))
+            .and_then(|inode| inode.parse::<u64>().ok());
+        let Some(pipe) = pipes.iter().find(|pipe| Some(pipe.inode) == inode) else {
+            return false;
+        };
+        // The mode of the link says what the handle is open for. The other end is this process's,
+        // and that of its children until they have become another program.
+        let open_for = if pipe.is_written { 0o200 } else { 0o400 };
+        fs::symlink_metadata(&path).is_ok_and(|link| link.mode() & 0o600 == open_for)
+    })
+}
+
+/// Sends a signal to the process, and to no other that has its id by now.
+pub(super) fn signal(process: &Process, signal: Signal) -> bool {
+    let Some(pid) = Pid::from_raw(process.id) else {
+        return false;
+    };
+    let is_same = || read(process.id).is_some_and(|now| now.started == process.started);
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => is_same() && pidfd_send_signal(&handle, signal).is_ok(),
+        Err(Errno::SRCH | Errno::INVAL) => false,
+        // An old kernel, a filter of system calls, or no file handle left.
+        Err(_) => is_same() && kill_process(pid, signal).is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn new(variables: &[(&str, String)]) -> Self {
+            let mut command = Command::new("sleep");
+            command.arg("30").stdin(Stdio::piped());
+            command.env_clear().envs(variables.iter().cloned());
+            Self(command.spawn().unwrap())
+        }
+
+        fn id(&self) -> i32 {
+            i32::try_from(self.0.id()).unwrap()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn environment_is_searched_beyond_long_variables() {
+        let long = |letter: &str| letter.repeat(100_000);
+        let sleeper = Sleeper::new(&[
+            ("A", long("a")),
+            ("B", long("b")),
+            ("C", long("c")),
+            ("MARK", "1234".to_owned()),
+        ]);
+        let search = |needle: &[u8]| environment(sleeper.id(), needle);
+        assert_eq!(search(b"MARK=1234\0"), Environment::Marked);
+        assert_eq!(search(b"MARK=1235\0"), Environment::Other);
+        let empty = Sleeper::new(&[]);
+        assert_eq!(environment(empty.id(), b"M"), Environment::Other);
+    }
+
+    #[test]
+    fn pipe_counts_only_at_the_end_of_the_command() {
+        let sleeper = Sleeper::new(&[]);
+        let stdin = sleeper.0.stdin.as_ref().unwrap();
+        let inode = rustix::fs::fstat(stdin).unwrap().st_ino;
+        let end = |is_written| PipeEnd { inode, is_written };
+        assert!(holds(sleeper.id(), &[end(false)]));
+        assert!(!holds(sleeper.id(), &[end(true)]));
+        let other = PipeEnd {
+            inode: inode + 1_000_000,
+            is_written: false,
+        };
+        assert!(!holds(sleeper.id(), &[other]));
+    }
+
+    #[test]
+    fn ended_process_is_none() {
+        let mut sleeper = Sleeper::new(&[]);
+        let process = read(sleeper.id()).unwrap();
+        assert_eq!(process.parent, i32::try_from(std::process::id()).unwrap());
+        assert!(is_process(sleeper.id()));
+        assert!(signal(&process, Signal::KILL));
+        // Not waited for yet: it is a zombie.
+        while read(sleeper.id()).is_some() {
+            std::thread::yield_now();
+        }
+        sleeper.0.wait().unwrap();
+        assert!(!signal(&process, Signal::KILL));
+    }
+}

@@ -1,0 +1,294 @@
+//! Ending what a command left, however fast it forks.
+
+use std::collections::HashMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::evidence::{Evidence, Relation};
+use super::proc::{self, Process};
+
+/// How often the processes that were started during a look are looked at, before all are again.
+const ROUNDS: usize = 256;
+/// More of them, and all are looked at instead.
+const MAX_RANGE: i32 = 4_096;
+/// This many looks without a result are enough where looks cannot be proven complete.
+const EMPTY_LOOKS: u32 = 3;
+/// Between two looks: longer each time, up to the last.
+const PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(16);
+
+/// The search for the processes of one command.
+///
+/// A process that is killed leaves children without a parent to know them by, and one that forks
+/// faster than it is looked for is never reached. So all that is recognised is stopped first: what
+/// is stopped cannot fork, exit or change. It is killed when a look shows nothing new.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    evidence: Evidence,
+    is_session_valid: bool,
+    known: HashMap<i32, Known>,
+    /// The members of the group in the last look: they may have left it since.
+    members: Vec<i32>,
+    /// Whether the last look left processes of which it was not clear whose they are.
+    has_unclear: bool,
+    /// The last id that was given out when the last look was complete.
+    seen_up_to: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    process: Process,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It goes on.
+    Seen,
+    Stopped,
+    Killed,
+    /// It ended by itself, or may not be sent signals.
+    Over,
+}
+
+/// The result of looking at all processes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// How many were recognised for the first time.
+    pub(super) new: usize,
+    /// Whether every process was looked at, those too that were started meanwhile.
+    pub(super) is_complete: bool,
+}
+
+impl Sweep {
+    pub(super) fn new(evidence: Evidence) -> Self {
+        Self {
+            evidence,
+            is_session_valid: true,
+            known: HashMap::new(),
+            members: Vec::new(),
+            has_unclear: false,
+            seen_up_to: None,
+        }
+    }
+
+    /// Stops and kills until a complete look shows nothing; returns false when the deadline came
+    /// first. All that was recognised is killed in either case.
+    pub(super) fn end(&mut self, deadline: Instant) -> bool {
+        let (mut empty_looks, mut pause) = (0, PAUSE);
+        let mut look = self.look_on();
+        loop {
+            empty_looks = if look.new == 0 { empty_looks + 1 } else { 0 };
+            let is_settled = look.new == 0 && (look.is_complete || empty_looks >= EMPTY_LOOKS);
+            if is_settled && !self.kill() {
+                self.wait_for_killed(deadline);
+                return true;
+            }
+            if Instant::now() >= deadline {
+                self.kill();
+                return false;
+            }
+            if look.new == 0 {
+                sleep(pause);
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+            look = self.look(true);
+        }
+    }
+
+    /// Looks at what a complete look without a result has not seen or may have to see again; at
+    /// all processes where there was none.
+    fn look_on(&mut self) -> Look {
+        match self.seen_up_to {
+            Some(before) if self.known.is_empty() => {
+                let members = std::mem::take(&mut self.members);
+                let new = self.recognise(&members, true);
+                self.look_from(before, new, true)
+            }
+            _ => self.look(true),
+        }
+    }
+
+    /// Waits until what was killed is gone, which may take a moment; what the kernel holds up is not
+    /// waited for longer.
+    fn wait_for_killed(&self, deadline: Instant) {
+        let killed = self.known.values();
+        let killed = killed.filter(|known| known.state == State::Killed);
+        for known in killed {
+            while again(&known.process).is_some() && Instant::now() < deadline {
+                sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Looks at all processes once, and stops those that are recognised if `is_stopping`.
+    pub(super) fn look(&mut self, is_stopping: bool) -> Look {
+        let mut look = Look {
+            new: 0,
+            is_complete: false,
+        };
+        self.is_session_valid &= !self.evidence.is_leader_replaced();
+        self.members.clear();
+        self.has_unclear = false;
+        self.seen_up_to = None;
+        if is_stopping {
+            look.new += self.stop_seen();
+        }
+        let before = proc::last_id();
+        let Ok(mut ids) = proc::ids() else {
+            return look;
+        };
+        // Newest first, also when ids began again at the bottom: what forks fast is young.
+        let newest = proc::last_id().unwrap_or(i32::MAX);
+        ids.sort_unstable_by_key(|id| newest.wrapping_sub(*id).cast_unsigned());
+        look.new += self.recognise(&ids, is_stopping);
+        match before {
+            Some(before) => self.look_from(before, look.new, is_stopping),
+            None => look,
+        }
+    }
+
+    /// Looks at the processes whose ids were given out after `before`, newest first, until none was
+    /// given out meanwhile: then the look is complete.
+    fn look_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> Look {
+        let mut look = Look {
+            new,
+            is_complete: false,
+        };
+        for _ in 0..ROUNDS {
+            match proc::last_id() {
+                Some(last) if last == before => {
+                    look.is_complete = !self.has_unclear;
+                    self.seen_up_to = look.is_complete.then_some(last);
+                    return look;
+                }
+                Some(last) if last > before && last - before <= MAX_RANGE => {
+                    let ids: Vec<i32> = (before + 1..=last).rev().collect();
+                    look.new += self.recognise(&ids, is_stopping);
+                    before = last;
+                }
+                _ => return look,
+            }
+        }
+        look
+    }
+
+    /// Returns how many of the ids are strays that were not known.
+    fn recognise(&mut self, ids: &[i32], is_stopping: bool) -> usize {
+        let (mut unknown, mut unclear) = (Vec::new(), Vec::new());
+        let mut new = 0;
+        for id in ids {
+            let Some(process) = proc::read(*id) else {
+                continue;
+            };
+            if self.is_known(&process) {
+                continue;
+            }
+            match self.evidence.relation(&process, self.is_session_valid) {
+                Relation::Stray => new += self.add(process, is_stopping),
+                Relation::Unknown => unknown.push(process),
+                Relation::Unclear => unclear.push(process),
+                Relation::Member => self.members.push(*id),
+                Relation::Other => {}
+            }
+        }
+        let mut pause = PAUSE;
+        while !unclear.is_empty() && pause <= MAX_PAUSE {
+            sleep(pause);
+            pause *= 2;
+            for process in std::mem::take(&mut unclear) {
+                let Some(process) = again(&process) else {
+                    continue;
+                };
+                match self.evidence.relation(&process, self.is_session_valid) {
+                    Relation::Stray => new += self.add(process, is_stopping),
+                    Relation::Unclear => unclear.push(process),
+                    _ => unknown.push(process),
+                }
+            }
+        }
+        self.has_unclear |= !unclear.is_empty();
+        unknown.append(&mut unclear);
+        new + self.add_children(unknown, is_stopping)
+    }
+
+    /// Adds those whose parents are the command's, and their children in turn.
+    fn add_children(&mut self, mut unknown: Vec<Process>, is_stopping: bool) -> usize {
+        let mut new = 0;
+        loop {
+            let before = unknown.len();
+            let (children, others): (Vec<_>, Vec<_>) = unknown
+                .into_iter()
+                .partition(|process| self.is_parent(process.parent));
+            for child in children {
+                new += self.add(child, is_stopping);
+            }
+            if others.is_empty() || others.len() == before {
+                return new;
+            }
+            unknown = others;
+        }
+    }
+
+    fn is_known(&self, process: &Process) -> bool {
+        let known = self.known.get(&process.id);
+        known.is_some_and(|known| known.process.started == process.started)
+    }
+
+    /// Whether that process, as it is now, belongs to the command.
+    fn is_parent(&self, id: i32) -> bool {
+        proc::read(id).is_some_and(|parent| {
+            self.is_known(&parent) || self.is_session_valid && self.evidence.is_member(&parent)
+        })
+    }
+
+    fn add(&mut self, process: Process, is_stopping: bool) -> usize {
+        // An id that was given out during the look may be a thread's.
+        if !proc::is_process(process.id) {
+            return 0;
+        }
+        let state = match is_stopping {
+            false => State::Seen,
+            true if proc::signal(&process, Signal::STOP) => State::Stopped,
+            true => State::Over,
+        };
+        self.known.insert(process.id, Known { process, state });
+        1
+    }
+
+    fn stop_seen(&mut self) -> usize {
+        let mut stopped = 0;
+        for known in self.known.values_mut() {
+            if known.state == State::Seen {
+                known.state = match proc::signal(&known.process, Signal::STOP) {
+                    true => State::Stopped,
+                    false => State::Over,
+                };
+                stopped += 1;
+            }
+        }
+        stopped
+    }
+
+    /// Kills what is stopped; returns whether there was any.
+    fn kill(&mut self) -> bool {
+        let mut is_any = false;
+        for known in self.known.values_mut() {
+            if known.state == State::Stopped {
+                known.state = match proc::signal(&known.process, Signal::KILL) {
+                    true => State::Killed,
+                    false => State::Over,
+                };
+                is_any = true;
+            }
+        }
+        is_any
+    }
+}
+
+/// The process as it is now, if it has not ended.
+fn again(process: &Process) -> Option<Process> {
+    proc::read(process.id).filter(|now| now.started == process.started)
+}

@@ -1,0 +1,206 @@
+//! Searches that take longer than the call they belong to.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::util::sync::lock;
+
+use super::super::cage::Cage;
+use super::evidence::Evidence;
+use super::sweep::Sweep;
+
+/// How long the call of a command waits for its strays to end.
+const IN_CALL: Duration = Duration::from_secs(2);
+/// How long they are searched for after that.
+const AFTERWARDS: Duration = Duration::from_secs(60);
+/// How long one search may keep the others of its thread waiting.
+const TURN: Duration = Duration::from_millis(250);
+/// How long a turn waits for a cgroup to be empty.
+const REMOVAL: Duration = Duration::from_millis(100);
+/// Between two turns of one search, twice as long each time, up to the last.
+const PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// The thread that goes on with the searches of one backend; there is none while there are none.
+#[derive(Debug, Default)]
+pub(in super::super::super) struct Sweeper {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_running: bool,
+}
+
+#[derive(Debug)]
+struct Job {
+    cleanup: Cleanup,
+    until: Instant,
+    next: Instant,
+    pause: Duration,
+}
+
+/// What remains to be done for a command that is over.
+#[derive(Debug)]
+struct Cleanup {
+    cage: Option<Cage>,
+    sweep: Option<Sweep>,
+}
+
+/// The processes that left the group of one command. What is not ended when this is dropped is
+/// searched for by the thread of the backend.
+#[derive(Debug)]
+pub(in super::super::super) struct Strays {
+    cleanup: Option<Cleanup>,
+    sweeper: Arc<Sweeper>,
+}
+
+impl Cleanup {
+    /// Returns whether nothing remains to be done.
+    fn run(&mut self, deadline: Instant) -> bool {
+        // What is in a cgroup is ended at once, but a privileged process can move to another one.
+        let sweep = self.sweep.as_mut();
+        let is_quiet = sweep.is_none_or(|sweep| sweep.end(deadline));
+        let until = deadline.min(Instant::now() + REMOVAL);
+        self.cage.take_if(|cage| cage.remove(until));
+        is_quiet && self.cage.is_none()
+    }
+}
+
+impl Strays {
+    pub(in super::super::super) fn new(
+        evidence: Option<Evidence>,
+        cage: Option<Cage>,
+        sweeper: Arc<Sweeper>,
+    ) -> Self {
+        let sweep = evidence.map(Sweep::new);
+        Self {
+            cleanup: Some(Cleanup { cage, sweep }),
+            sweeper,
+        }
+    }
+
+    /// Moves the command's first process, a child that was not waited for, to the cgroup, if there
+    /// is one. Blocks.
+    pub(in super::super::super) fn admit(&mut self, child: Option<u32>) {
+        if let Some(cleanup) = &mut self.cleanup {
+            let is_in = |cage: &mut Cage| child.is_some_and(|child| cage.admit(child));
+            cleanup.cage.take_if(|cage| !is_in(cage));
+        }
+    }
+
+    /// Notes which processes there are, while their parents still show whose they are. Blocks.
+    pub(in super::super) fn note(&mut self) {
+        if let Some(sweep) = self.sweep_without_cage() {
+            sweep.look(false);
+        }
+    }
+
+    /// Stops what is recognised, then has `end_group` end the group, and ends the strays. What is
+    /// left after two seconds is left to the thread of the backend. Blocks.
+    pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
+        let deadline = Instant::now() + IN_CALL;
+        if let Some(sweep) = self.sweep_without_cage() {
+            sweep.look(true);
+        }
+        self.kill_cage();
+        end_group();
+        if self
+            .cleanup
+            .as_mut()
+            .is_none_or(|cleanup| cleanup.run(deadline))
+        {
+            self.cleanup = None;
+        } else {
+            tracing::warn!(
+                "a command left processes that start others all the time; \
+                 they are searched for in the background, for a minute"
+            );
+        }
+    }
+}
+
+impl Strays {
+    /// The search, where parents have to show what was started: what is in a cgroup is known by it.
+    fn sweep_without_cage(&mut self) -> Option<&mut Sweep> {
+        let cleanup = self.cleanup.as_mut()?;
+        cleanup.sweep.as_mut().filter(|_| cleanup.cage.is_none())
+    }
+
+    fn kill_cage(&self) {
+        let cleanup = self.cleanup.as_ref();
+        if let Some(cage) = cleanup.and_then(|cleanup| cleanup.cage.as_ref()) {
+            cage.kill();
+        }
+    }
+}
+
+impl Drop for Strays {
+    fn drop(&mut self) {
+        self.kill_cage();
+        if let Some(cleanup) = self.cleanup.take() {
+            self.sweeper.push(cleanup);
+        }
+    }
+}
+
+impl Sweeper {
+    fn push(self: &Arc<Self>, cleanup: Cleanup) {
+        let now = Instant::now();
+        let mut queue = lock(&self.queue);
+        queue.jobs.push_back(Job {
+            cleanup,
+            until: now + AFTERWARDS,
+            next: now,
+            pause: PAUSE,
+        });
+        self.arrived.notify_one();
+        if queue.is_running {
+            return;
+        }
+        let sweeper = self.clone();
+        let thread = std::thread::Builder::new().name("agentcore-strays".to_owned());
+        match thread.spawn(move || sweeper.work()) {
+            Ok(_) => queue.is_running = true,
+            // Without a thread to search for them, they stay.
+            Err(_) => queue.jobs.clear(),
+        }
+    }
+
+    fn work(&self) {
+        while let Some(mut job) = self.next() {
+            if job.cleanup.run(Instant::now() + TURN) {
+                continue;
+            }
+            let now = Instant::now();
+            if now >= job.until {
+                tracing::warn!("processes of a command that is over were not ended");
+                continue;
+            }
+            job.next = now + job.pause;
+            job.pause = (job.pause * 2).min(MAX_PAUSE);
+            lock(&self.queue).jobs.push_back(job);
+        }
+    }
+
+    /// The next search that is due, waiting for it; `None` when there are no more.
+    fn next(&self) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        loop {
+            let Some(earliest) = queue.jobs.iter().map(|job| job.next).min() else {
+                queue.is_running = false;
+                return None;
+            };
+            let now = Instant::now();
+            if earliest <= now {
+                let index = queue.jobs.iter().position(|job| job.next <= now)?;
+                return queue.jobs.remove(index);
+            }
+            let waited = self.arrived.wait_timeout(queue, earliest - now);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The size of an answer while it streams.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::message::{Media, MediaSource, Part, ToolCall};
+
+use super::event::ModelEvent;
+use super::limits::{ResponseLimits, Used};
+
+/// Measures the events of one answer against its limits.
+///
+/// A call and a piece of thinking come twice, in pieces and whole. The pieces count as they come,
+/// and the whole by what it has more than they had.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseMeter {
+    used: Used,
+    started: bool,
+    open: Open,
+    /// Bytes of the thinking whose whole part has not come.
+    thinking: usize,
+    /// Calls that have begun and are not whole, with the bytes that came of them.
+    begun: HashMap<Arc<str>, usize>,
+    /// Their ids, by the model's own numbers.
+    ids: HashMap<u32, Arc<str>>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Open {
+    #[default]
+    None,
+    Text,
+    Thinking,
+}
+
+impl ResponseMeter {
+    pub(crate) fn new(limits: ResponseLimits) -> Self {
+        Self {
+            used: Used::new(limits),
+            ..Self::default()
+        }
+    }
+
+    /// The bytes of the answer so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.used.bytes()
+    }
+
+    /// Counts the next event.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge). Of a text, what still
+    /// fits is left in `event` and belongs to the answer; any other event does not.
+    pub(crate) fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
+        match event {
+            ModelEvent::Start(head) => {
+                // Each one is shown, however many come.
+                if std::mem::replace(&mut self.started, true) {
+                    self.used.add_block()?;
+                    self.used.add_bytes(head.id.len() + head.model.len())?;
+                }
+            }
+            ModelEvent::Text(text) => {
+                if let Err(error) = self.open(Open::Text) {
+                    text.clear();
+                    return Err(error);
+                }
+                let (len, room) = (text.len(), self.used.room());
+                if len > room {
+                    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at));
+                    text.truncate(end.unwrap_or_default());
+                }
+                self.used.add_bytes(len)?;
+            }
+            ModelEvent::Thinking(text) => {
+                self.open(Open::Thinking)?;
+                self.used.add_bytes(text.len())?;
+                self.thinking = self.thinking.saturating_add(text.len());
+            }
+            ModelEvent::ToolCallStart { index, id, name } => {
+                self.begin_call()?;
+                let bytes = id.len() + name.len();
+                self.used.add_bytes(bytes)?;
+                self.begun.insert(id.clone(), bytes);
+                self.ids.insert(*index, id.clone());
+            }
+            ModelEvent::ToolCallDelta { index, json } => {
+                self.used.add_bytes(json.len())?;
+                let id = self.ids.get(index);
+                if let Some(bytes) = id.and_then(|id| self.begun.get_mut(id)) {
+                    *bytes = bytes.saturating_add(json.len());
+                }
+            }
+            ModelEvent::ToolCall(call) => self.call(call)?,
+            ModelEvent::Part(part) => self.part(part)?,
+            ModelEvent::PartEnd => self.open = Open::None,
+            ModelEvent::Restart => *self = Self::new(self.used.limits()),
+            ModelEvent::Usage(_) | ModelEvent::Stop { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, kind: Open) -> Result<()> {
+        if self.open != kind {
+            self.open = kind;
+            self.used.add_block()?;
+        }
+        Ok(())
+    }
+
+    fn begin_call(&mut self) -> Result<()> {
+        self.open = Open::None;
+        self.used.add_call()?;
+        self.used.add_block()
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<()> {
+        let seen = match self.begun.remove(&call.id) {
+            Some(bytes) => bytes,
+            None => {
+                self.begin_call()?;
+                0
+            }
+        };
+        self.used.add_bytes(call_len(call).saturating_sub(seen))
+    }
+
+    fn part(&mut self, part: &Part) -> Result<()> {
+        let mut seen = 0;
+        let shown = self.open == Open::Thinking && matches!(part, Part::Thinking(_));
+        if shown {
+            seen = std::mem::take(&mut self.thinking);
+        } else {
+            self.used.add_block()?;
+        }
+        self.open = Open::None;
+        if let Part::ToolCall(_) = part {
+            self.used.add_call()?;
+        }
+        self.used.add_bytes(part_len(part).saturating_sub(seen))
+    }
+}
+
+fn part_len(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.len(),
+        Part::Image(media) | Part::Document(media) => media_len(media),
+        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
+        Part::ToolCall(call) => call_len(call),
+    }
+}
+
+fn media_len(media: &Media) -> usize {
+    match &media.source {
+        MediaSource::Base64(data) => data.len(),
+        MediaSource::Url(url) => url.len(),
+    }
+}
+
+fn call_len(call: &ToolCall) -> usize {
+    let args = match &call.raw_args {
+        Some(raw) => raw.len(),
+        None => value_len(&call.args),
+    };
+    (call.id.len() + call.name.len()).saturating_add(args)
+}
+
+/// About how long a value's JSON is. With a stack of its own: a value that a program built may
+/// nest deeper than any thread's stack.
+fn value_len(value: &Value) -> usize {
+    let mut len = 0_usize;
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        len = len.saturating_add(match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => {
+                rest.extend(items);
+                items.len() + 1
+            }
+            Value::Object(fields) => {
+                rest.extend(fields.values());
+                fields.keys().map(|name| name.len() + 4).sum::<usize>() + 1
+            }
+        });
+    }
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::message::ProviderBlock;
+
+    fn meter(bytes: usize) -> ResponseMeter {
+        ResponseMeter::new(ResponseLimits::default().max_bytes(bytes))
+    }
+
+    fn block(raw: &Value) -> ProviderBlock {
+        let raw = serde_json::value::to_raw_value(raw).unwrap();
+        ProviderBlock::new("p", raw)
+    }
+
+    #[test]
+    fn text_over_the_limit_is_cut_at_a_character() {
+        let mut meter = meter(4);
+        let mut first = ModelEvent::Text("abc".into());
+        meter.count(&mut first).unwrap();
+        let mut second = ModelEvent::Text("éé".into());
+        let error = meter.count(&mut second).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+        assert_eq!(second, ModelEvent::Text(String::new()));
+        assert!(error.text().contains("4 bytes"), "{error}");
+        assert!(error.text().contains("max_bytes"), "{error}");
+    }
+
+    #[test]
+    fn what_comes_in_pieces_and_whole_counts_once() {
+        let call = ToolCall::from_raw("1", "f", r#"{"a":1}"#);
+        let mut meter = meter(100);
+        for mut event in [
+            ModelEvent::Thinking("Hmm".into()),
+            ModelEvent::Part(Part::Thinking(block(&json!({"thinking": "Hmm"})))),
+            ModelEvent::ToolCallStart {
+                index: 7,
+                id: "1".into(),
+                name: "f".into(),
+            },
+            ModelEvent::ToolCallDelta {
+                index: 7,
+                json: r#"{"a":1}"#.into(),
+            },
+            ModelEvent::ToolCall(call.clone()),
+        ] {
+            meter.count(&mut event).unwrap();
+        }
+        let thinking = r#"{"thinking":"Hmm"}"#.len();
+        assert_eq!(meter.bytes(), thinking + call_len(&call));
+        assert_eq!((meter.used.room(), meter.begun.len()), (73, 0));
+    }
+
+    #[test]
+    fn a_restart_begins_at_nothing() {
+        let mut meter = meter(3);
+        for mut event in [
+            ModelEvent::Text("abc".into()),
+            ModelEvent::Restart,
+            ModelEvent::Text("def".into()),
+        ] {
+            meter.count(&mut event).unwrap();
+        }
+        let more = &mut ModelEvent::Text("g".into());
+        meter.count(more).unwrap_err();
+    }
+
+    #[test]
+    fn empty_blocks_are_counted() {
+        let mut meter = ResponseMeter::new(ResponseLimits::default().max_blocks(5));
+        let mut count = 0;
+        let error = loop {
+            let empty = [ModelEvent::Text(String::new()), ModelEvent::PartEnd];
+            let counted = empty.into_iter().try_for_each(|mut e| meter.count(&mut e));
+            match counted {
+                Ok(()) => count += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(count, 5);
+        assert!(error.text().contains("max_blocks"), "{error}");
+    }
+}

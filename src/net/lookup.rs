@@ -1,0 +1,78 @@
+//! Names resolved to addresses that were checked.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::policy::{AddressPolicy, Refused};
+use super::resolver::Resolver;
+
+/// The addresses of `host` that the policy allows, all of them if it is trusted.
+///
+/// # Errors
+///
+/// When none is left.
+pub(crate) async fn addresses(
+    policy: &AddressPolicy,
+    resolver: &dyn Resolver,
+    host: &str,
+    port: u16,
+    is_trusted: bool,
+) -> Result<Vec<SocketAddr>, Refused> {
+    let found = resolver.resolve(host).await;
+    let found = found.map_err(|error| Refused(format!("{host} has no address: {error}")))?;
+    let mut addresses: Vec<_> = found.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+    if is_trusted {
+        return Ok(addresses);
+    }
+    let mut why = Refused(format!("{host} has no address"));
+    addresses.retain(|address| match policy.check_address(*address) {
+        Ok(()) => true,
+        Err(refused) => {
+            why = Refused(format!(
+                "{host} resolves to an address that is refused: {refused}"
+            ));
+            false
+        }
+    });
+    match addresses.is_empty() {
+        true => Err(why),
+        false => Ok(addresses),
+    }
+}
+
+/// The resolver of a client for one host: each connection is to an address that was checked when it
+/// was made.
+pub(crate) struct Checked {
+    policy: AddressPolicy,
+    resolver: Arc<dyn Resolver>,
+    port: u16,
+    is_trusted: bool,
+}
+
+impl Checked {
+    /// The resolver for requests to the host and port of `url`, which has passed the policy.
+    pub(crate) fn new(policy: &AddressPolicy, resolver: Arc<dyn Resolver>, url: &Url) -> Self {
+        Self {
+            policy: policy.clone(),
+            resolver,
+            port: url.port_or_known_default().unwrap_or_default(),
+            is_trusted: policy.trusts(url),
+        }
+    }
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (policy, resolver) = (self.policy.clone(), self.resolver.clone());
+        let (port, is_trusted) = (self.port, self.is_trusted);
+        Box::pin(async move {
+            let host = name.as_str();
+            let checked = addresses(&policy, &*resolver, host, port, is_trusted).await?;
+            let checked: Addrs = Box::new(checked.into_iter());
+            Ok(checked)
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Telling whether JSON text that arrives in pieces is a whole value.
+
+use serde::de::IgnoredAny;
+
+/// The longest number or literal that may be a whole value.
+const SCALAR_LIMIT: usize = 64;
+
+/// How far a growing text was read. Each byte is read once, however often is asked.
+#[derive(Debug, Default)]
+pub(super) struct Wholeness {
+    read: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing but white space so far.
+    #[default]
+    Blank,
+    /// An object, an array or a string that has begun.
+    Open,
+    /// A number or a literal.
+    Scalar,
+    /// A value that has ended, and whether it is valid.
+    Ended(bool),
+}
+
+impl Wholeness {
+    /// Whether `text`, of which earlier calls saw the beginning, is blank or one whole value.
+    pub(super) fn check(&mut self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        while let Some(byte) = bytes.get(self.read) {
+            self.read += 1;
+            self.next(*byte);
+            if self.state == State::Open && self.depth == 0 && !self.in_string {
+                let value = bytes.get(..self.read).unwrap_or_default();
+                let value = serde_json::from_slice::<IgnoredAny>(value);
+                self.state = State::Ended(value.is_ok());
+            }
+        }
+        match self.state {
+            State::Blank => true,
+            State::Open => false,
+            State::Scalar => {
+                text.len() <= SCALAR_LIMIT && serde_json::from_str::<IgnoredAny>(text).is_ok()
+            }
+            State::Ended(is_valid) => is_valid,
+        }
+    }
+
+    fn next(&mut self, byte: u8) {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match (self.state, byte) {
+            (_, b' ' | b'\t' | b'\n' | b'\r') | (State::Scalar, _) => {}
+            (State::Ended(_), _) => self.state = State::Ended(false),
+            (State::Blank, b'{' | b'[') => (self.state, self.depth) = (State::Open, 1),
+            (State::Blank, b'"') => (self.state, self.in_string) = (State::Open, true),
+            (State::Blank, _) => self.state = State::Scalar,
+            (State::Open, b'"') => self.in_string = true,
+            (State::Open, b'{' | b'[') => self.depth += 1,
+            (State::Open, b'}' | b']') => self.depth -= 1,
+            (State::Open, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_judged_as_by_a_parser() {
+        for text in [
+            r#" {"a":"}\"","b":[1,{}]} "#,
+            r#"{"a":1}}"#,
+            r#"{"a":1}{"b":2}"#,
+            r#"{a:1}"#,
+            r#"[[],[{"]":"["}]]"#,
+            r#""te\\\"xt" "#,
+            "12 ",
+            "true",
+            "]",
+            "{]",
+            "nul",
+        ] {
+            let mut wholeness = Wholeness::default();
+            for end in 0..=text.len() {
+                let prefix = &text[..end];
+                let expected =
+                    prefix.trim().is_empty() || serde_json::from_str::<IgnoredAny>(prefix).is_ok();
+                assert_eq!(wholeness.check(prefix), expected, "{prefix}");
+            }
+        }
+    }
+}

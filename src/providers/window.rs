@@ -1,0 +1,50 @@
+//! What servers say about the context window that they give a model.
+
+use serde_json::Value;
+
+/// Figures outside of this are no windows: they come from outside.
+const PLAUSIBLE: std::ops::RangeInclusive<u64> = 256..=100_000_000;
+
+/// The figure, if it may be a window in tokens.
+pub(super) fn plausible(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|tokens| PLAUSIBLE.contains(tokens))
+}
+
+/// llama.cpp's `/props`: the window of one slot.
+pub(super) fn of_props(props: &Value) -> Option<u64> {
+    let slot = plausible(&props["default_generation_settings"]["n_ctx"]);
+    slot.or_else(|| plausible(&props["n_ctx"]))
+}
+
+/// vLLM's `/v1/models`. What other servers put there is often the size that the model was trained
+/// with, and not what the server gives it.
+pub(super) fn of_models(models: &Value, model: &str) -> Option<u64> {
+    let listed = models["data"].as_array()?;
+    let own = listed.iter().find(|listed| listed["id"] == model)?;
+    plausible(&own["max_model_len"])
+}
+
+/// Ollama's `/api/ps`: the window that a model was loaded with.
+pub(super) fn of_loaded(loaded: &Value, model: &str) -> Option<u64> {
+    let latest = format!("{model}:latest");
+    let is_own = |name: &Value| *name == model || (!model.contains(':') && *name == *latest);
+    let mut listed = loaded["models"].as_array()?.iter();
+    let own = listed.find(|listed| is_own(&listed["name"]) || is_own(&listed["model"]))?;
+    plausible(&own["context_length"])
+}
+
+/// Ollama's `/api/show`: the window of a model that is loaded with `wanted` tokens, else with those
+/// of its file, else with `default`. None is larger than what the model was made for.
+pub(super) fn of_shown(shown: &Value, wanted: Option<u64>, default: u64) -> Option<u64> {
+    let info = shown["model_info"].as_object()?;
+    let mut lengths = info.iter();
+    let (_, most) = lengths.find(|(name, _)| name.ends_with(".context_length"))?;
+    let most = plausible(most)?;
+    let parameters = shown["parameters"].as_str().unwrap_or_default();
+    let mut of_file = parameters.lines().filter_map(|line| {
+        let tokens = line.trim().strip_prefix("num_ctx")?.trim().parse().ok()?;
+        Some(tokens).filter(|tokens| PLAUSIBLE.contains(tokens))
+    });
+    let given = wanted.or_else(|| of_file.next()).unwrap_or(default);
+    Some(given.min(most))
+}

@@ -1,0 +1,186 @@
+//! Lists of the calls that have started or ended, in which a call is removed without a search.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use crate::message::Message;
+
+use super::store::answers;
+
+/// Lists of up to this many calls are searched, and stay in order.
+const SEARCHED: usize = 64;
+
+/// The positions of calls in the lists of a session: those that have started, and the results of
+/// those that have ended.
+///
+/// The lists are public, so an index is built anew when its list is not as it was left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenCalls {
+    started: Index,
+    ended: Index,
+}
+
+impl OpenCalls {
+    /// Adds a call that has started.
+    pub(crate) fn start(&mut self, started: &mut Vec<Arc<str>>, id: Arc<str>) {
+        self.started.push(started, id);
+    }
+
+    /// Adds the result of a call that has ended.
+    pub(crate) fn end(&mut self, ended: &mut Vec<Arc<Message>>, result: Arc<Message>) {
+        self.ended.push(ended, result);
+    }
+
+    /// Removes a call from both lists.
+    pub(crate) fn remove(
+        &mut self,
+        started: &mut Vec<Arc<str>>,
+        ended: &mut Vec<Arc<Message>>,
+        id: &str,
+    ) {
+        self.started.remove(started, id);
+        self.ended.remove(ended, id);
+    }
+}
+
+/// An item of one of the lists.
+trait OpenCall {
+    fn id(&self) -> Option<&Arc<str>>;
+
+    fn is(&self, id: &str) -> bool;
+}
+
+impl OpenCall for Arc<str> {
+    fn id(&self) -> Option<&Arc<str>> {
+        Some(self)
+    }
+
+    fn is(&self, id: &str) -> bool {
+        **self == *id
+    }
+}
+
+impl OpenCall for Arc<Message> {
+    fn id(&self) -> Option<&Arc<str>> {
+        self.as_tool_result().map(|result| &result.tool_call_id)
+    }
+
+    fn is(&self, id: &str) -> bool {
+        answers(self, id)
+    }
+}
+
+/// Where each call is in a long list.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    positions: HashMap<Arc<str>, usize>,
+    /// The address and the length of the list that was indexed.
+    list: (usize, usize),
+}
+
+impl Index {
+    fn push<T: OpenCall>(&mut self, list: &mut Vec<T>, item: T) {
+        if list.len() < SEARCHED {
+            self.positions.clear();
+            list.push(item);
+            return;
+        }
+        let Some(id) = item.id() else { return };
+        if self.find(list, id).is_none() {
+            self.positions.insert(id.clone(), list.len());
+            list.push(item);
+        }
+        self.list = place(list);
+    }
+
+    fn remove<T: OpenCall>(&mut self, list: &mut Vec<T>, id: &str) {
+        if list.len() <= SEARCHED {
+            self.positions = HashMap::new();
+            list.retain(|item| !item.is(id));
+            return;
+        }
+        if let Some(position) = self.find(list, id) {
+            self.positions.remove(id);
+            list.swap_remove(position);
+            if let Some(moved) = list.get(position).and_then(T::id) {
+                self.positions.insert(moved.clone(), position);
+            }
+        }
+        self.list = place(list);
+    }
+
+    /// The position of a call. The index is built anew when the list was changed meanwhile.
+    fn find<T: OpenCall>(&mut self, list: &mut Vec<T>, id: &str) -> Option<usize> {
+        let is_there = |position: &usize| list.get(*position).is_some_and(|item| item.is(id));
+        let position = self.positions.get(id);
+        let is_current = !self.positions.is_empty() && self.list == place(list);
+        if is_current && position.is_none_or(is_there) {
+            return position.copied();
+        }
+        self.positions = HashMap::with_capacity(list.len());
+        // Of calls with one id the first is enough.
+        list.retain(|item| {
+            let position = self.positions.len();
+            let Some(Entry::Vacant(entry)) = item.id().map(|id| self.positions.entry(id.clone()))
+            else {
+                return false;
+            };
+            entry.insert(position);
+            true
+        });
+        self.positions.get(id).copied()
+    }
+}
+
+fn place<T>(list: &[T]) -> (usize, usize) {
+    (list.as_ptr().addr(), list.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> Arc<str> {
+        number.to_string().into()
+    }
+
+    #[test]
+    fn short_lists_stay_in_order() {
+        let (mut calls, mut started) = (OpenCalls::default(), Vec::new());
+        (0..5).for_each(|number| calls.start(&mut started, id(number)));
+        calls.remove(&mut started, &mut Vec::new(), "1");
+        assert_eq!(started, [id(0), id(2), id(3), id(4)]);
+    }
+
+    #[test]
+    fn long_lists_hold_what_was_not_removed() {
+        let (mut calls, mut started) = (OpenCalls::default(), Vec::new());
+        (0..500).for_each(|number| calls.start(&mut started, id(number)));
+        for number in (0..500).filter(|number| number % 3 != 0) {
+            calls.remove(&mut started, &mut Vec::new(), &id(number));
+            calls.remove(&mut started, &mut Vec::new(), "unknown");
+        }
+        started.sort();
+        let mut expected: Vec<_> = (0..500).step_by(3).map(id).collect();
+        expected.sort();
+        assert_eq!(started, expected);
+    }
+
+    #[test]
+    fn list_changed_from_outside_is_indexed_anew() {
+        let (mut calls, mut started) = (OpenCalls::default(), Vec::new());
+        (0..100).for_each(|number| calls.start(&mut started, id(number)));
+        started.push(id(200));
+        started.insert(0, id(3));
+        calls.remove(&mut started, &mut Vec::new(), "200");
+        calls.remove(&mut started, &mut Vec::new(), "3");
+        let other: Vec<_> = started.iter().rev().cloned().collect();
+        started = other;
+        calls.remove(&mut started, &mut Vec::new(), "7");
+        started.sort();
+        let mut expected: Vec<_> = (0..100).filter(|n| ![3, 7].contains(n)).map(id).collect();
+        expected.sort();
+        assert_eq!(started, expected);
+    }
+}

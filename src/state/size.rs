@@ -1,0 +1,146 @@
+//! How much memory a session takes, about.
+
+use std::mem::size_of;
+
+use serde_json::Value;
+
+use crate::message::{Media, MediaSource, Message, Messages, Part, Todo};
+
+use super::agent_state::AgentState;
+use super::message_info::MessageInfo;
+use super::store::Record;
+
+/// What a shared value takes beside itself: its counters, and what the allocator adds.
+const SHARED: usize = 32;
+
+/// What a place in a map takes beside its key and value.
+const PLACE: usize = 24;
+
+/// What is stored beside a message.
+const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
+
+/// The bytes of one message: itself and all that it points to.
+pub(super) fn of_message(message: &Message) -> u64 {
+    let parts = message.content().parts().iter().map(of_part);
+    let mut bytes = size_of::<Message>() + SHARED + parts.sum::<usize>();
+    if let Some(result) = message.as_tool_result() {
+        bytes += result.tool_call_id.len() + result.name.len() + 2 * SHARED;
+        bytes += result.details.as_ref().map_or(0, of_value);
+        bytes += result.display.as_ref().map_or(0, String::len);
+    }
+    bytes as u64
+}
+
+/// The bytes of these messages.
+pub(super) fn of_messages(messages: &Messages, from: usize) -> u64 {
+    let messages = messages.iter().skip(from);
+    messages.map(of_message).sum()
+}
+
+/// The bytes of a state without its messages.
+pub(super) fn beside(state: &AgentState) -> u64 {
+    let files = state.files.iter();
+    let files = files.map(|(path, content)| path.len() + content.len() + PLACE + 2 * SHARED);
+    let pending = state.pending.iter();
+    let pending = pending.map(|call| size_of_val(call) + call.question.len() + 4 * SHARED);
+    let summary = state.compaction.as_ref();
+    let summary = summary.map_or(0, |made| made.summary.len());
+    let all = files.chain(pending).sum::<usize>() + of_todos(&state.todos) + summary;
+    let places = (state.infos.len() + state.inputs.len()) * INFO;
+    (size_of::<AgentState>() + all + places) as u64
+}
+
+/// What a record adds.
+pub(super) fn of_record(record: &Record) -> u64 {
+    let bytes = match record {
+        Record::Message { message, .. } | Record::ToolEnded { result: message } => {
+            return of_message(message);
+        }
+        Record::File { path, content } => {
+            path.len() + content.as_ref().map_or(0, |content| content.len())
+        }
+        Record::Todos { todos } => of_todos(todos),
+        Record::MessageInfo { .. } => INFO,
+        Record::ToolStarted { call_id } => call_id.len() + SHARED,
+        Record::Began { .. } | Record::Titled { .. } => 0,
+    };
+    bytes as u64
+}
+
+fn of_todos(todos: &[Todo]) -> usize {
+    let todos = todos.iter();
+    todos.map(|todo| size_of_val(todo) + todo.title.len()).sum()
+}
+
+fn of_part(part: &Part) -> usize {
+    let inner = match part {
+        Part::Text(text) => text.len(),
+        Part::Image(media) | Part::Document(media) => of_media(media),
+        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len() + SHARED,
+        Part::ToolCall(call) => {
+            let raw = call.raw_args.as_ref().map_or(0, |raw| raw.len() + SHARED);
+            call.id.len() + call.name.len() + raw + of_value(&call.args) + 3 * SHARED
+        }
+    };
+    size_of::<Part>() + inner
+}
+
+fn of_media(media: &Media) -> usize {
+    let (MediaSource::Base64(text) | MediaSource::Url(text)) = &media.source;
+    text.len() + SHARED
+}
+
+/// The bytes of a value, however deep it is.
+fn of_value(value: &Value) -> usize {
+    let mut bytes = 0;
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        bytes += size_of::<Value>();
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(values) => left.extend(values),
+            Value::Object(fields) => {
+                let keys = fields.keys().map(|key| key.len() + PLACE);
+                bytes += keys.sum::<usize>();
+                left.extend(fields.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{ToolCall, ToolResult};
+
+    #[test]
+    fn everything_that_may_be_long_counts() {
+        let long = "x".repeat(10_000);
+        let call = ToolCall::new("c", "t", json!({"deep": [{"text": long}]}));
+        let mut detailed = ToolResult::ok(&call, "ok");
+        detailed.details = Some(json!([long]));
+        let mut displayed = ToolResult::ok(&call, "ok");
+        displayed.display = Some(long.clone());
+        let image = Part::Image(Media::base64("image/png", long.as_str()));
+        for message in [
+            Message::human(long.as_str()),
+            Message::human(vec![image]),
+            Message::ai_calling("", [call]),
+            Message::Tool(detailed),
+            Message::Tool(displayed),
+        ] {
+            let bytes = of_message(&message);
+            assert!((10_000..12_000).contains(&bytes), "{bytes}: {message:?}");
+        }
+        let mut state = AgentState::new("s");
+        let empty = beside(&state);
+        Arc::make_mut(&mut state.files).insert("a".into(), long.as_str().into());
+        assert!(beside(&state) >= empty + 10_000);
+    }
+}

@@ -1,0 +1,376 @@
+//! The sessions of a store in memory: in which order they were used, and which of them goes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use crate::message::Message;
+
+use super::agent_state::AgentState;
+use super::info::SessionInfo;
+use super::size;
+use super::snapshot::title_of;
+use super::store::{Record, StoredSession};
+
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
+
+/// How often sessions that were dropped for want of room are reported.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How much a store holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) sessions: usize,
+    pub(super) bytes: u64,
+}
+
+pub(super) struct Threads {
+    pub(super) ttl: Duration,
+    pub(super) bounds: Bounds,
+    /// Boxed, for a map has room for more than it holds.
+    entries: HashMap<Arc<str>, Box<Entry>>,
+    /// The sessions that may go for want of room, by their last use.
+    idle: BTreeMap<u64, Arc<str>>,
+    /// How many of the entries exist for readers.
+    count: usize,
+    /// What all entries take.
+    bytes: u64,
+    swept_at: Instant,
+    /// Counts uses and writes.
+    clock: u64,
+    /// The newest token, of any session: one that is begun anew after it was removed has others.
+    token: u64,
+    warned_at: Option<Instant>,
+    /// How many sessions were dropped for want of room since that was last reported.
+    unreported: usize,
+}
+
+pub(super) struct Entry {
+    pub(super) session: StoredSession,
+    /// What the user said first; a title stays when the history is cut.
+    said_first: Option<Arc<str>>,
+    last_access: Instant,
+    /// The place in the order of uses.
+    used: u64,
+    /// Order of writes, for lists.
+    pub(super) written: u64,
+    created_at: SystemTime,
+    updated_at: SystemTime,
+    /// The newest lease; `held` says whether a run still has it.
+    pub(super) token: u64,
+    pub(super) held: bool,
+    /// Whether it was deleted while it was held: what its run writes from then on is refused.
+    pub(super) deleted: bool,
+    /// A leased session that has nothing in it yet does not exist for readers.
+    pub(super) exists: bool,
+    /// What its messages take, and what all of it does.
+    message_bytes: u64,
+    bytes: u64,
+}
+
+impl Threads {
+    pub(super) fn new(ttl: Duration) -> Self {
+        Self {
+            ttl,
+            bounds: Bounds {
+                sessions: usize::MAX,
+                bytes: u64::MAX,
+            },
+            entries: HashMap::new(),
+            idle: BTreeMap::new(),
+            count: 0,
+            bytes: 0,
+            swept_at: Instant::now(),
+            clock: 0,
+            token: 0,
+            warned_at: None,
+            unreported: 0,
+        }
+    }
+
+    /// How many sessions exist.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// What the sessions take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The sessions that exist and have not expired.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Entry> {
+        let entries = self.entries.values().map(|entry| &**entry);
+        entries.filter(|entry| entry.exists && !entry.is_expired(self.ttl))
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Entry> {
+        self.entries.get(id).map(|entry| &**entry)
+    }
+
+    pub(super) fn exists(&self, id: &str) -> bool {
+        self.get(id).is_some_and(|entry| entry.exists)
+    }
+
+    /// Prepares for an access to `id`: what has expired is gone.
+    pub(super) fn begin(&mut self, id: &str) {
+        self.sweep_if_due();
+        if self.get(id).is_some_and(|entry| entry.is_expired(self.ttl)) {
+            self.remove(id);
+        }
+    }
+
+    /// Changes the entry of `id`, which is made if need be, and counts that as its use. Drops
+    /// others when there is no room any more.
+    pub(super) fn with<R>(&mut self, id: &str, f: impl FnOnce(&mut Entry) -> R) -> R {
+        let (id, existed, bytes) = match self.entries.get_key_value(id) {
+            Some((known, entry)) => (known.clone(), entry.exists, entry.bytes),
+            None => (id.into(), false, 0),
+        };
+        self.clock += 1;
+        let entry = self.entries.entry(id.clone());
+        let entry = entry.or_insert_with(|| Box::new(Entry::new(id.clone())));
+        self.idle.remove(&entry.used);
+        entry.used = self.clock;
+        entry.last_access = Instant::now();
+        let result = f(entry);
+        self.bytes = (self.bytes - bytes).saturating_add(entry.bytes);
+        self.count = self.count + usize::from(entry.exists) - usize::from(existed);
+        if entry.may_go() {
+            self.idle.insert(self.clock, id);
+        }
+        self.make_room();
+        result
+    }
+
+    /// Writes the entry of `id`, which exists from now on.
+    pub(super) fn write(&mut self, id: &str, f: impl FnOnce(&mut Entry)) {
+        self.with(id, |entry| {
+            entry.written = entry.used;
+            entry.updated_at = SystemTime::now();
+            if !std::mem::replace(&mut entry.exists, true) {
+                entry.created_at = entry.updated_at;
+            }
+            f(entry);
+        });
+    }
+
+    /// Holds the session for a run, unless another does; the token of the lease.
+    pub(super) fn hold(&mut self, id: &str) -> Option<(Arc<str>, u64)> {
+        if self.get(id).is_some_and(|entry| entry.held) {
+            return None;
+        }
+        self.token += 1;
+        let token = self.token;
+        Some(self.with(id, |entry| {
+            (entry.held, entry.token) = (true, token);
+            (entry.session.state.thread_id.clone(), token)
+        }))
+    }
+
+    /// Gives the session back. One that is not to be kept goes, unless calls of it wait.
+    pub(super) fn release(&mut self, id: &str, token: u64, is_kept: bool) {
+        if self.get(id).is_none() {
+            return;
+        }
+        let goes = self.with(id, |entry| {
+            let is_newest = entry.token == token;
+            if is_newest {
+                (entry.held, entry.deleted) = (false, false);
+            }
+            let is_left = is_newest && !is_kept && !entry.waits();
+            !entry.held && (!entry.exists || is_left)
+        });
+        if goes {
+            self.remove(id);
+        }
+        self.sweep_if_due();
+    }
+
+    /// Removes the session; whether there was one.
+    pub(super) fn remove(&mut self, id: &str) -> bool {
+        let Some(entry) = self.entries.remove(id) else {
+            return false;
+        };
+        self.idle.remove(&entry.used);
+        self.bytes -= entry.bytes;
+        self.count -= usize::from(entry.exists);
+        entry.exists
+    }
+
+    /// Removes the sessions that are not to stay, and returns how many.
+    pub(super) fn retain(&mut self, stays: impl Fn(&Entry) -> bool) -> usize {
+        let entries = self.entries.iter();
+        let gone = entries.filter(|(_, entry)| !stays(entry));
+        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
+        for id in &gone {
+            self.remove(id);
+        }
+        gone.len()
+    }
+
+    /// Removes what has expired, and returns how many sessions that were.
+    pub(super) fn sweep(&mut self) -> usize {
+        let ttl = self.ttl;
+        self.swept_at = Instant::now();
+        self.retain(|entry| !entry.is_expired(ttl))
+    }
+
+    fn sweep_if_due(&mut self) {
+        if self.swept_at.elapsed() >= SWEEP_INTERVAL {
+            self.sweep();
+        }
+    }
+
+    /// Drops the sessions that were used longest ago until there is room, all but the one that was
+    /// used last, those in use and those with calls that wait.
+    pub(super) fn make_room(&mut self) {
+        let mut dropped = 0;
+        while self.count > self.bounds.sessions || self.bytes > self.bounds.bytes {
+            let oldest = self.idle.first_key_value();
+            let Some((_, id)) = oldest.filter(|(used, _)| **used < self.clock) else {
+                break;
+            };
+            let id = id.clone();
+            self.remove(&id);
+            dropped += 1;
+        }
+        if dropped > 0 {
+            self.report(dropped);
+        }
+    }
+
+    fn report(&mut self, dropped: usize) {
+        self.unreported += dropped;
+        let is_early = |at: Instant| at.elapsed() < WARN_INTERVAL;
+        if self.warned_at.is_some_and(is_early) {
+            return;
+        }
+        self.warned_at = Some(Instant::now());
+        let Bounds { sessions, bytes } = self.bounds;
+        tracing::warn!(
+            dropped = std::mem::take(&mut self.unreported),
+            "the memory for sessions is full ({sessions} sessions or {bytes} bytes); those used \
+             longest ago were dropped; set a store with `store(..)` to keep all",
+        );
+    }
+}
+
+impl Entry {
+    fn new(id: Arc<str>) -> Self {
+        let session = StoredSession::new(AgentState::new(id));
+        let bytes = size::beside(&session.state);
+        Self {
+            session,
+            said_first: None,
+            last_access: Instant::now(),
+            used: 0,
+            written: 0,
+            created_at: SystemTime::now(),
+            updated_at: SystemTime::now(),
+            token: 0,
+            held: false,
+            deleted: false,
+            exists: false,
+            message_bytes: 0,
+            bytes,
+        }
+    }
+
+    pub(super) fn is_expired(&self, ttl: Duration) -> bool {
+        !self.held && self.last_access.elapsed() >= ttl
+    }
+
+    /// Whether calls of this session wait for an answer. Those that a fork was copied with wait
+    /// elsewhere.
+    fn waits(&self) -> bool {
+        let state = &self.session.state;
+        let mut pending = state.pending.iter();
+        pending.any(|call| call.session_id == state.thread_id)
+    }
+
+    /// Whether it may be dropped for want of room.
+    fn may_go(&self) -> bool {
+        self.exists && !self.held && !self.waits()
+    }
+
+    /// Replaces the session, but for its id.
+    pub(super) fn set(&mut self, mut session: StoredSession) {
+        session.state.thread_id = self.session.state.thread_id.clone();
+        let (before, now) = (&self.session.state.messages, &session.state.messages);
+        let same = match now.shared_prefix(before) {
+            same if same == before.len() => same,
+            _ => 0,
+        };
+        if same == 0 {
+            self.message_bytes = 0;
+        }
+        self.message_bytes += size::of_messages(now, same);
+        self.session = session;
+        self.measure();
+        if self.said_first.is_none() {
+            let mut said = self.session.state.messages.user_messages();
+            self.said_first = said.find_map(title_of);
+        }
+    }
+
+    /// Does what the records say. What they take is added up; [`set`](Self::set) counts anew.
+    pub(super) fn append(&mut self, records: Vec<Record>) {
+        for record in records {
+            let added = size::of_record(&record);
+            let ended = self.session.ended.len();
+            let mut freed = 0;
+            match &record {
+                Record::Message { message, .. } => {
+                    self.message_bytes += added;
+                    if let Message::User(_) = **message
+                        && self.said_first.is_none()
+                    {
+                        self.said_first = title_of(message);
+                    }
+                }
+                Record::File { path, .. } => {
+                    let before = self.session.state.files.get(path);
+                    freed = before.map_or(0, |content| content.len() as u64);
+                }
+                _ => {}
+            }
+            self.session.apply(record);
+            if self.session.ended.len() < ended {
+                // A result that was stored when its call ended is a message now.
+                freed = added;
+            }
+            self.bytes = (self.bytes + added).saturating_sub(freed);
+        }
+    }
+
+    /// Empties it while a run holds it: the lease outlives the data, and is given back to the entry
+    /// it was taken of. Whether there was something.
+    pub(super) fn empty(&mut self) -> bool {
+        let id = self.session.state.thread_id.clone();
+        self.session = StoredSession::new(AgentState::new(id));
+        self.said_first = None;
+        self.deleted = true;
+        self.message_bytes = 0;
+        self.measure();
+        std::mem::take(&mut self.exists)
+    }
+
+    fn measure(&mut self) {
+        let ended = self.session.ended.iter();
+        let ended: u64 = ended.map(|result| size::of_message(result)).sum();
+        self.bytes = self.message_bytes + ended + size::beside(&self.session.state);
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        let mut info = SessionInfo::of(&self.session);
+        if self.session.state.title.is_none() {
+            info.title = self.said_first.clone();
+        }
+        info.created_at = Some(self.created_at);
+        info.updated_at = Some(self.updated_at);
+        info
+    }
+}

@@ -1,0 +1,112 @@
+//! Parsing a page into a document of limited size.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use htmd::Node;
+use html5ever::TokenizerResult;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{BufferQueue, Tokenizer, TokenizerOpts};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+
+use crate::util::Cancellation;
+
+use super::sink::Sink;
+use super::tokens::Tokens;
+
+/// How much is parsed before the limits are checked again, in bytes.
+const STEP: usize = 1024;
+
+pub(super) struct Document {
+    pub(super) root: Rc<Node>,
+    /// Whether the page reached a limit, so that the rest was not read.
+    pub(super) is_cut: bool,
+}
+
+/// Parses the page, up to a limit or until it is stopped.
+pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
+    let sink = Sink::default();
+    let full: Rc<Cell<bool>> = sink.full();
+    let builder = TreeBuilder::new(sink, TreeBuilderOpts::default());
+    let tokens = Tokens::new(builder, full.clone());
+    let tokenizer = Tokenizer::new(tokens, TokenizerOpts::default());
+    let queue = BufferQueue::default();
+    let mut rest = html;
+    while !rest.is_empty() && !full.get() && !stop.is_cancelled() {
+        let mut end = STEP.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (step, after) = rest.split_at(end);
+        tokenizer.sink.expect(step);
+        if !full.get() {
+            queue.push_back(StrTendril::from(step));
+            feed(&tokenizer, &queue);
+        }
+        rest = after;
+    }
+    tokenizer.end();
+    let root = tokenizer.sink.inner.sink.root();
+    Document {
+        root,
+        is_cut: full.get(),
+    }
+}
+
+/// Scripts are not run, and a page's own word about its encoding comes too late.
+fn feed<S: html5ever::tokenizer::TokenSink>(tokenizer: &Tokenizer<S>, queue: &BufferQueue) {
+    while !matches!(tokenizer.feed(queue), TokenizerResult::Done) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use markup5ever_rcdom::NodeData;
+
+    use super::*;
+
+    /// The elements of a document, their attributes, and the length of the values.
+    fn size(root: &Rc<Node>) -> (usize, usize, usize) {
+        let (mut elements, mut attributes, mut values) = (0, 0, 0);
+        let mut open = vec![root.clone()];
+        while let Some(node) = open.pop() {
+            if let NodeData::Element { attrs, .. } = &node.data {
+                elements += 1;
+                attributes += attrs.borrow().len();
+                let lengths = attrs.borrow();
+                values += lengths.iter().map(|attr| attr.value.len()).sum::<usize>();
+            }
+            open.extend(node.children.borrow().iter().cloned());
+        }
+        (elements, attributes, values)
+    }
+
+    #[test]
+    fn document_is_bounded_in_elements_attributes_and_values() {
+        let names = "href=a src=b title=c alt=d class=e type=f size=g face=h color=i start=j";
+        let unknown: String = (0..1_000).map(|n| format!(" a{n}")).collect();
+        let long = "y".repeat(100_000);
+        for html in [
+            format!("<p><b {names}>{}", "<p>x".repeat(25_000)),
+            format!("<p><b{unknown}>{}", "<p>x".repeat(25_000)),
+            format!("<p><b title={long}>{}", "<p>x".repeat(25_000)),
+            format!("<p><a href={long} alt={long}>{}", "<p>x".repeat(25_000)),
+            format!("<i {names}></i>").repeat(60_000),
+            format!("<body {names}>").repeat(25_000),
+        ] {
+            let document = parse(&html, &Cancellation::default());
+            let (elements, attributes, values) = size(&document.root);
+            // A step that reaches a limit may go past it by the elements that come back in it.
+            assert!(elements < 51_000, "{html:.40}: {elements} elements");
+            assert!(attributes <= 200_000, "{html:.40}: {attributes} attributes");
+            assert!(values <= 8 << 20, "{html:.40}: {values} bytes");
+        }
+    }
+
+    #[test]
+    fn parsing_ends_when_it_is_stopped() {
+        let stop = Cancellation::default();
+        stop.cancel();
+        let document = parse(&"<p>x".repeat(10_000), &stop);
+        assert!(size(&document.root).0 < 10);
+    }
+}

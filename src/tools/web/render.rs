@@ -1,0 +1,235 @@
+//! A document as Markdown, within bounds.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use htmd::element_handler::{HandlerResult, Handlers};
+use htmd::options::{BulletListMarker, HrStyle, Options};
+use htmd::{Element, HtmlToMarkdown, Node};
+use markup5ever_rcdom::NodeData;
+
+use crate::util::Cancellation;
+
+/// Elements that are not for readers. The title is reported on its own.
+const SKIPPED: [&str; 13] = [
+    "head", "script", "style", "template", "noscript", "svg", "math", "iframe", "object", "embed",
+    "canvas", "select", "dialog",
+];
+/// Elements whose conversion is checked: those the converter does something about, in so far as
+/// elements can stand in them.
+const CHECKED: [&str; 29] = [
+    "a", "article", "b", "body", "caption", "code", "dd", "div", "dl", "dt", "em", "form", "h1",
+    "h2", "h3", "h4", "h5", "h6", "i", "main", "p", "pre", "section", "strong", "tbody", "td",
+    "th", "thead", "tr",
+];
+/// Those that put something before each line of what is in them.
+const INDENTED: [&str; 4] = ["blockquote", "li", "ol", "ul"];
+/// How deep quotes and lists are shown as such, counted together.
+const MAX_INDENT: usize = 32;
+/// How many elements are visited. The converter visits some of them twice, at each level.
+const MAX_VISITS: usize = 1_000_000;
+/// The longest Markdown of one element, in bytes.
+const MAX_CONTENT: usize = 8 * 1024 * 1024;
+/// The largest table that is aligned, in bytes: a cell is as wide as the widest of its column.
+const MAX_TABLE: usize = 4 * 1024 * 1024;
+/// How much Markdown may be written that grows by what stands before lines and between cells, in
+/// bytes. What comes after is neither indented nor aligned.
+const MAX_GROWN: usize = 64 * 1024 * 1024;
+/// What stands around a cell or a part of it, in bytes.
+const MARKS: usize = 3;
+
+pub(super) struct Rendered {
+    pub(super) text: String,
+    pub(super) is_cut: bool,
+}
+
+/// The Markdown of a document; incomplete when it is stopped.
+pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
+    let options = Options {
+        bullet_list_marker: BulletListMarker::Dash,
+        ul_bullet_spacing: 1,
+        ol_number_spacing: 1,
+        hr_style: HrStyle::Dashes,
+        ..Options::default()
+    };
+    let bounds = Arc::new(Bounds::new(stop));
+    let (plain, indented, table) = (bounds.clone(), bounds.clone(), bounds.clone());
+    let converter = HtmlToMarkdown::builder()
+        .options(options)
+        .add_handler(
+            CHECKED.to_vec(),
+            move |handlers: &dyn Handlers, element: Element<'_>| {
+                plain.visit(1, || handlers.fallback(element))
+            },
+        )
+        .add_handler(
+            INDENTED.to_vec(),
+            move |handlers: &dyn Handlers, element: Element<'_>| indented.indent(handlers, element),
+        )
+        .add_handler(
+            vec!["table"],
+            move |handlers: &dyn Handlers, element: Element<'_>| table.table(handlers, element),
+        )
+        .skip_tags(SKIPPED.to_vec())
+        .build();
+    let text = converter.tree_to_markdown(document).trim().to_owned();
+    Rendered {
+        text,
+        is_cut: bounds.is_cut.load(Relaxed),
+    }
+}
+
+struct Bounds {
+    stop: Cancellation,
+    visits: AtomicUsize,
+    /// How many quotes and lists are open.
+    indent: AtomicUsize,
+    /// How long all quotes, lists and aligned tables are together, each level counted.
+    grown: AtomicUsize,
+    is_cut: AtomicBool,
+}
+
+impl Bounds {
+    fn new(stop: &Cancellation) -> Self {
+        Self {
+            stop: stop.clone(),
+            visits: AtomicUsize::new(0),
+            indent: AtomicUsize::new(0),
+            grown: AtomicUsize::new(0),
+            is_cut: AtomicBool::new(false),
+        }
+    }
+
+    /// Converts an element that costs so many visits, unless a bound is reached.
+    fn visit(
+        &self,
+        cost: usize,
+        convert: impl FnOnce() -> Option<HandlerResult>,
+    ) -> Option<HandlerResult> {
+        let visits = self.visits.fetch_add(cost, Relaxed);
+        if self.stop.is_cancelled() {
+            return None;
+        }
+        if visits > MAX_VISITS {
+            self.is_cut.store(true, Relaxed);
+            return None;
+        }
+        let mut result = convert()?;
+        // What is around it does not copy what nobody waits for.
+        if self.stop.is_cancelled() {
+            return None;
+        }
+        if result.content.len() > MAX_CONTENT {
+            self.is_cut.store(true, Relaxed);
+            let mut end = MAX_CONTENT;
+            while !result.content.is_char_boundary(end) {
+                end -= 1;
+            }
+            result.content.truncate(end);
+        }
+        Some(result)
+    }
+
+    fn indent(&self, handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerResult> {
+        let depth = self.indent.fetch_add(1, Relaxed);
+        let is_shown = depth < MAX_INDENT && self.grown.load(Relaxed) < MAX_GROWN;
+        let result = self.visit(1, || match is_shown {
+            true => handlers.fallback(element),
+            false => Some(handlers.walk_children(element.node)),
+        });
+        self.indent.fetch_sub(1, Relaxed);
+        let length = result.as_ref().map_or(0, |result| result.content.len());
+        self.grown.fetch_add(length, Relaxed);
+        result
+    }
+
+    fn table(&self, handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerResult> {
+        let size = Size::of(element.node);
+        let aligned = size.aligned();
+        let is_aligned = aligned <= MAX_TABLE && self.grown.load(Relaxed) < MAX_GROWN;
+        if is_aligned {
+            self.grown.fetch_add(aligned, Relaxed);
+        }
+        self.visit(size.nodes, || match is_aligned {
+            true => handlers.fallback(element),
+            false => Some(handlers.walk_children(element.node)),
+        })
+    }
+}
+
+/// How large a table is.
+#[derive(Default)]
+struct Size {
+    nodes: usize,
+    rows: usize,
+    /// The widest cell of each column, in bytes.
+    widths: Vec<usize>,
+}
+
+impl Size {
+    fn of(table: &Rc<Node>) -> Self {
+        let mut size = Self::default();
+        for part in table.children.borrow().iter() {
+            match tag(part) {
+                Some("tr") => size.row(part),
+                Some("thead" | "tbody" | "tfoot") => {
+                    for row in part.children.borrow().iter() {
+                        size.row(row);
+                    }
+                }
+                _ => {
+                    size.length(part);
+                }
+            }
+        }
+        size
+    }
+
+    fn row(&mut self, row: &Rc<Node>) {
+        self.rows += 1;
+        let cells = row.children.borrow();
+        let cells = cells
+            .iter()
+            .filter(|cell| matches!(tag(cell), Some("td" | "th")));
+        for (at, cell) in cells.enumerate() {
+            let length = self.length(cell);
+            match self.widths.get_mut(at) {
+                Some(width) => *width = length.max(*width),
+                None => self.widths.push(length),
+            }
+        }
+    }
+
+    /// About how long the Markdown of a node is, in bytes.
+    fn length(&mut self, node: &Rc<Node>) -> usize {
+        let mut length = 0_usize;
+        let mut open = vec![node.clone()];
+        while let Some(node) = open.pop() {
+            self.nodes += 1;
+            length += match &node.data {
+                NodeData::Text { contents } => contents.borrow().len(),
+                NodeData::Element { attrs, .. } => {
+                    let attrs = attrs.borrow();
+                    attrs.iter().map(|attr| attr.value.len() + MARKS).sum()
+                }
+                _ => 0,
+            };
+            open.extend(node.children.borrow().iter().cloned());
+        }
+        length
+    }
+
+    /// How long the table is when all its cells are as wide as the widest of their column.
+    fn aligned(&self) -> usize {
+        let row: usize = self.widths.iter().map(|width| width + MARKS).sum();
+        row.saturating_mul(self.rows + 1)
+    }
+}
+
+fn tag(node: &Node) -> Option<&str> {
+    match &node.data {
+        NodeData::Element { name, .. } => Some(&name.local),
+        _ => None,
+    }
+}

@@ -1,0 +1,147 @@
+//! Preparing a document for the converter.
+
+use std::rc::Rc;
+
+use htmd::Node;
+use html5ever::Attribute;
+use html5ever::tendril::StrTendril;
+use markup5ever_rcdom::NodeData;
+use reqwest::Url;
+
+use crate::util::{Cancellation, text};
+
+use super::sink::MAX_DEPTH;
+use super::tokens::{MAX_VALUE, OWN_CONTENT};
+
+/// The longest title, in characters.
+const MAX_TITLE: usize = 300;
+/// The longest base of a page's links, in bytes: it may be repeated in each of them.
+const MAX_BASE: usize = 2 * 1024;
+/// How much all links of a page may grow together by becoming absolute, in bytes.
+const MAX_GROWTH: usize = 8 * 1024 * 1024;
+/// After how many nodes it is checked whether anybody still waits.
+const CHECK_EVERY: usize = 1024;
+/// How many siblings the converter may see as one run: it joins inline elements that follow each
+/// other, and copies what it has joined for each of them.
+const MAX_RUN: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Tidied {
+    pub(super) title: Option<String>,
+    pub(super) is_cut: bool,
+}
+
+/// Finds the title, makes links absolute, and cuts off what is nested too deep, for the converter
+/// recurses. An element may have been moved deeper after it was added.
+pub(super) fn tidy(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Tidied {
+    let mut tidied = Tidied::default();
+    let mut links = Links::of(page);
+    let mut open = vec![(document.clone(), 0)];
+    let mut visited = 0_usize;
+    while let Some((node, depth)) = open.pop() {
+        visited += 1;
+        if visited.is_multiple_of(CHECK_EVERY) && stop.is_cancelled() {
+            break;
+        }
+        if let NodeData::Element { name, attrs, .. } = &node.data {
+            let mut attrs = attrs.borrow_mut();
+            match &*name.local {
+                "title" if tidied.title.is_none() => tidied.title = title(&node),
+                "base" => links.rebase(&attrs),
+                _ => {}
+            }
+            for attr in attrs.iter_mut() {
+                if matches!(&*attr.name.local, "href" | "src") {
+                    links.complete(attr);
+                }
+            }
+        }
+        if depth > MAX_DEPTH {
+            tidied.is_cut |= !node.children.borrow().is_empty();
+            node.children.borrow_mut().clear();
+        }
+        part(&node);
+        let children = node.children.borrow();
+        open.extend(
+            children
+                .iter()
+                .rev()
+                .map(|child| (child.clone(), depth + 1)),
+        );
+    }
+    tidied
+}
+
+/// Ends each long run of siblings with a text that is empty.
+fn part(node: &Rc<Node>) {
+    let mut children = node.children.borrow_mut();
+    if children.len() <= MAX_RUN {
+        return;
+    }
+    let mut parted = Vec::with_capacity(children.len() + children.len() / MAX_RUN);
+    for (at, child) in children.drain(..).enumerate() {
+        if at > 0 && at.is_multiple_of(MAX_RUN) {
+            let contents = StrTendril::new().into();
+            parted.push(Node::new(NodeData::Text { contents }));
+        }
+        parted.push(child);
+    }
+    *children = parted;
+}
+
+/// What links are relative to, and how long they have become.
+struct Links<'a> {
+    page: &'a Url,
+    base: Url,
+    growth: usize,
+}
+
+impl<'a> Links<'a> {
+    fn of(page: &'a Url) -> Self {
+        Self {
+            page,
+            base: page.clone(),
+            growth: 0,
+        }
+    }
+
+    fn rebase(&mut self, attrs: &[Attribute]) {
+        let href = attrs.iter().find(|attr| &*attr.name.local == "href");
+        let href = href.filter(|attr| attr.value.len() <= MAX_BASE);
+        if let Some(base) = href.and_then(|attr| self.page.join(&attr.value).ok())
+            && base.as_str().len() <= MAX_BASE
+        {
+            self.base = base;
+        }
+    }
+
+    /// Makes a link absolute unless it becomes too long. Of one that carries its own content only the
+    /// scheme stays.
+    fn complete(&mut self, attr: &mut Attribute) {
+        let Ok(url) = self.base.join(attr.value.trim()) else {
+            return;
+        };
+        if OWN_CONTENT.contains(&url.scheme()) {
+            attr.value = StrTendril::from(format!("{}:", url.scheme()));
+            return;
+        }
+        let growth = url.as_str().len().saturating_sub(attr.value.len());
+        if url.as_str().len() > MAX_VALUE || self.growth + growth > MAX_GROWTH {
+            return;
+        }
+        self.growth += growth;
+        attr.value = StrTendril::from(url.as_str());
+    }
+}
+
+fn title(node: &Rc<Node>) -> Option<String> {
+    let mut title = String::new();
+    for child in node.children.borrow().iter() {
+        if let NodeData::Text { contents } = &child.data {
+            title.push_str(&contents.borrow());
+        }
+    }
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let title = text::truncate(&words.join(" "), MAX_TITLE).into_owned();
+    Some(title).filter(|title| !title.is_empty())
+}

@@ -1,0 +1,213 @@
+//! What reaches the document of the tokens of a page.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use html5ever::Attribute;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
+
+/// The attributes that the document or the Markdown depends on. The others are dropped at once, for
+/// elements that come back (`<b>` across paragraphs) copy theirs.
+const USED: [&str; 11] = [
+    "alt", "class", "color", "encoding", "face", "href", "size", "src", "start", "title", "type",
+];
+
+/// The longest value of an attribute, in bytes.
+pub(super) const MAX_VALUE: usize = 8 * 1024;
+
+/// How many comparisons of attribute names a page may cause: the tokenizer compares each with all
+/// others of its element. One element reaches this with about 20,000 attributes.
+const MAX_COMPARISONS: usize = 200_000_000;
+
+/// Passes tokens on until the document is full, and bounds the work within one element.
+///
+/// While the tokenizer is inside an element, no token comes out of it. Each attribute after the first
+/// begins right behind a separator, so the number of such places since the last token is at least
+/// that of the attributes, in whatever state the tokenizer is.
+pub(super) struct Tokens<S> {
+    pub(super) inner: S,
+    full: Rc<Cell<bool>>,
+    /// At most this many attributes are open.
+    names: Cell<usize>,
+    /// Whether a token has come since the last piece.
+    is_past: Cell<bool>,
+    comparisons: Cell<usize>,
+    after_separator: Cell<bool>,
+}
+
+impl<S> Tokens<S> {
+    pub(super) fn new(inner: S, full: Rc<Cell<bool>>) -> Self {
+        Self {
+            inner,
+            full,
+            names: Cell::new(0),
+            is_past: Cell::new(false),
+            comparisons: Cell::new(0),
+            after_separator: Cell::new(false),
+        }
+    }
+
+    /// Is told each piece of the page before the tokenizer gets it. The document is full when the
+    /// piece may cost too much.
+    pub(super) fn expect(&self, piece: &str) {
+        if self.is_past.replace(false) {
+            self.names.set(0);
+        }
+        let mut starts = 0;
+        let mut after = self.after_separator.get();
+        for byte in piece.bytes() {
+            let is_separator = matches!(
+                byte,
+                b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' | b'/' | b'"' | b'\''
+            );
+            starts += usize::from(after && !is_separator);
+            after = is_separator;
+        }
+        self.after_separator.set(after);
+        let names = self.names.get();
+        self.names.set(names.saturating_add(starts));
+        let comparisons = self.comparisons.get();
+        let comparisons = comparisons.saturating_add(starts.saturating_mul(names));
+        self.comparisons.set(comparisons);
+        if comparisons > MAX_COMPARISONS {
+            self.full.set(true);
+        }
+    }
+}
+
+impl<S: TokenSink> TokenSink for Tokens<S> {
+    type Handle = S::Handle;
+
+    fn process_token(&self, mut token: Token, line: u64) -> TokenSinkResult<S::Handle> {
+        match &mut token {
+            // One comes for an attribute that repeats, so it does not end an element.
+            Token::ParseError(_) => return TokenSinkResult::Continue,
+            Token::TagToken(tag) => trim(tag),
+            _ => {}
+        }
+        self.is_past.set(true);
+        if self.full.get() && token != Token::EOFToken {
+            return TokenSinkResult::Continue;
+        }
+        self.inner.process_token(token, line)
+    }
+
+    fn end(&self) {
+        self.inner.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        let inner = &self.inner;
+        inner.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// Drops what nobody reads of a tag.
+fn trim(tag: &mut Tag) {
+    match tag.kind {
+        TagKind::EndTag => tag.attrs.clear(),
+        TagKind::StartTag => {
+            tag.attrs.retain(|attr| USED.contains(&&*attr.name.local));
+            tag.attrs.iter_mut().for_each(shorten);
+            tag.attrs.shrink_to_fit();
+        }
+    }
+}
+
+/// Cuts a value that is too long. Of a link, only the scheme can stay: a part of one leads elsewhere.
+fn shorten(attr: &mut Attribute) {
+    if attr.value.len() <= MAX_VALUE {
+        return;
+    }
+    let is_link = matches!(&*attr.name.local, "href" | "src");
+    let short = if is_link {
+        let scheme = attr.value.trim_start().split_once(':');
+        let scheme = scheme.map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let own = scheme.filter(|scheme| OWN_CONTENT.contains(&scheme.as_str()));
+        own.map_or_else(String::new, |scheme| format!("{scheme}:"))
+    } else {
+        let mut end = MAX_VALUE;
+        while !attr.value.is_char_boundary(end) {
+            end -= 1;
+        }
+        attr.value[..end].to_owned()
+    };
+    attr.value = StrTendril::from(short);
+}
+
+/// The schemes of links that carry their own content.
+pub(super) const OWN_CONTENT: [&str; 3] = ["data", "javascript", "blob"];
+
+#[cfg(test)]
+mod tests {
+    use html5ever::tokenizer::{BufferQueue, Tokenizer, TokenizerOpts};
+
+    use super::*;
+
+    struct Nothing;
+
+    impl TokenSink for Nothing {
+        type Handle = ();
+
+        fn process_token(&self, _token: Token, _line: u64) -> TokenSinkResult<()> {
+            TokenSinkResult::Continue
+        }
+    }
+
+    /// The comparisons that are expected of a page, in pieces of this size.
+    fn comparisons(html: &str, piece: usize) -> usize {
+        let tokens = Tokens::new(Nothing, Rc::default());
+        let tokenizer = Tokenizer::new(tokens, TokenizerOpts::default());
+        let queue = BufferQueue::default();
+        for piece in html.as_bytes().chunks(piece) {
+            let piece = std::str::from_utf8(piece).unwrap();
+            tokenizer.sink.expect(piece);
+            queue.push_back(StrTendril::from(piece));
+            let _ = tokenizer.feed(&queue);
+        }
+        tokenizer.sink.comparisons.get()
+    }
+
+    #[test]
+    fn every_attribute_counts_whatever_stands_around_it() {
+        let many = |before: &str, after: &str| -> String {
+            (0..600).map(|n| format!("{before}a{n}{after}")).collect()
+        };
+        let shapes = [
+            many(" ", ""),
+            many("\n \t", ""),
+            many("/", ""),
+            many("", "=\"\""),
+            many("", "=''"),
+            many(" ", " = x"),
+            many(" =", ""),
+        ];
+        let openings = [
+            "<p ",
+            "</p ",
+            "<!-- <a \" --><b ",
+            "<script>\"<a '</script><b ",
+            "<p title='\"><b ",
+            "<![CDATA[ \" ]]><b ",
+            "<a b=\"x\"c='\"'><b ",
+        ];
+        for shape in &shapes {
+            for opening in openings {
+                let html = format!("{opening}{shape}>");
+                for piece in [1, 7, 64] {
+                    // What comes in the piece of the last token is not compared with others.
+                    let expected = 600 * 600 / 2 * 2 / 3;
+                    let found = comparisons(&html, piece);
+                    assert!(found > expected, "{opening}: {found}: {shape:.40}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_and_small_elements_cost_nothing() {
+        let html = "<p class='a b' id=c>some \"quoted\" words</p>\n".repeat(10_000);
+        assert_eq!(comparisons(&html, 1024), 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! Keeping secrets out of a recorder.
+
+use serde_json::Value;
+
+use crate::util::secret::{redact, redacted};
+
+use super::recorder::{SpanHandle, SpanId, TraceRecorder};
+
+/// Removes the secrets of this process from all that a recorder is given.
+pub(crate) struct Redacting<R>(pub(crate) R);
+
+struct RedactingSpan(Box<dyn SpanHandle>);
+
+impl<R: TraceRecorder> TraceRecorder for Redacting<R> {
+    fn start_span(&self, name: &str) -> Box<dyn SpanHandle> {
+        Box::new(RedactingSpan(self.0.start_span(&redacted(name))))
+    }
+
+    fn start_child(&self, name: &str, parent: SpanId) -> Box<dyn SpanHandle> {
+        let span = self.0.start_child(&redacted(name), parent);
+        Box::new(RedactingSpan(span))
+    }
+
+    fn record_event(&self, name: &str, mut metadata: Value) {
+        redact(&mut metadata);
+        self.0.record_event(&redacted(name), metadata);
+    }
+}
+
+impl SpanHandle for RedactingSpan {
+    fn id(&self) -> Option<SpanId> {
+        self.0.id()
+    }
+
+    fn set(&mut self, key: &str, mut value: Value) {
+        redact(&mut value);
+        self.0.set(key, value);
+    }
+
+    fn end(self: Box<Self>) {
+        self.0.end();
+    }
+}

@@ -1,0 +1,148 @@
+//! The secrets in addresses and headers.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
+
+use super::Secret;
+use super::secret::percent_decoded;
+
+/// Headers whose values say nothing that must be hidden.
+const PUBLIC_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "anthropic-beta",
+    "anthropic-version",
+    "cache-control",
+    "content-type",
+    "http-referer",
+    "openai-beta",
+    "referer",
+    "user-agent",
+    "x-title",
+];
+
+/// Parts of the names of headers and query parameters that hold secrets.
+const SECRET_NAMES: &[&str] = &["auth", "cookie", "key", "pass", "secret", "sig", "token"];
+
+/// Shorter parts of a header's value may be words of any text.
+const MIN_PART: usize = 8;
+
+/// Whether the value of a header may be shown.
+pub(crate) fn is_public(header: &str) -> bool {
+    let mut public = PUBLIC_HEADERS.iter();
+    public.any(|public| public.eq_ignore_ascii_case(header))
+}
+
+/// The secrets in a header that a user has set: nothing of one that is [public](is_public), and a
+/// short value only where the name is that of a secret.
+pub(crate) fn of_named_header(name: &str, value: &str) -> Vec<Secret> {
+    if is_public(name) {
+        return Vec::new();
+    }
+    let mut secrets = of_header(value);
+    if !has_secret_name(name) {
+        secrets.retain(|secret| secret.expose().len() >= MIN_PART);
+    }
+    secrets
+}
+
+fn has_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+}
+
+/// The secrets in the value of a header: the value, the token behind a scheme (`Bearer`), user and
+/// password in `Basic`, the values of cookies.
+pub(crate) fn of_header(value: &str) -> Vec<Secret> {
+    let value = value.trim();
+    let mut secrets = vec![Secret::from(value)];
+    if let Some((scheme, token)) = value.split_once(' ') {
+        let token = token.trim();
+        secrets.push(Secret::from(token));
+        if scheme.eq_ignore_ascii_case("basic")
+            && let Ok(bytes) = STANDARD.decode(token)
+            && let Ok(pair) = String::from_utf8(bytes)
+        {
+            let password = pair.split_once(':').map(|(_, password)| password);
+            secrets.extend(password.map(Secret::from));
+            secrets.push(Secret::from(pair));
+        }
+    }
+    for part in value.split([';', ',', ' ']) {
+        let part = match part.split_once('=') {
+            Some((_, part)) if !part.trim_matches('=').is_empty() => part,
+            _ => part,
+        };
+        let part = part.trim().trim_matches('"');
+        if part.len() >= MIN_PART && part != value {
+            secrets.push(Secret::from(part));
+        }
+    }
+    secrets
+}
+
+/// The secrets in an address: the password, or the user where there is none, and the query
+/// parameters that are called like secrets; each as it is written and as it is meant.
+pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    let mut add = |written: &str| {
+        if written.is_empty() {
+            return;
+        }
+        let meant = percent_decoded(written);
+        if meant != written {
+            secrets.push(Secret::from(written));
+        }
+        secrets.push(Secret::from(meant));
+    };
+    match url.password() {
+        Some(password) => add(password),
+        None => add(url.username()),
+    }
+    for pair in url.query().unwrap_or_default().split('&') {
+        if let Some((name, value)) = pair.split_once('=')
+            && has_secret_name(name)
+        {
+            add(value);
+        }
+    }
+    secrets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(secrets: &[Secret]) -> Vec<&str> {
+        secrets.iter().map(Secret::expose).collect()
+    }
+
+    #[test]
+    fn secrets_of_headers_are_their_values_and_the_parts_of_them() {
+        assert_eq!(shown(&of_header("one")), ["one"]);
+        assert_eq!(shown(&of_header("Bearer abc")), ["Bearer abc", "abc"]);
+        let cookies = shown(&of_header("sid=0123456789; theme=dark")).join("|");
+        assert!(
+            cookies.contains("|0123456789") && !cookies.contains("|dark"),
+            "{cookies}"
+        );
+        let basic = shown(&of_header("Basic dXNlcjpwYXNz")).join("|");
+        assert!(basic.contains("|pass|user:pass"), "{basic}");
+    }
+
+    #[test]
+    fn secrets_of_addresses_are_passwords_and_keys() {
+        let url = |text| Url::parse(text).expect("it is one");
+        assert_eq!(
+            shown(&of_url(&url("https://u:p%40ss@h/"))),
+            ["p%40ss", "p@ss"]
+        );
+        assert_eq!(
+            shown(&of_url(&url("https://token@h/?api_key=k&q=x"))),
+            ["token", "k"]
+        );
+        assert!(of_url(&url("https://h/path?q=x")).is_empty());
+    }
+}

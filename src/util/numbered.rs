@@ -1,0 +1,52 @@
+//! Numbers behind names that are taken.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The next number to try for each name, so that very many equal names cost no search each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbered(HashMap<Box<str>, usize>);
+
+impl Numbered {
+    /// `base` if that is free, else the first of `{base}_2`, `{base}_3`, ... that is.
+    ///
+    /// A name that was taken once must stay so.
+    pub(crate) fn free(&mut self, base: &str, is_taken: impl Fn(&str) -> bool) -> Arc<str> {
+        if !is_taken(base) {
+            return base.into();
+        }
+        let mut number = self.0.get(base).copied().unwrap_or(2);
+        let mut name = format!("{base}_{number}");
+        while is_taken(&name) {
+            number = number.saturating_add(1);
+            name = format!("{base}_{number}");
+        }
+        self.0.insert(base.into(), number.saturating_add(1));
+        name.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn equal_names_are_looked_up_a_few_times_each() {
+        let (mut numbered, mut taken) = (Numbered::default(), HashSet::new());
+        let lookups = Cell::new(0);
+        let is_taken = |name: &str, taken: &HashSet<Arc<str>>| {
+            lookups.set(lookups.get() + 1);
+            taken.contains(name)
+        };
+        taken.insert("a_3".into());
+        for _ in 0..1_000 {
+            let name = numbered.free("a", |name| is_taken(name, &taken));
+            assert!(taken.insert(name));
+        }
+        assert!(taken.contains("a") && taken.contains("a_1001"));
+        assert!(lookups.get() < 3_000, "{} lookups", lookups.get());
+    }
+}

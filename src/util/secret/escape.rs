@@ -1,0 +1,170 @@
+//! Undoing escapes, so that what they spell can be searched for.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// One way to write a text differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escape {
+    /// `%41`, as in addresses.
+    Percent,
+    /// `\n`, `\/`, `\u0041`, as in JSON and in the `Debug` of Rust.
+    Backslash,
+    /// Lines, as in long base64.
+    LineBreak,
+}
+
+/// What a byte or an escape at one place of a text stands for.
+struct Unit {
+    /// How many bytes of the text it takes.
+    len: usize,
+    bytes: [u8; 4],
+    /// How many of `bytes` it stands for.
+    count: usize,
+}
+
+impl Unit {
+    fn byte(len: usize, byte: u8) -> Self {
+        Self {
+            len,
+            bytes: [byte, 0, 0, 0],
+            count: 1,
+        }
+    }
+
+    fn char(len: usize, char: char) -> Self {
+        let mut bytes = [0; 4];
+        let count = char.encode_utf8(&mut bytes).len();
+        Self { len, bytes, count }
+    }
+
+    fn skip(len: usize) -> Self {
+        Self {
+            len,
+            bytes: [0; 4],
+            count: 0,
+        }
+    }
+}
+
+impl Escape {
+    /// `text` without these escapes; `None` when it has none.
+    pub(super) fn undo(self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut done = 0;
+        let mut at = 0;
+        while let Some(next) = self.next_mark(&text[at..]) {
+            at += next;
+            let unit = self.unit(&text[at..]);
+            if unit.len > 1 || unit.count != 1 {
+                out.extend_from_slice(&text[done..at]);
+                out.extend_from_slice(&unit.bytes[..unit.count]);
+                done = at + unit.len;
+            }
+            at += unit.len;
+        }
+        if done == 0 {
+            return None;
+        }
+        out.extend_from_slice(&text[done..]);
+        Some(out)
+    }
+
+    /// The places in `text` that `places` in the undone text come from.
+    pub(super) fn origins(self, text: &[u8], places: &[Range<usize>]) -> Vec<Range<usize>> {
+        let mut starts = Vec::with_capacity(text.len());
+        let mut ends = Vec::with_capacity(text.len());
+        let mut at = 0;
+        while at < text.len() {
+            let unit = self.unit(&text[at..]);
+            starts.resize(starts.len() + unit.count, at);
+            at += unit.len;
+            ends.resize(ends.len() + unit.count, at);
+        }
+        let origin = |place: &Range<usize>| {
+            let start = *starts.get(place.start)?;
+            Some(start..*ends.get(place.end.checked_sub(1)?)?)
+        };
+        places.iter().filter_map(origin).collect()
+    }
+
+    /// `text` without an escape at its end that was cut off.
+    pub(super) fn without_torn(self, text: &[u8]) -> &[u8] {
+        let (mark, longest) = match self {
+            Self::Percent => (b'%', 2),
+            Self::Backslash => (b'\\', 11),
+            Self::LineBreak => return text,
+        };
+        let first = text.len().saturating_sub(longest);
+        let torn = memchr::memrchr(mark, &text[first..]).map(|at| first + at);
+        match torn.filter(|at| self.unit(&text[*at..]).len == 1) {
+            Some(at) => &text[..at],
+            None => text,
+        }
+    }
+
+    fn next_mark(self, text: &[u8]) -> Option<usize> {
+        match self {
+            Self::Percent => memchr::memchr(b'%', text),
+            Self::Backslash => memchr::memchr(b'\\', text),
+            Self::LineBreak => memchr2(b'\n', b'\r', text),
+        }
+    }
+
+    fn unit(self, text: &[u8]) -> Unit {
+        let escape = match (self, text[0]) {
+            (Self::Percent, b'%') => hex(text.get(1..3)).map(|byte| Unit::byte(3, byte as u8)),
+            (Self::Backslash, b'\\') => backslash(text),
+            (Self::LineBreak, b'\n' | b'\r') => Some(Unit::skip(1)),
+            _ => None,
+        };
+        escape.unwrap_or_else(|| Unit::byte(1, text[0]))
+    }
+}
+
+fn backslash(text: &[u8]) -> Option<Unit> {
+    Some(match text.get(1)? {
+        b'u' if text.get(2) == Some(&b'{') => {
+            let digits = text[3..].iter().take(6).position(|byte| *byte == b'}')?;
+            let code = hex(text.get(3..3 + digits))?;
+            Unit::char(4 + digits, char::from_u32(code)?)
+        }
+        b'u' => {
+            let code = hex(text.get(2..6))?;
+            match char::from_u32(code) {
+                Some(char) => Unit::char(6, char),
+                None => surrogates(code, text)?,
+            }
+        }
+        b'x' => Unit::byte(4, hex(text.get(2..4))? as u8),
+        b'n' => Unit::byte(2, b'\n'),
+        b'r' => Unit::byte(2, b'\r'),
+        b't' => Unit::byte(2, b'\t'),
+        b'b' => Unit::byte(2, 8),
+        b'f' => Unit::byte(2, 12),
+        b'0' => Unit::byte(2, 0),
+        byte @ (b'"' | b'\'' | b'\\' | b'/') => Unit::byte(2, *byte),
+        _ => return None,
+    })
+}
+
+/// A character that takes two escapes.
+fn surrogates(high: u32, text: &[u8]) -> Option<Unit> {
+    let low = match text.get(6..8)? {
+        b"\\u" => hex(text.get(8..12))?,
+        _ => return None,
+    };
+    let high = high.checked_sub(0xD800).filter(|high| *high < 0x400)?;
+    let low = low.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
+    let char = char::from_u32(0x10000 + (high << 10) + low)?;
+    Some(Unit::char(12, char))
+}
+
+fn hex(digits: Option<&[u8]>) -> Option<u32> {
+    let digits = digits.filter(|digits| !digits.is_empty())?;
+    digits.iter().try_fold(0, |value, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(value << 4 | digit)
+    })
+}

@@ -1,0 +1,200 @@
+//! Searching for many needles at once, by the algorithm of Wu and Manber.
+
+use std::ops::Range;
+
+/// How many hashes a block of two bytes can have.
+const HASHES: usize = 1 << 12;
+
+/// A text to search for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Needle {
+    pub(super) bytes: Box<[u8]>,
+    /// Whether the base64 character before it holds bits of the secret.
+    pub(super) before: bool,
+    /// Whether the base64 character behind it does. Padding belongs to it, too.
+    pub(super) after: bool,
+}
+
+impl Needle {
+    pub(super) fn new(text: impl Into<Vec<u8>>) -> Self {
+        Self {
+            bytes: text.into().into(),
+            before: false,
+            after: false,
+        }
+    }
+}
+
+/// The needles, with tables that let most of a text be skipped.
+pub(super) struct Matcher {
+    /// In order, so that those with a common beginning are neighbours.
+    needles: Vec<Needle>,
+    /// The length of the shortest needle: that of the window that is moved over the text.
+    window: usize,
+    longest: usize,
+    /// How far the window may move when it ends with a block of this hash.
+    shifts: Box<[u8]>,
+    /// The needles whose window ends with a block of this hash, in the order of the hashes.
+    ends: Vec<(u16, u32)>,
+    /// The first bytes of needles.
+    firsts: [bool; 256],
+}
+
+fn hash(block: [u8; 2]) -> usize {
+    (usize::from(block[0]) << 4) ^ usize::from(block[1])
+}
+
+impl Matcher {
+    /// A search for `needles`, of which each has at least two bytes.
+    pub(super) fn new(mut needles: Vec<Needle>) -> Self {
+        needles.sort_unstable();
+        needles.dedup();
+        let lengths = || needles.iter().map(|needle| needle.bytes.len());
+        let window = lengths().min().unwrap_or(2).clamp(2, usize::from(u8::MAX));
+        let longest = lengths().max().unwrap_or_default();
+        let farthest = u8::try_from(window - 1).unwrap_or(u8::MAX);
+        let mut shifts = vec![farthest; HASHES].into_boxed_slice();
+        let mut ends = Vec::new();
+        let mut firsts = [false; 256];
+        for (needle, number) in needles.iter().zip(0..) {
+            firsts[usize::from(needle.bytes[0])] = true;
+            for (block, left) in needle.bytes[..window].windows(2).zip((0..farthest).rev()) {
+                let hash = hash([block[0], block[1]]);
+                shifts[hash] = shifts[hash].min(left);
+                if left == 0 {
+                    ends.push((hash as u16, number));
+                }
+            }
+        }
+        ends.sort_unstable();
+        Self {
+            needles,
+            window,
+            longest,
+            shifts,
+            ends,
+            firsts,
+        }
+    }
+
+    /// Adds every place where a needle is, overlapping ones included, to `places`.
+    pub(super) fn find(&self, text: &[u8], places: &mut Vec<Range<usize>>) {
+        let mut last = self.window - 1;
+        while last < text.len() {
+            let hash = hash([text[last - 1], text[last]]);
+            let shift = self.shifts[hash];
+            if shift > 0 {
+                last += usize::from(shift);
+                continue;
+            }
+            let start = last + 1 - self.window;
+            let first = self
+                .ends
+                .partition_point(|(end, _)| usize::from(*end) < hash);
+            let ends = self.ends[first..].iter();
+            for (_, number) in ends.take_while(|(end, _)| usize::from(*end) == hash) {
+                let needle = &self.needles[*number as usize];
+                if text[start..].starts_with(&needle.bytes) {
+                    places.push(extended(needle, text, start));
+                }
+            }
+            last += 1;
+        }
+    }
+
+    /// Where the longest end of `text` begins that is the beginning of a needle, but not all of it;
+    /// the length of `text` when there is none.
+    pub(super) fn open_end(&self, text: &[u8]) -> usize {
+        let first = text.len().saturating_sub(self.longest.saturating_sub(1));
+        let mut starts = (first..text.len()).filter(|at| self.firsts[usize::from(text[*at])]);
+        let open = starts.find(|at| {
+            let end = &text[*at..];
+            let next = self.needles.partition_point(|needle| &*needle.bytes <= end);
+            let next = self.needles.get(next);
+            next.is_some_and(|needle| needle.bytes.starts_with(end))
+        });
+        open.unwrap_or(text.len())
+    }
+
+    /// How much of the beginning of `text` is the end of a needle, but not all of it.
+    pub(super) fn open_start(&self, text: &[u8]) -> usize {
+        let most = text.len().min(self.longest.saturating_sub(1));
+        let is_end = |start: &[u8]| {
+            let mut needles = self.needles.iter();
+            needles.any(|needle| needle.bytes.len() > start.len() && needle.bytes.ends_with(start))
+        };
+        (1..=most)
+            .rev()
+            .find(|len| is_end(&text[..*len]))
+            .unwrap_or(0)
+    }
+}
+
+/// The place of a needle at `start`, with the base64 characters beside it that hold bits of the
+/// secret.
+fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
+    let is_base64 = |at: usize| {
+        let byte = text.get(at).copied().unwrap_or_default();
+        byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
+    };
+    let mut place = start..start + needle.bytes.len();
+    if needle.before && start > 0 && is_base64(start - 1) {
+        place.start -= 1;
+    }
+    if needle.after && is_base64(place.end) {
+        place.end += 1;
+        while text.get(place.end) == Some(&b'=') {
+            place.end += 1;
+        }
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matcher(needles: &[&str]) -> Matcher {
+        Matcher::new(needles.iter().map(|needle| Needle::new(*needle)).collect())
+    }
+
+    #[test]
+    fn search_agrees_with_the_plain_one() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..2_000 {
+            let mut word = |least: usize, most: usize| -> String {
+                let len = random.usize(least..most);
+                (0..len)
+                    .map(|_| char::from(random.u8(b'a'..b'd')))
+                    .collect()
+            };
+            let needles = [word(3, 9), word(3, 6), word(4, 5)];
+            let text = word(0, 60);
+            let needles: Vec<&str> = needles.iter().map(String::as_str).collect();
+            let mut places = Vec::new();
+            let matcher = matcher(&needles);
+            matcher.find(text.as_bytes(), &mut places);
+            places.sort_by_key(|place| (place.start, place.end));
+            let mut plain: Vec<_> = (0..text.len())
+                .flat_map(|at| needles.iter().map(move |needle| at..at + needle.len()))
+                .filter(|place| {
+                    let piece = text.get(place.clone());
+                    piece.is_some_and(|piece| needles.contains(&piece))
+                })
+                .collect();
+            plain.sort_by_key(|place| (place.start, place.end));
+            plain.dedup();
+            assert_eq!(places, plain, "{needles:?} in {text}");
+            let open = (0..text.len()).find(|at| {
+                let end = &text[*at..];
+                needles
+                    .iter()
+                    .any(|needle| needle.len() > end.len() && needle.starts_with(end))
+            });
+            assert_eq!(
+                matcher.open_end(text.as_bytes()),
+                open.unwrap_or(text.len())
+            );
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Secrets, and the one redaction of them.
+//!
+//! [`known`] registers every living [`Secret`]. [`redacted`] removes them from a text in all
+//! [spellings](spelling), [`Pieces`] from a text that arrives in pieces, by exact match.
+
+mod escape;
+mod known;
+mod matcher;
+mod pieces;
+mod redact;
+#[expect(clippy::module_inception, reason = "the type has the module's name")]
+mod secret;
+mod spelling;
+
+pub(crate) use pieces::{Exact, Pieces};
+#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+pub(crate) use redact::Redactor;
+#[cfg(feature = "http")]
+pub(crate) use redact::percent_decoded;
+pub(crate) use redact::{Cut, redact, redact_cut, redact_text, redacted};
+pub use secret::Secret;

@@ -1,0 +1,158 @@
+//! Redacting a text that arrives in pieces.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::escape::Escape;
+use super::known::{self, Patterns};
+use super::redact::{merged, redact_with, replaced};
+use super::secret::REDACTED;
+
+/// A shorter beginning of a secret at the end of a piece is passed on at once: it gives nothing
+/// away, and so many words end like it that holding it back would delay most texts.
+const MIN_HELD: usize = 4;
+
+/// The exact search for the secrets that this process held at one moment.
+#[derive(Clone)]
+pub(crate) struct Exact(Arc<Patterns>);
+
+impl Exact {
+    /// The search for those there are now; `None` when there are none.
+    pub(crate) fn of_now() -> Option<Self> {
+        known::patterns().map(Self)
+    }
+
+    /// `text` without the secrets; `None` when it has none.
+    pub(crate) fn changed(&self, text: &str) -> Option<String> {
+        let mut places = Vec::new();
+        self.0.exact().find(text.as_bytes(), &mut places);
+        replaced(text, places)
+    }
+
+    /// Removes the secrets from all texts in `value`; whether there was one.
+    pub(crate) fn redact(&self, value: &mut Value) -> bool {
+        redact_with(value, &|text| self.changed(text))
+    }
+
+    /// Whether a text in `value` holds a secret.
+    pub(crate) fn is_in_value(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.changed(text).is_some(),
+            Value::Array(items) => items.iter().any(|item| self.is_in_value(item)),
+            Value::Object(members) => members
+                .iter()
+                .any(|(name, member)| self.changed(name).is_some() || self.is_in_value(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Whether a JSON text holds a secret, however its strings are escaped.
+    pub(crate) fn is_in_json(&self, json: &str) -> bool {
+        let mut places = Vec::new();
+        self.0.exact().find(json.as_bytes(), &mut places);
+        if places.is_empty()
+            && let Some(undone) = Escape::Backslash.undo(json.as_bytes())
+        {
+            self.0.exact().find(&undone, &mut places);
+        }
+        !places.is_empty()
+    }
+
+    /// A JSON text without the secrets, however its strings are escaped.
+    pub(crate) fn redacted_json(&self, json: &str) -> String {
+        let mut places = Vec::new();
+        self.0.exact().find(json.as_bytes(), &mut places);
+        if let Some(undone) = Escape::Backslash.undo(json.as_bytes()) {
+            let mut inner = Vec::new();
+            self.0.exact().find(&undone, &mut inner);
+            places.extend(Escape::Backslash.origins(json.as_bytes(), &inner));
+        }
+        replaced(json, places).unwrap_or_else(|| json.to_owned())
+    }
+}
+
+/// One text that arrives in pieces. A beginning of a secret at the end of a piece is held back until
+/// it is clear how it goes on.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    /// The end of the text so far that may be the beginning of a secret.
+    open: String,
+    /// How much of `open` was passed on.
+    passed: usize,
+    /// Whether that was replaced, as part of a secret before.
+    is_replaced: bool,
+}
+
+impl Pieces {
+    /// Takes the next piece; returns what may be passed on, which may be nothing.
+    pub(crate) fn push(&mut self, exact: &Exact, piece: String) -> String {
+        let matcher = exact.0.exact();
+        let mut places = Vec::new();
+        if self.open.is_empty() {
+            matcher.find(piece.as_bytes(), &mut places);
+            let end = matcher.open_end(piece.as_bytes());
+            if places.is_empty() && piece.len() - end < MIN_HELD {
+                self.open.push_str(&piece[end..]);
+                self.passed = self.open.len();
+                self.is_replaced = false;
+                return piece;
+            }
+            return self.advance(&piece, places, end);
+        }
+        let mut text = std::mem::take(&mut self.open);
+        text.push_str(&piece);
+        matcher.find(text.as_bytes(), &mut places);
+        let end = matcher.open_end(text.as_bytes());
+        self.advance(&text, places, end)
+    }
+
+    /// Passes on `text`, which begins with what was open, up to the beginning of a secret at `end`.
+    fn advance(&mut self, text: &str, places: Vec<Range<usize>>, end: usize) -> String {
+        let mut out = String::new();
+        for place in merged(places) {
+            if place.end <= self.passed {
+                continue;
+            }
+            if place.start >= self.passed {
+                out.push_str(&text[self.passed..place.start]);
+                out.push_str(REDACTED);
+            } else if !self.is_replaced {
+                // Its first bytes were passed on with an earlier piece.
+                out.push_str(REDACTED);
+            }
+            self.passed = place.end;
+            self.is_replaced = true;
+        }
+        let until = if text.len() - end < MIN_HELD {
+            text.len()
+        } else {
+            end
+        };
+        if until > self.passed {
+            out.push_str(&text[self.passed..until]);
+            self.passed = until;
+            self.is_replaced = false;
+        }
+        self.passed = self.passed.saturating_sub(end);
+        self.open = text[end..].to_owned();
+        out
+    }
+
+    /// Ends the text; returns what was held back, for no secret came of it.
+    pub(crate) fn finish(&mut self) -> String {
+        let open = std::mem::take(self);
+        open.open[open.passed..].to_owned()
+    }
+
+    /// Ends a text that was cut off; returns what stands in place of a secret's beginning.
+    pub(crate) fn cut_off(&mut self) -> &'static str {
+        let open = std::mem::take(self);
+        if open.passed < open.open.len() {
+            REDACTED
+        } else {
+            ""
+        }
+    }
+}

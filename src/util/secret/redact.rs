@@ -1,0 +1,239 @@
+//! Removing secrets from texts and values.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::escape::Escape;
+use super::known;
+use super::matcher::Matcher;
+use super::secret::REDACTED;
+
+/// How often escapes may have been escaped again.
+const MAX_DEPTH: usize = 2;
+
+/// A shorter part of a secret at the edge of a cut may stay: it gives nothing away, and ordinary
+/// words begin like it.
+const MIN_PART: usize = 4;
+
+/// `text` without the secrets this process holds, in any spelling.
+pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
+    match changed(text) {
+        Some(changed) => Cow::Owned(changed),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// `text` without the secrets this process holds; `None` when there are none in it.
+pub(super) fn changed(text: &str) -> Option<String> {
+    let patterns = known::patterns()?;
+    let mut places = Vec::new();
+    search(patterns.all(), text.as_bytes(), 0, &mut places);
+    replaced(text, places)
+}
+
+/// `text` with its `%XX` undone, as far as that is UTF-8.
+#[cfg(feature = "http")]
+pub(crate) fn percent_decoded(text: &str) -> String {
+    match Escape::Percent.undo(text.as_bytes()) {
+        Some(undone) => String::from_utf8_lossy(&undone).into_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// Removes the secrets this process holds from `text`.
+pub(crate) fn redact_text(text: &mut String) {
+    if let Some(changed) = changed(text) {
+        *text = changed;
+    }
+}
+
+/// Removes the secrets this process holds from all texts in `value`, names of members included.
+pub(crate) fn redact(value: &mut Value) {
+    if known::patterns().is_some() {
+        redact_with(value, &changed);
+    }
+}
+
+/// Replaces all texts in `value` that `change` changes, names of members included; whether there
+/// was one.
+pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<String>) -> bool {
+    match value {
+        Value::String(text) => match change(text) {
+            Some(changed) => {
+                *text = changed;
+                true
+            }
+            None => false,
+        },
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |any, item| redact_with(item, change) | any),
+        Value::Object(members) => {
+            let mut any = false;
+            for member in members.values_mut() {
+                any |= redact_with(member, change);
+            }
+            if members.keys().any(|name| change(name).is_some()) {
+                any = true;
+                let named = std::mem::take(members).into_iter();
+                *members = named
+                    .map(|(name, member)| (change(&name).unwrap_or(name), member))
+                    .collect();
+            }
+            any
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The edges of a text behind which it was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Start,
+    End,
+}
+
+/// Removes the secrets this process holds from a text that was cut before it could be redacted:
+/// also the part of one at the cut.
+pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
+    let Some(patterns) = known::patterns() else {
+        return;
+    };
+    let mut places = Vec::new();
+    search(patterns.all(), text.as_bytes(), 0, &mut places);
+    places.extend(part(patterns.all(), text, cut));
+    if let Some(changed) = replaced(text, places) {
+        *text = changed;
+    }
+}
+
+/// The place of a part of a secret at the edge of `text`.
+fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
+    let whole = text.as_bytes();
+    let parts = [None, Some(Escape::Percent), Some(Escape::Backslash)].map(|escape| {
+        // An escape that is cut itself is not undone.
+        let text = match (escape, cut) {
+            (Some(escape), Cut::End) => escape.without_torn(whole),
+            _ => whole,
+        };
+        let undone = match escape {
+            Some(escape) => escape.undo(text)?,
+            None => text.to_vec(),
+        };
+        let place = match cut {
+            Cut::End => matcher.open_end(&undone)..undone.len(),
+            Cut::Start => 0..matcher.open_start(&undone),
+        };
+        if place.len() < MIN_PART {
+            return None;
+        }
+        let mut place = match escape {
+            Some(escape) => escape.origins(text, &[place]).pop()?,
+            None => place,
+        };
+        if cut == Cut::End {
+            place.end = whole.len();
+        }
+        Some(place)
+    });
+    parts.into_iter().flatten().max_by_key(Range::len)
+}
+
+/// Adds the places of secrets in `text`, which has been freed of escapes `depth` times.
+fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
+    matcher.find(text, places);
+    let mut inside = |escape: Escape, depth| {
+        let Some(undone) = escape.undo(text) else {
+            return;
+        };
+        let mut inner = Vec::new();
+        if escape == Escape::LineBreak {
+            matcher.find(&undone, &mut inner);
+        } else {
+            search(matcher, &undone, depth, &mut inner);
+        }
+        if !inner.is_empty() {
+            places.extend(escape.origins(text, &inner));
+        }
+    };
+    inside(Escape::LineBreak, depth);
+    if depth < MAX_DEPTH {
+        inside(Escape::Percent, depth + 1);
+        inside(Escape::Backslash, depth + 1);
+    }
+}
+
+/// The places in order, those that overlap as one.
+pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.sort_unstable_by_key(|place| (place.start, place.end));
+    places.dedup_by(|next, before| {
+        let overlaps = next.start < before.end;
+        if overlaps {
+            before.end = before.end.max(next.end);
+        }
+        overlaps
+    });
+    places
+}
+
+/// `text` with `[redacted]` at `places`; `None` when there are none.
+pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> {
+    if places.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for place in merged(places) {
+        let (mut start, mut end) = (place.start, place.end);
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        out.push_str(&text[done..start.max(done)]);
+        out.push_str(REDACTED);
+        done = end.max(done);
+    }
+    out.push_str(&text[done..]);
+    Some(out)
+}
+
+/// The secrets of one peer. In what that peer sends, those too short to be searched for everywhere
+/// are removed as well.
+#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Redactor(std::sync::Arc<[super::Secret]>);
+
+#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+impl Redactor {
+    /// Shorter secrets are not searched for.
+    const MIN_LEN: usize = 4;
+
+    /// The same with more secrets.
+    #[cfg(feature = "http")]
+    pub(crate) fn with(&self, secrets: impl IntoIterator<Item = super::Secret>) -> Self {
+        Self(self.0.iter().cloned().chain(secrets).collect())
+    }
+
+    /// `text` without the secrets of the peer and those this process holds.
+    pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = redacted(text);
+        for secret in self.0.iter().map(super::Secret::expose) {
+            let is_searched = secret.len() >= Self::MIN_LEN && !known::is_placeholder(secret);
+            if is_searched && text.contains(secret) {
+                text = Cow::Owned(text.replace(secret, REDACTED));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+impl FromIterator<super::Secret> for Redactor {
+    fn from_iter<I: IntoIterator<Item = super::Secret>>(secrets: I) -> Self {
+        Self(secrets.into_iter().collect())
+    }
+}

@@ -1,0 +1,104 @@
+//! A string that never shows itself.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::known;
+
+/// The text that stands in place of a secret.
+pub(super) const REDACTED: &str = "[redacted]";
+
+/// A key, token or password. `Debug` and `Display` print `[redacted]`; only
+/// [`expose`](Secret::expose) gives the text. Clones share it.
+///
+/// # Redaction
+///
+/// As long as a secret of at least twelve bytes is alive, this crate replaces it by `[redacted]`:
+///
+/// | where | which spellings |
+/// |---|---|
+/// | [errors](crate::Error): text, context, sources, request id | all |
+/// | logs, spans and events of traces, warnings | all |
+/// | results, progress and details of tools | all |
+/// | what models answer: text, thinking, arguments of calls, ids | exact |
+///
+/// All spellings are: the text itself; base64 in both alphabets, wherever in a longer text the
+/// secret begins, with line breaks or without; hexadecimal; percent-encoding of any of its bytes
+/// and the escapes of JSON, once or twice.
+///
+/// Answers are redacted before hooks, readers, tools and stores receive them, also where pieces of
+/// a stream part the secret; of one whose first one to three bytes end a piece, these stay. A tool
+/// that the model calls with a secret receives `[redacted]`. A block that must go back to its
+/// provider unchanged, such as signed thinking, is never edited: the call fails with
+/// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
+///
+/// The keys, header values and passwords in addresses that providers, tools and stores of this crate
+/// are given are secrets; make one of any other that a run may come upon and keep it alive.
+///
+/// Not covered are shorter secrets, outside the errors of the endpoint they belong to; placeholders
+/// such as `ollama` or `not-needed`; a part of a secret, unless a limit of this crate cut it off;
+/// compression, encryption and other spellings; images and documents; and messages of the user,
+/// which are sent and stored as they are.
+///
+/// ```
+/// let key = agentcore::Secret::new("sk-1234567890");
+/// assert_eq!(format!("{key:?} {key}"), "[redacted] [redacted]");
+/// assert_eq!(key.expose(), "sk-1234567890");
+///
+/// let error = agentcore::Error::from("the key sk-1234567890 was refused");
+/// assert_eq!(error.to_string(), "the key [redacted] was refused");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<Held>);
+
+#[derive(PartialEq, Eq)]
+struct Held(Arc<str>);
+
+impl Held {
+    fn new(text: Arc<str>) -> Self {
+        known::add(&text);
+        Self(text)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        known::remove(&self.0);
+    }
+}
+
+impl Secret {
+    /// Takes a secret in.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(Arc::new(Held::new(text.into())))
+    }
+
+    /// The secret itself. Keep the result out of logs and messages.
+    pub fn expose(&self) -> &str {
+        &self.0.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}

@@ -1,0 +1,100 @@
+//! What the headless agent tells a model of its limits.
+
+use std::process::Output;
+
+use agentcore::testing::{FaultServer, Reply};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::agent_cli::{agent, text};
+
+const ANSWER: &str = r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+
+/// A server that gives these answers, and then says `Hi` for ever.
+fn server(replies: impl IntoIterator<Item = (u16, Value)>) -> (Runtime, FaultServer) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(FaultServer::start()).unwrap();
+    for (status, body) in replies {
+        server.reply(Reply::json(status, body.to_string()));
+    }
+    server.fallback(Reply::sse([
+        format!("data: {ANSWER}\n\n"),
+        "data: [DONE]\n\n".to_owned(),
+    ]));
+    (runtime, server)
+}
+
+fn run(server: &FaultServer, options: &[&str]) -> Output {
+    let mut command = agent(&["--model", "openai:m", "--tools", "none", "Go"]);
+    let output = command
+        .args(options)
+        .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    output
+}
+
+/// The window that the result of a run names.
+fn window(output: &Output) -> Value {
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let models = result["modelUsage"].as_object().unwrap();
+    models.values().next().unwrap()["contextWindow"].clone()
+}
+
+#[test]
+fn limit_of_an_answer_is_sent() {
+    let (_runtime, server) = server([]);
+    let options = ["--max-tokens", "77", "--context-window", "4096"];
+    let output = run(&server, &options);
+    assert_eq!(text(&output.stdout), "Hi\n");
+    let sent = server.requests().remove(0).json();
+    let limits = [&sent["max_tokens"], &sent["max_completion_tokens"]];
+    assert!(limits.contains(&&json!(77)), "{sent}");
+}
+
+#[test]
+fn context_window_that_is_given_counts_and_the_server_is_not_asked() {
+    let (_runtime, server) = server([]);
+    let output = run(&server, &["--context-window", "4096", "--output", "json"]);
+    assert_eq!(window(&output), 4_096);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn context_window_is_read_from_a_server_that_tells() {
+    let props = json!({"default_generation_settings": {"n_ctx": 8_192}});
+    let (_runtime, server) = server([(200, props)]);
+    let output = run(&server, &["--output", "json"]);
+    assert_eq!(window(&output), 8_192);
+    let paths: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|sent| sent.path.clone())
+        .collect();
+    assert_eq!(paths, ["/props", "/v1/chat/completions"]);
+}
+
+#[test]
+fn server_that_tells_no_context_window_still_answers() {
+    let (_runtime, server) = server([(404, json!({})), (500, json!({}))]);
+    let output = run(&server, &[]);
+    assert_eq!(text(&output.stdout), "Hi\n");
+}
+
+#[test]
+fn limits_that_make_no_sense_are_refused() {
+    for arguments in [
+        ["--max-tokens", "0", "Go"],
+        ["--max-tokens", "-1", "Go"],
+        ["--context-window", "0", "Go"],
+        ["--context-window", "many", "Go"],
+    ] {
+        let output = agent(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+    let scripted = ["--model", "scripted", "--context-window", "4096", "Go"];
+    let output = agent(&scripted).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}

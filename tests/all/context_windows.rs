@@ -1,0 +1,194 @@
+//! The context window that a server really has: set by hand, or read where the server tells.
+
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::testing::{FaultServer, Reply};
+use agentcore::{ErrorKind, Model, ModelRequest};
+use serde_json::{Value, json};
+
+async fn telling(replies: impl IntoIterator<Item = (u16, Value)>) -> FaultServer {
+    let server = FaultServer::start().await.unwrap();
+    for (status, body) in replies {
+        server.reply(Reply::json(status, body.to_string()));
+    }
+    server
+}
+
+fn asked(server: &FaultServer) -> Vec<String> {
+    let requests = server.requests();
+    let lines = requests
+        .iter()
+        .map(|asked| format!("{} {}", asked.method, asked.path));
+    lines.collect()
+}
+
+fn compatible(server: &FaultServer) -> OpenAi {
+    OpenAi::compatible(format!("{}/v1", server.url()), "m").key("secret-key-1")
+}
+
+fn ollama(server: &FaultServer) -> Ollama {
+    Ollama::new("m").base_url(server.url())
+}
+
+#[tokio::test]
+async fn context_window_is_set_and_not_sent() {
+    let server = FaultServer::start().await.unwrap();
+    server.openai_text("ok");
+    let model = compatible(&server).context_window(4_096);
+    assert_eq!(model.profile().context_window, 4_096);
+    assert_eq!(
+        model.profile().max_output_tokens,
+        4_096,
+        "no answer is longer"
+    );
+    model.call(ModelRequest::new("Hi")).await.unwrap();
+    let body = server.requests()[0].json();
+    assert_eq!(body.get("max_tokens"), None);
+    let fields: Vec<_> = body.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(fields, ["messages", "model", "stream", "stream_options"]);
+    let anthropic = Anthropic::new("claude-sonnet-4-5", "key").context_window(50_000);
+    assert_eq!(anthropic.profile().context_window, 50_000);
+    let ollama = Ollama::new("m").context_window(16_384);
+    assert_eq!(ollama.profile().context_window, 16_384);
+}
+
+#[tokio::test]
+async fn llama_cpp_tells_in_its_properties() {
+    let props = json!({"default_generation_settings": {"n_ctx": 4_096}, "total_slots": 4});
+    let server = telling([(200, props)]).await;
+    assert_eq!(
+        compatible(&server).read_context_window().await.unwrap(),
+        Some(4_096)
+    );
+    assert_eq!(asked(&server), ["GET /props"]);
+    let key = server.requests()[0]
+        .header("authorization")
+        .map(str::to_owned);
+    assert_eq!(key.as_deref(), Some("Bearer secret-key-1"));
+}
+
+#[tokio::test]
+async fn vllm_tells_in_its_list_of_models() {
+    let models = json!({"data": [
+        {"id": "other", "max_model_len": 1_024},
+        {"id": "m", "max_model_len": 32_768, "meta": {"n_ctx_train": 131_072}},
+    ]});
+    let server = telling([(404, json!({})), (200, models)]).await;
+    assert_eq!(
+        compatible(&server).read_context_window().await.unwrap(),
+        Some(32_768)
+    );
+    assert_eq!(asked(&server), ["GET /props", "GET /v1/models"]);
+}
+
+#[tokio::test]
+async fn the_size_a_model_was_trained_with_is_not_the_servers() {
+    let models = json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131_072}}]});
+    let server = telling([(501, json!({})), (200, models)]).await;
+    assert_eq!(
+        compatible(&server).read_context_window().await.unwrap(),
+        None
+    );
+}
+
+#[tokio::test]
+async fn openais_own_server_is_not_asked() {
+    let model = OpenAi::new("gpt-4o", "key");
+    assert_eq!(model.read_context_window().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn ollama_tells_of_a_loaded_model() {
+    let loaded = json!({"models": [
+        {"name": "other:latest", "context_length": 1_024},
+        {"name": "m:latest", "model": "m:latest", "context_length": 8_192},
+    ]});
+    let server = telling([(200, loaded)]).await;
+    assert_eq!(
+        ollama(&server).read_context_window().await.unwrap(),
+        Some(8_192)
+    );
+    assert_eq!(asked(&server), ["GET /api/ps"]);
+}
+
+#[tokio::test]
+async fn ollama_tells_of_a_model_that_is_not_loaded() {
+    let info = json!({"llama.context_length": 131_072, "llama.block_count": 32});
+    for (parameters, own, window) in [
+        (
+            json!("stop \"x\"\nnum_ctx                        16384"),
+            None,
+            16_384,
+        ),
+        (json!("num_ctx 999999"), None, 131_072),
+        (json!(""), None, 4_096),
+        (Value::Null, Some(65_536), 65_536),
+        (json!("num_ctx 2048"), Some(262_144), 131_072),
+    ] {
+        let show = json!({"model_info": info, "parameters": parameters});
+        let mut replies = vec![(200, show)];
+        if own.is_none() {
+            replies.insert(0, (200, json!({"models": []})));
+        }
+        let server = telling(replies).await;
+        let mut model = ollama(&server);
+        if let Some(tokens) = own {
+            model = model.num_ctx(tokens);
+        }
+        assert_eq!(model.read_context_window().await.unwrap(), Some(window));
+        let last = server.requests().pop().unwrap();
+        assert_eq!((&*last.method, &*last.path), ("POST", "/api/show"));
+        assert_eq!(last.json(), json!({"model": "m"}));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_useful_leaves_the_window_unknown() {
+    for answer in [
+        json!({"default_generation_settings": {"n_ctx": 0}}),
+        json!({"default_generation_settings": {"n_ctx": -1}}),
+        json!({"default_generation_settings": {"n_ctx": 1e300}}),
+        json!({"default_generation_settings": {"n_ctx": u64::MAX}}),
+        json!({"default_generation_settings": {"n_ctx": "4096"}}),
+        json!({"default_generation_settings": []}),
+        json!([1]),
+        json!("x".repeat(8_000_000)),
+    ] {
+        let server = telling([(200, answer)]).await;
+        server.fallback(Reply::json(200, "{not json"));
+        assert_eq!(
+            compatible(&server).read_context_window().await.unwrap(),
+            None
+        );
+        assert_eq!(ollama(&server).read_context_window().await.unwrap(), None);
+    }
+    let server = FaultServer::start().await.unwrap();
+    let deep = "[".repeat(100_000);
+    server.fallback(Reply::json(200, deep));
+    assert_eq!(
+        compatible(&server).read_context_window().await.unwrap(),
+        None
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up_on() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::new(200).send("{").stall());
+    let error = compatible(&server).read_context_window().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_key_or_is_not_there_is_an_error() {
+    let refusal = json!({"error": {"message": "wrong key secret-key-1"}});
+    let server = telling([(401, refusal)]).await;
+    let error = compatible(&server).read_context_window().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert!(
+        !format!("{error} {error:?}").contains("secret-key-1"),
+        "{error:?}"
+    );
+    let nobody = OpenAi::compatible("http://127.0.0.1:1/v1", "m");
+    let error = nobody.read_context_window().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connect);
+}

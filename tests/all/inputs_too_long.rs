@@ -1,0 +1,249 @@
+//! An input that is too long fails its run and not its session.
+
+use agentcore::message::Media;
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{
+    Agent, Decision, Error, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent,
+    ModelRequest, Part, Result, StopReason, ThreadStore, ToolCall, Unanswered,
+};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{agent, any_object, asking, roles, stored, warnings, watch};
+
+const WINDOW: usize = 1_000;
+
+/// What a model does with a request.
+fn answering(f: impl Fn(&ModelRequest) -> Result<Part> + Send + Sync + 'static) -> FunctionModel {
+    FunctionModel::new(move |request| match f(&request) {
+        Ok(Part::ToolCall(call)) => vec![
+            Ok(ModelEvent::ToolCall(call)),
+            Ok(ModelEvent::stop(StopReason::ToolUse)),
+        ],
+        Ok(_) => vec![
+            Ok(ModelEvent::Text("ok".into())),
+            Ok(ModelEvent::stop(StopReason::EndTurn)),
+        ],
+        Err(error) => vec![Err(error)],
+    })
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::ContextTooLong, "too many tokens")
+}
+
+/// Answers what fits into its window of 1,000 characters, and takes no pictures.
+fn small() -> FunctionModel {
+    answering(|request| {
+        let sent = request.messages.iter();
+        let pictures = sent.clone().flat_map(|message| message.content().parts());
+        if pictures
+            .clone()
+            .any(|part| matches!(part, Part::Document(_)))
+        {
+            return Err(Error::new(ErrorKind::InvalidRequest, "no documents here"));
+        }
+        if pictures.clone().any(|part| matches!(part, Part::Image(_))) {
+            return Err(Error::new(ErrorKind::RequestTooLarge, "413"));
+        }
+        match sent.map(|message| message.text().len()).sum::<usize>() {
+            0..WINDOW => Ok(Part::text("ok")),
+            _ => Err(too_long()),
+        }
+    })
+}
+
+fn long() -> String {
+    "x".repeat(2 * WINDOW)
+}
+
+async fn is_alive(agent: &Agent) {
+    let output = agent.session("s").run("hi").await.unwrap();
+    assert_eq!(output.text, "ok");
+}
+
+#[tokio::test]
+async fn an_input_that_is_too_long_is_taken_back() {
+    let agent = agent(small()).build().unwrap();
+    agent.session("s").run("first").await.unwrap();
+    let (messages, output) = watch(agent.session("s").run(long())).await;
+    let error = output.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextTooLong);
+    let text = error.to_string();
+    for part in [
+        "too many tokens",
+        "taken back",
+        "shorten",
+        "compactor",
+        "context_window",
+    ] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    let left = &error.partial().unwrap().messages;
+    assert_eq!(roles(left), "user assistant", "the history before it");
+    assert_eq!(warnings(&messages), [""; 0]);
+    assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
+    is_alive(&agent).await;
+}
+
+#[tokio::test]
+async fn a_first_input_that_is_too_long_leaves_no_message() {
+    let agent = agent(small()).keep_refused(true).build().unwrap();
+    agent.session("s").run(long()).await.unwrap_err();
+    assert!(stored(&agent, "s").await.is_empty());
+    is_alive(&agent).await;
+}
+
+#[cfg(all(feature = "jsonl", feature = "sqlite"))]
+#[tokio::test]
+async fn an_input_that_is_too_long_is_taken_back_from_disks_too() {
+    use agentcore::SessionStore;
+    use agentcore::session::{JsonlStore, SqliteStore};
+
+    async fn check<S: SessionStore>(open: impl Fn() -> S) {
+        let first = agent(small()).store(open()).build().unwrap();
+        first.session("s").run("first").await.unwrap();
+        first
+            .session("s")
+            .input_id("i")
+            .run(long())
+            .await
+            .unwrap_err();
+        drop(first);
+        let again = agent(small()).store(open()).build().unwrap();
+        assert_eq!(roles(&stored(&again, "s").await), "user assistant");
+        let output = again.session("s").input_id("i").run("short").await.unwrap();
+        assert_eq!((&*output.text, output.turns), ("ok", 1));
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    check(|| JsonlStore::open(folder.path().join("a")).unwrap()).await;
+    check(|| SqliteStore::open(folder.path().join("b.db")).unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_id_of_an_input_that_was_taken_back_is_free() {
+    let agent = agent(small()).build().unwrap();
+    let session = agent.session("s").input_id("i");
+    session.clone().run(long()).await.unwrap_err();
+    let output = session.clone().run("short").await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant");
+    assert_eq!(session.run("again").await.unwrap().turns, 0);
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_large_and_media_that_are_refused_are_taken_back() {
+    let agent = agent(small()).build().unwrap();
+    let media = || Media::base64("image/png", "AAAA");
+    for (part, kind) in [
+        (Part::Image(media()), ErrorKind::RequestTooLarge),
+        (Part::Document(media()), ErrorKind::InvalidRequest),
+    ] {
+        let input = Message::human([Part::text("Look"), part]);
+        let error = agent.session("s").run(input).await.unwrap_err();
+        assert_eq!(error.kind(), kind);
+        assert!(error.to_string().contains("taken back"), "{error}");
+        is_alive(&agent).await;
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_refused_as_invalid_stays() {
+    let model = answering(|_| Err(Error::new(ErrorKind::InvalidRequest, "bad option")));
+    let agent = agent(model).build().unwrap();
+    agent.session("s").run("hi").await.unwrap_err();
+    assert_eq!(roles(&stored(&agent, "s").await), "user");
+}
+
+#[tokio::test]
+async fn what_a_killed_run_left_unanswered_is_taken_back_when_it_is_the_longer_one() {
+    let store = ThreadStore::new();
+    let stuck = agent(ScriptedModel::new().hang())
+        .store(store.clone())
+        .build()
+        .unwrap();
+    let mut run = stuck.session("s").run(long());
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+    let agent = agent(small()).store(store).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("hi")).await;
+    let error = output.unwrap_err();
+    assert!(error.to_string().contains("2 messages"), "{error}");
+    let warned = warnings(&messages).concat();
+    assert!(warned.contains("an earlier run"), "{warned}");
+    assert!(stored(&agent, "s").await.is_empty());
+    is_alive(&agent).await;
+}
+
+#[tokio::test]
+async fn an_earlier_unanswered_input_that_is_shorter_stays() {
+    let store = ThreadStore::new();
+    let down = answering(|_| Err(Error::new(ErrorKind::Auth, "no key")));
+    let down = agent(down).store(store.clone()).build().unwrap();
+    down.session("s").run("short").await.unwrap_err();
+    let agent = agent(small()).store(store).build().unwrap();
+    agent.session("s").run(long()).await.unwrap_err();
+    assert_eq!(stored(&agent, "s").await, Messages::from("short"));
+    is_alive(&agent).await;
+}
+
+#[tokio::test]
+async fn what_was_answered_stays_and_the_error_names_the_message_to_go_on_from() {
+    let read = FuncTool::new("read", "Reads", any_object(), |_, _| async { long() });
+    let model = answering(|request| {
+        let sent = request.messages.iter().map(|message| message.text().len());
+        match (
+            sent.sum::<usize>(),
+            request.messages.last_content().as_ref(),
+        ) {
+            (0..WINDOW, "read") => {
+                let call = ToolCall::new("c", "read", json!({}));
+                Ok(Part::ToolCall(call))
+            }
+            (0..WINDOW, _) => Ok(Part::text("ok")),
+            _ => Err(too_long()),
+        }
+    });
+    let agent = agent(model).tool(read).build().unwrap();
+    agent.session("s").run("first").await.unwrap();
+    let error = agent.session("s").run("read").await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("resume_at(2)"), "{text}");
+    assert!(!text.contains("taken back"), "{text}");
+    assert_eq!(
+        roles(&stored(&agent, "s").await),
+        "user assistant user assistant tool"
+    );
+    let output = agent.session("s").resume_at(2).run("hi").await.unwrap();
+    assert_eq!(output.text, "ok");
+}
+
+#[tokio::test]
+async fn results_of_calls_that_were_approved_stay() {
+    let read = FuncTool::new("pay", "Pays", any_object(), |_, _| async { long() });
+    let model = answering(|request| {
+        let sent = request.messages.iter().map(|message| message.text().len());
+        match sent.sum::<usize>() {
+            0..WINDOW => {
+                let call = ToolCall::new("c", "pay", json!({}));
+                Ok(Part::ToolCall(call))
+            }
+            _ => Err(too_long()),
+        }
+    });
+    let agent = agent(model)
+        .tool(read)
+        .permissions(asking())
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("pay").await.unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    let pending = agent.session("s").pending().await.unwrap();
+    let resumed = agent
+        .session("s")
+        .resume([Decision::allow(&pending[0])])
+        .await;
+    assert_eq!(resumed.unwrap_err().kind(), ErrorKind::ContextTooLong);
+    assert_eq!(roles(&stored(&agent, "s").await), "user assistant tool");
+}

@@ -1,0 +1,318 @@
+//! Figures from callers, servers and files, as large as they can be: no sum of them overflows.
+
+use std::time::Duration;
+
+use agentcore::agent::RetryPolicy;
+use agentcore::message::TokenCounter;
+use agentcore::model::{ModelProfile, Prices, StopReason, SystemPrompt};
+use agentcore::testing::{ScriptedModel, Step};
+use agentcore::{AgentBuilder, Error, ErrorKind, ExitReason, FuncTool, ModelRequest, Usage};
+use serde_json::{Value, json};
+
+use crate::kit::{any_object, echo};
+
+struct Endless;
+
+impl TokenCounter for Endless {
+    fn count_text(&self, _: &str) -> u64 {
+        u64::MAX
+    }
+}
+
+fn prices(dollars: f64) -> ModelProfile {
+    ModelProfile::default().with_prices(Prices::new(dollars, dollars))
+}
+
+#[test]
+fn request_counted_without_end_has_the_largest_count() {
+    let mut request = ModelRequest::new("hi");
+    request.system = SystemPrompt::from("Be brief.");
+    assert_eq!(request.count_tokens(&Endless), u64::MAX);
+}
+
+#[tokio::test]
+async fn counter_without_end_overflows_nothing() {
+    let profile = prices(1.0);
+    let model = || {
+        ScriptedModel::new()
+            .with_profile(profile)
+            .call("echo", json!({"text": "a"}))
+            .say("done")
+    };
+    let agent = |model| {
+        AgentBuilder::new(model)
+            .tool(echo())
+            .system_prompt("Be brief.")
+    };
+    let free = agent(model()).token_counter(Endless).build().unwrap();
+    assert_eq!(free.run("hi").await.unwrap().text, "done");
+    let limits: [fn(AgentBuilder) -> AgentBuilder; 4] = [
+        |agent| agent.max_total_tokens(u64::MAX),
+        |agent| agent.max_total_tokens(10),
+        |agent| agent.max_budget_usd(1.0),
+        |agent| agent.max_budget_usd(f64::MAX),
+    ];
+    for limit in limits {
+        let model = model();
+        let agent = limit(agent(model.clone()).token_counter(Endless));
+        if let Err(error) = agent.build().unwrap().run("hi").await {
+            assert!(!error.to_string().contains("panicked"), "{error}");
+        }
+        // How far it came depends on the limit.
+        drop(model.verify());
+    }
+}
+
+#[tokio::test]
+async fn usage_without_end_is_used_up() {
+    let huge = Usage::new(u64::MAX, u64::MAX);
+    let model = ScriptedModel::new()
+        .with_profile(prices(1e300))
+        .call("echo", json!({"text": "a"}))
+        .with_usage(huge)
+        .say("done");
+    let agent = AgentBuilder::new(model.clone())
+        .tool(echo())
+        .build()
+        .unwrap();
+    let output = agent.run("hi").await.unwrap();
+    assert_eq!(output.usage.total_tokens(), u64::MAX);
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .with_usage(huge);
+    let agent = AgentBuilder::new(model)
+        .tool(echo())
+        .max_total_tokens(1_000_000);
+    let error = agent.build().unwrap().run("hi").await;
+    let exit = error.map_or_else(|error| error.partial().unwrap().end, |output| output.end);
+    assert_ne!(exit, ExitReason::EndTurn);
+}
+
+#[tokio::test]
+async fn price_that_is_no_amount_is_none() {
+    for price in [f64::NAN, f64::INFINITY, -1.0] {
+        let model = ScriptedModel::new().with_profile(prices(price));
+        let error = AgentBuilder::new(model)
+            .max_budget_usd(1.0)
+            .build()
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        let model = ScriptedModel::new().with_profile(prices(price)).say("done");
+        let agent = AgentBuilder::new(model)
+            .max_budget_usd(1.0)
+            .allow_unpriced();
+        let output = agent.build().unwrap().run("hi").await.unwrap();
+        assert_eq!((&*output.text, output.cost), ("done", None), "{price}");
+    }
+}
+
+/// Runs an agent that these set up: a call fails once, a tool is called, and the answer follows.
+async fn play(set: impl FnOnce(AgentBuilder) -> AgentBuilder) {
+    let model = ScriptedModel::new()
+        .fail(Error::new(ErrorKind::Overloaded, "busy"))
+        .call("act", json!({}))
+        .say("done");
+    let tool = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async { "ok" });
+    let mut retry = RetryPolicy::default().max_retries(u32::MAX);
+    retry.base = Duration::ZERO;
+    let agent = set(AgentBuilder::new(model.clone()).retry(retry).tool(tool));
+    let run = agent.build().unwrap().run("hi");
+    // How it ends depends on the duration; that it ends does not.
+    let ended = tokio::time::timeout(Duration::from_secs(60 * 60), run.finish()).await;
+    drop(ended.expect("the run ends"));
+    drop(model.verify());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_duration_may_be_the_longest_and_the_shortest() {
+    for time in [Duration::MAX, Duration::ZERO] {
+        play(|agent| agent.approval_expiry(time)).await;
+        play(|agent| agent.ask_timeout(time)).await;
+        play(|agent| agent.tool_timeout(time)).await;
+        play(|agent| agent.hook_timeout(time)).await;
+        play(|agent| agent.max_duration(time)).await;
+        play(|agent| agent.store(agentcore::ThreadStore::with_ttl(time))).await;
+        play(|agent| {
+            let mut retry = RetryPolicy::default();
+            (retry.base, retry.max_wait) = (Duration::ZERO, time);
+            agent.retry(retry)
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn longest_wait_between_retries_is_waited() {
+    let model = ScriptedModel::new().fail(Error::new(ErrorKind::Overloaded, "busy"));
+    let mut retry = RetryPolicy::default();
+    (retry.base, retry.max_wait) = (Duration::MAX, Duration::MAX);
+    let agent = AgentBuilder::new(model)
+        .retry(retry)
+        .max_duration(Duration::from_secs(1));
+    let output = agent.build().unwrap().run("hi").await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxBudget);
+}
+
+#[tokio::test]
+async fn refusal_of_any_length_is_cut_in_errors() {
+    let step = Step::text("No, no. ".repeat(10_000)).stop(StopReason::Refusal);
+    let model = ScriptedModel::new().step(step);
+    let agent = AgentBuilder::new(model).build().unwrap();
+    let (shown, _) = crate::kit::watch(agent.run("hi")).await;
+    let result = shown.last().unwrap().as_result().unwrap();
+    let lengths: Vec<_> = result.errors.iter().map(String::len).collect();
+    assert!(lengths.iter().all(|len| *len < 1_100), "{lengths:?}");
+}
+
+#[cfg(feature = "http")]
+mod servers {
+    use agentcore::providers::{Anthropic, anthropic, ollama, openai};
+    use agentcore::testing::{FaultServer, Reply};
+    use agentcore::{Model, ModelEvent};
+    use futures::StreamExt;
+    use futures::executor::block_on;
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_timeout_may_be_the_longest() {
+        let server = FaultServer::start().await.unwrap();
+        let body = include_str!("../data/anthropic/text.sse");
+        let reply = Reply::sse([body]).every(20);
+        server.reply(reply);
+        let model = Anthropic::new("m", "key")
+            .base_url(server.url())
+            .idle_timeout(Duration::MAX)
+            .connect_timeout(Duration::MAX);
+        let response = Model::call(&model, ModelRequest::new("hi")).await;
+        response.unwrap();
+    }
+
+    #[tokio::test]
+    async fn request_id_of_any_length_is_cut() {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(Reply::json(400, "{}").header("request-id", "r".repeat(5_000)));
+        let model = Anthropic::new("m", "key").base_url(server.url());
+        let error = Model::call(&model, ModelRequest::new("hi"))
+            .await
+            .unwrap_err();
+        let cut = format!("{}…", "r".repeat(200));
+        assert_eq!(error.request_id(), Some(&*cut));
+    }
+
+    fn usage(events: Vec<agentcore::Result<ModelEvent>>) -> Option<Usage> {
+        let events = events.into_iter().filter_map(Result::ok);
+        let usage = events.filter_map(|event| match event {
+            ModelEvent::Usage(usage) => Some(usage),
+            _ => None,
+        });
+        usage.last()
+    }
+
+    #[test]
+    fn usage_of_any_size_decodes() {
+        for figure in [
+            "18446744073709551615",
+            "18446744073709551616",
+            "1e300",
+            "-1",
+            "1.5",
+        ] {
+            let body = format!(
+                "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\
+                 \"usage\":{{\"input_tokens\":{figure},\"output_tokens\":{figure},\
+                 \"cache_read_input_tokens\":{figure}}}}}}}\n\n"
+            );
+            let events = anthropic::decode(stream::iter([Ok(body.into())]));
+            let read = usage(block_on(events.collect())).unwrap_or_default();
+            assert!(read.total_tokens() >= read.input_tokens, "{figure}");
+            let body = format!(
+                "data: {{\"id\":\"r\",\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
+                 data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{figure},\
+                 \"completion_tokens\":{figure},\"total_tokens\":{figure},\
+                 \"prompt_tokens_details\":{{\"cached_tokens\":{figure}}}}}}}\n\n"
+            );
+            let events = openai::decode(stream::iter([Ok(body.into())]));
+            let read = usage(block_on(events.collect())).unwrap_or_default();
+            assert!(read.total_tokens() >= read.input_tokens, "{figure}");
+            let body = format!(
+                "{{\"model\":\"m\",\"message\":{{\"content\":\"a\"}},\"done\":true,\
+                 \"prompt_eval_count\":{figure},\"eval_count\":{figure}}}\n"
+            );
+            let events = ollama::decode(stream::iter([Ok(body.into())]));
+            let read = usage(block_on(events.collect())).unwrap_or_default();
+            assert!(read.total_tokens() >= read.input_tokens, "{figure}");
+        }
+    }
+}
+
+#[cfg(feature = "jsonl")]
+mod logs {
+    use agentcore::SessionStore;
+    use agentcore::session::JsonlStore;
+
+    use super::*;
+
+    /// Sets figures of all records of a log, and their checksums with them.
+    fn set(folder: &std::path::Path, figures: &[(&str, u64)]) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "jsonl")
+            {
+                continue;
+            }
+            let log = std::fs::read_to_string(&path).unwrap();
+            let Some(last) = log.lines().last() else {
+                continue;
+            };
+            let mut line = last.to_owned();
+            for (name, figure) in figures {
+                let mark = format!("\"{name}\":");
+                let start = line.find(&mark).unwrap() + mark.len();
+                let digits = line[start..].bytes().take_while(u8::is_ascii_digit).count();
+                line.replace_range(start..start + digits, &figure.to_string());
+            }
+            let body = line.find(',').unwrap() + 1;
+            let crc = format!("{:08x}", crc32fast::hash(&line.as_bytes()[body..]));
+            line.replace_range(8..16, &crc);
+            let mut lines: Vec<_> = log.lines().map(str::to_owned).collect();
+            lines.pop();
+            lines.push(line);
+            std::fs::write(path, lines.join("\n") + "\n").unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn log_with_the_largest_figures_is_read_and_never_panics() {
+        for figures in [
+            [("seq", u64::MAX), ("at", 1)],
+            [("seq", u64::MAX - 1), ("at", u64::MAX)],
+            [("token", u64::MAX), ("at", u64::MAX)],
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let model = ScriptedModel::new().say("Hello.");
+            let store = JsonlStore::open(folder.path()).unwrap();
+            let agent = AgentBuilder::new(model).store(store).build().unwrap();
+            agent.session("s").run("hi").await.unwrap();
+            drop(agent);
+            set(folder.path(), &figures);
+            let store = JsonlStore::open(folder.path()).unwrap();
+            assert_eq!(store.list().await.unwrap().len(), 1);
+            let session = store.load("s").await.unwrap().unwrap();
+            assert!(!session.state.messages.is_empty());
+            let model = ScriptedModel::new().say("Hello again.");
+            let agent = AgentBuilder::new(model.clone())
+                .store(store)
+                .build()
+                .unwrap();
+            let output = agent.session("s").run("hi").await;
+            if figures[0] == ("seq", u64::MAX) {
+                assert_eq!(output.unwrap_err().kind(), ErrorKind::Corrupt);
+            }
+            drop(model.verify());
+        }
+    }
+}

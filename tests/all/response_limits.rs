@@ -1,0 +1,379 @@
+//! Answers that are larger than an agent allows.
+
+use agentcore::agent::RetryPolicy;
+use agentcore::message::ProviderBlock;
+use agentcore::model::ResponseLimits;
+use agentcore::testing::{FunctionModel, ScriptedModel, Step};
+use agentcore::{
+    AgentBuilder, Error, ErrorKind, Message, Model, ModelEvent, ModelRequest, ModelStream, Part,
+    Result, SdkMessage, StopReason, ToolCall,
+};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::kit::{Log, agent, kind, logged, roles, stored, watch};
+
+fn limits() -> ResponseLimits {
+    ResponseLimits::default()
+        .max_bytes(1_000)
+        .max_calls(10)
+        .max_blocks(20)
+}
+
+fn builder(model: impl Model) -> AgentBuilder {
+    agent(model).response_limits(limits())
+}
+
+fn block(text: &str) -> ProviderBlock {
+    let raw = serde_json::value::to_raw_value(&json!({"thinking": text})).unwrap();
+    ProviderBlock::new("scripted", raw)
+}
+
+/// 100 times what `event` makes of the number, then the end.
+fn many(event: impl Fn(u32) -> Vec<ModelEvent>) -> Vec<Result<ModelEvent>> {
+    let events = (0..100).flat_map(event);
+    let stop = ModelEvent::stop(StopReason::EndTurn);
+    events.chain([stop]).map(Ok).collect()
+}
+
+fn call_start(index: u32, id: &str) -> ModelEvent {
+    ModelEvent::ToolCallStart {
+        index,
+        id: id.into(),
+        name: "act".into(),
+    }
+}
+
+fn whole_call(id: &str) -> ModelEvent {
+    ModelEvent::ToolCall(ToolCall::new(id, "act", json!({})))
+}
+
+fn text_of_deltas(messages: &[SdkMessage]) -> String {
+    let pieces = messages.iter().filter_map(SdkMessage::text_delta);
+    pieces.collect()
+}
+
+#[tokio::test]
+async fn text_over_the_limit_ends_the_run_and_stays_up_to_the_limit() {
+    for shown in [false, true] {
+        let model = ScriptedModel::new()
+            .events(many(|_| vec![ModelEvent::Text("a".repeat(300))]))
+            .say("Next.");
+        let agent = builder(model.clone())
+            .include_partial_messages(shown)
+            .build()
+            .unwrap();
+        let (messages, output) = watch(agent.session("s").run("Go")).await;
+        let error = output.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+        assert!(error.text().contains("1000 bytes"), "{error}");
+        assert!(error.text().contains("max_bytes"), "{error}");
+        // Not asked again, and the connection is not read any further.
+        assert_eq!(model.requests().len(), 1);
+
+        let history = stored(&agent, "s").await;
+        history.validate_for_model().unwrap();
+        assert_eq!(roles(&history), "user assistant");
+        assert_eq!(history.get(1).unwrap().text(), "a".repeat(1_000));
+        assert_eq!(error.partial().unwrap().text, "a".repeat(1_000));
+        if shown {
+            assert_eq!(text_of_deltas(&messages), "a".repeat(1_000));
+        }
+        let aborted = messages.iter().find_map(|message| match message {
+            SdkMessage::Assistant(event) => Some(event.aborted),
+            _ => None,
+        });
+        assert_eq!(aborted, Some(true));
+        let result = serde_json::to_value(messages.last().unwrap()).unwrap();
+        assert_eq!(result["terminal_reason"], "model_error");
+        assert!(result["errors"][0].as_str().unwrap().contains("1000 bytes"));
+
+        let next = agent.session("s").run("And now?").await.unwrap();
+        assert_eq!(next.text, "Next.");
+    }
+}
+
+#[tokio::test]
+async fn text_is_cut_before_the_character_that_does_not_fit() {
+    let text = format!("{}é{}", "a".repeat(999), "b".repeat(50));
+    let model = ScriptedModel::new().events(vec![
+        Ok(ModelEvent::Text(text)),
+        Ok(ModelEvent::stop(StopReason::EndTurn)),
+    ]);
+    let agent = builder(model)
+        .include_partial_messages(true)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let error = output.unwrap_err();
+    assert_eq!(error.partial().unwrap().text, "a".repeat(999));
+    assert_eq!(text_of_deltas(&messages), "a".repeat(999));
+}
+
+#[tokio::test]
+async fn an_answer_of_exactly_the_limit_is_whole() {
+    let agent = builder(ScriptedModel::new().say("a".repeat(1_000)));
+    let output = agent.build().unwrap().run("Go").await.unwrap();
+    assert_eq!(output.text.len(), 1_000);
+}
+
+#[tokio::test]
+async fn every_kind_of_growth_is_limited() {
+    let thinking = || ModelEvent::Thinking("h".repeat(300));
+    let cases = [
+        ("max_bytes", many(|_| vec![thinking()])),
+        (
+            "max_bytes",
+            many(|_| vec![ModelEvent::Part(Part::Thinking(block(&"h".repeat(300))))]),
+        ),
+        (
+            "max_bytes",
+            many(|_| vec![ModelEvent::Part(Part::Opaque(block(&"h".repeat(300))))]),
+        ),
+        (
+            "max_bytes",
+            many(|at| {
+                let json = "1".repeat(300);
+                match at {
+                    0 => vec![call_start(0, "1")],
+                    _ => vec![ModelEvent::ToolCallDelta { index: 0, json }],
+                }
+            }),
+        ),
+        // Deltas of a call that never began.
+        (
+            "max_bytes",
+            many(|index| {
+                let json = "1".repeat(300);
+                vec![ModelEvent::ToolCallDelta { index, json }]
+            }),
+        ),
+        (
+            "max_bytes",
+            many(|_| {
+                let args = Value::from("x".repeat(300));
+                vec![ModelEvent::ToolCall(ToolCall::new("1", "act", args))]
+            }),
+        ),
+        (
+            "max_calls",
+            many(|at| vec![call_start(at, &at.to_string())]),
+        ),
+        ("max_calls", many(|_| vec![call_start(0, "same")])),
+        ("max_calls", many(|at| vec![whole_call(&at.to_string())])),
+        (
+            "max_blocks",
+            many(|_| vec![ModelEvent::Text("a".into()), ModelEvent::PartEnd]),
+        ),
+        (
+            "max_blocks",
+            many(|_| vec![ModelEvent::Text(String::new()), ModelEvent::PartEnd]),
+        ),
+        (
+            "max_blocks",
+            many(|_| {
+                vec![
+                    ModelEvent::Text("a".into()),
+                    ModelEvent::Thinking("b".into()),
+                ]
+            }),
+        ),
+        (
+            "max_blocks",
+            many(|_| vec![ModelEvent::Start(Box::default())]),
+        ),
+    ];
+    for (at, (limit, events)) in cases.into_iter().enumerate() {
+        let log = Log::default();
+        let model = ScriptedModel::new().events(events).say("Next.");
+        let agent = builder(model)
+            .tool(logged("act", &log))
+            .include_partial_messages(true)
+            .build()
+            .unwrap();
+        let error = agent.session("s").run("Go").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge, "case {at}");
+        assert!(error.text().contains(limit), "case {at}: {error}");
+        assert_eq!(log.len(), 0, "case {at}");
+        let history = stored(&agent, "s").await;
+        history.validate_for_model().unwrap();
+        assert!(history.iter().all(|m| m.tool_calls().next().is_none()));
+        let next = agent.session("s").run("And now?").await.unwrap();
+        assert_eq!(next.text, "Next.", "case {at}");
+    }
+}
+
+#[tokio::test]
+async fn whole_calls_before_the_limit_do_not_run() {
+    let log = Log::default();
+    let model = ScriptedModel::new().events(vec![
+        Ok(ModelEvent::Text("I act.".into())),
+        Ok(whole_call("1")),
+        Ok(ModelEvent::Text("a".repeat(2_000))),
+        Ok(ModelEvent::stop(StopReason::ToolUse)),
+    ]);
+    let agent = builder(model).tool(logged("act", &log)).build().unwrap();
+    let error = agent.session("s").run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+    assert_eq!(log.len(), 0);
+    let history = stored(&agent, "s").await;
+    assert_eq!(roles(&history), "user assistant");
+    assert!(history.get(1).unwrap().tool_calls().next().is_none());
+    assert!(history.get(1).unwrap().text().starts_with("I act."));
+}
+
+#[tokio::test]
+async fn nothing_stays_of_an_answer_when_interrupted_ones_are_not_kept() {
+    let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
+    let agent = builder(model).keep_interrupted(false).build().unwrap();
+    agent.session("s").run("Go").await.unwrap_err();
+    assert_eq!(roles(&stored(&agent, "s").await), "user");
+}
+
+#[tokio::test]
+async fn pieces_and_the_whole_of_them_count_once() {
+    let args = json!({"text": "x".repeat(700)});
+    let model = ScriptedModel::new()
+        .step(Step::new().and_thinking("h".repeat(200), block(&"h".repeat(200))))
+        .step(Step::call("act", args))
+        .say("done");
+    // The first answer has thinking alone, and is asked for once more.
+    let log = Log::default();
+    let agent = builder(model).tool(logged("act", &log)).build().unwrap();
+    assert_eq!(agent.run("Go").await.unwrap().text, "done");
+    assert_eq!(log.len(), 1);
+}
+
+#[tokio::test]
+async fn a_restarted_answer_has_the_whole_limit_again() {
+    let model = ScriptedModel::new().events(vec![
+        Ok(ModelEvent::Text("a".repeat(900))),
+        Ok(ModelEvent::Restart),
+        Ok(ModelEvent::Text("b".repeat(900))),
+        Ok(ModelEvent::stop(StopReason::EndTurn)),
+    ]);
+    let output = builder(model).build().unwrap().run("Go").await.unwrap();
+    assert_eq!(output.text, "b".repeat(900));
+}
+
+#[tokio::test]
+async fn an_error_of_this_kind_is_never_retried_and_a_request_may_have_its_own_limits() {
+    assert!(!ErrorKind::ResponseTooLarge.is_retryable());
+    let model = ScriptedModel::new().say("a".repeat(50)).say("b".repeat(50));
+    let request = |bytes| {
+        let limits = ResponseLimits::default().max_bytes(bytes);
+        ModelRequest::new("Go").with_response_limits(limits)
+    };
+    let error = Model::call(&model, request(49)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+    let answer = Model::call(&model, request(50)).await.unwrap();
+    assert_eq!(answer.text(), "b".repeat(50));
+    assert_eq!(
+        ModelRequest::new("Go").response_limits(),
+        ResponseLimits::default()
+    );
+}
+
+#[tokio::test]
+async fn models_see_the_limits_of_the_agent() {
+    let model = FunctionModel::text(|request| request.response_limits().max_bytes.to_string());
+    let output = builder(model).build().unwrap().run("Go").await.unwrap();
+    assert_eq!(output.text, "1000");
+}
+
+/// A hook that asks the model for something of its own is limited as well.
+#[tokio::test]
+async fn calls_of_hooks_are_limited() {
+    let model = ScriptedModel::new().say("a".repeat(2_000)).say("fine");
+    let hook = agentcore::hook::before_agent("own", |cx, state| async move {
+        let model = cx.model();
+        let error = cx.call_model(&model, ModelRequest::new("Judge")).await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::ResponseTooLarge);
+        Ok(state)
+    });
+    let agent = builder(model).hook(hook).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.text, "fine");
+    assert_eq!(roles(&output.messages), "user assistant");
+}
+
+#[tokio::test]
+async fn a_hook_may_answer_in_place_of_one_that_was_too_large() {
+    let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
+    let hook = agentcore::hook::wrap_model_call("own", |request, next| async move {
+        match next.run(request).await {
+            Err(error) if error.kind() == ErrorKind::ResponseTooLarge => {
+                Ok(agentcore::ModelResponse::new("Short."))
+            }
+            other => other,
+        }
+    });
+    let agent = builder(model).hook(hook).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(output.text, "Short.");
+    assert_eq!(roles(&output.messages), "user assistant");
+    let texts: Vec<_> = output
+        .messages
+        .iter()
+        .map(|m| m.text().into_owned())
+        .collect();
+    assert_eq!(texts, ["Go", "Short."]);
+}
+
+/// The events of an attempt that shows nothing until it has succeeded are held, but pieces of one
+/// block as one.
+#[tokio::test]
+async fn held_events_take_no_more_room_than_the_answer() {
+    let model = FunctionModel::stream(|_| async {
+        let pieces = (0..5_000).map(|_| Ok(ModelEvent::Text("a".into())));
+        let thoughts = (0..5_000).map(|_| Ok(ModelEvent::Thinking("h".into())));
+        let empty = (0..5_000).map(|_| Ok(ModelEvent::Text(String::new())));
+        let stop = [Ok(ModelEvent::stop(StopReason::EndTurn))];
+        let events = stream::iter(thoughts.chain(pieces).chain(empty).chain(stop));
+        Ok::<ModelStream, Error>(events.boxed())
+    });
+    let agent = agent(model)
+        .include_partial_messages(true)
+        .hook(agentcore::hook::wrap_model_call(
+            "own",
+            |request, next| async move { next.run(request.hold_events()).await },
+        ))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text.len(), 5_000);
+    assert_eq!(text_of_deltas(&messages).len(), 5_000);
+    let shown = messages
+        .iter()
+        .filter(|m| kind(m) == "stream_event")
+        .count();
+    assert!(shown < 20, "{shown} events");
+}
+
+#[tokio::test]
+async fn the_retry_policy_does_not_repeat_it() {
+    let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
+    let agent = builder(model.clone())
+        .retry(RetryPolicy::default().max_retries(5))
+        .build()
+        .unwrap();
+    agent.run("Go").await.unwrap_err();
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_run_after_one_that_was_too_large_sends_what_was_kept() {
+    let model = ScriptedModel::new()
+        .events(many(|_| vec![ModelEvent::Text("a".repeat(300))]))
+        .expect(|request| {
+            let said = request.messages.iter().map(Message::text);
+            assert_eq!(
+                said.map(|text| text.len()).collect::<Vec<_>>(),
+                [2, 1_000, 4]
+            );
+        })
+        .say("Next.");
+    let agent = builder(model).build().unwrap();
+    agent.session("s").run("Go").await.unwrap_err();
+    agent.session("s").run("More").await.unwrap();
+}

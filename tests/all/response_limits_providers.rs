@@ -1,0 +1,304 @@
+//! Answers of servers that are larger than allowed, also by what no event shows.
+
+use agentcore::model::ResponseLimits;
+use agentcore::providers::{Anthropic, FallbackModel, Ollama, OpenAi};
+use agentcore::testing::{FaultServer, Reply, ScriptedModel};
+use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::kit::{Log, agent, logged, stored};
+
+/// The times that a case repeats itself: enough to go beyond every limit.
+const TIMES: usize = 100;
+
+fn limits() -> ResponseLimits {
+    ResponseLimits::default()
+        .max_bytes(1_000)
+        .max_calls(10)
+        .max_blocks(20)
+}
+
+fn long() -> String {
+    "1".repeat(100)
+}
+
+/// Which limit a body goes beyond, and the body.
+type Case = (&'static str, Reply);
+
+fn anthropic(frames: Vec<Value>) -> Reply {
+    let start = json!({"type": "message_start", "message": {"id": "m1", "model": "m"}});
+    let end = [
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let frames = [start].into_iter().chain(frames).chain(end);
+    Reply::sse(frames.map(|frame| format!("data: {frame}\n\n")))
+}
+
+fn begin(index: usize, block: &Value) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block})
+}
+
+/// One block that never ends, with many equal deltas.
+fn growing(block: &Value, delta: &Value) -> Reply {
+    let delta = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+    let deltas = vec![delta; TIMES];
+    anthropic([begin(0, block)].into_iter().chain(deltas).collect())
+}
+
+fn many_blocks(block: impl Fn(usize) -> Value, ends: bool) -> Reply {
+    let frames = (0..TIMES).flat_map(|at| {
+        let end = json!({"type": "content_block_stop", "index": at});
+        [begin(at, &block(at))]
+            .into_iter()
+            .chain(ends.then_some(end))
+    });
+    anthropic(frames.collect())
+}
+
+fn anthropic_cases() -> Vec<Case> {
+    let thinking = json!({"type": "thinking", "thinking": "", "signature": ""});
+    let tool = |id: &str| json!({"type": "tool_use", "id": id, "name": "act", "input": {}});
+    let server = json!({"type": "server_tool_use", "id": "s", "name": "search", "input": {}});
+    let text = |_| json!({"type": "text", "text": ""});
+    let signature = json!({"type": "signature_delta", "signature": long()});
+    let json_delta = json!({"type": "input_json_delta", "partial_json": long()});
+    let document = json!({
+        "type": "message", "id": "m1", "model": "m", "stop_reason": "tool_use",
+        "content": (0..TIMES).map(|at| tool(&at.to_string())).collect::<Vec<_>>(),
+    });
+    vec![
+        (
+            "max_bytes",
+            growing(
+                &thinking,
+                &json!({"type": "thinking_delta", "thinking": long()}),
+            ),
+        ),
+        ("max_bytes", growing(&thinking, &signature)),
+        ("max_bytes", growing(&thinking, &json!({"type": "odd"}))),
+        ("max_bytes", growing(&tool("1"), &json_delta)),
+        ("max_bytes", growing(&server, &json_delta)),
+        ("max_bytes", growing(&server, &json!({}))),
+        ("max_blocks", many_blocks(text, false)),
+        ("max_blocks", many_blocks(text, true)),
+        ("max_blocks", many_blocks(|_| json!({"type": "odd"}), false)),
+        ("max_calls", many_blocks(|at| tool(&at.to_string()), false)),
+        ("max_calls", many_blocks(|_| tool("same"), true)),
+        (
+            "max_bytes",
+            many_blocks(
+                |at| {
+                    json!({"type": "tool_use", "id": at.to_string(), "name": "act",
+                    "input": {"text": "x".repeat(400)}})
+                },
+                false,
+            ),
+        ),
+        ("max_calls", Reply::json(200, document.to_string())),
+    ]
+}
+
+fn openai(delta: impl Fn(usize) -> Value) -> Reply {
+    let frame = |delta: Value, reason: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "model": "m",
+            "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    let frames = (0..TIMES).map(|at| frame(delta(at), None));
+    let end = [
+        frame(json!({}), Some("tool_calls")),
+        "data: [DONE]\n\n".into(),
+    ];
+    Reply::sse(frames.chain(end))
+}
+
+fn openai_cases() -> Vec<Case> {
+    let call = |call: Value| json!({"tool_calls": [call]});
+    vec![
+        (
+            "max_bytes",
+            openai(|_| json!({"reasoning_content": long()})),
+        ),
+        ("max_bytes", openai(|_| json!({"reasoning": long()}))),
+        (
+            "max_bytes",
+            openai(|_| {
+                call(json!({"index": 0, "id": "1",
+                    "function": {"name": "act", "arguments": long()}}))
+            }),
+        ),
+        // Never named: nothing of them is shown.
+        (
+            "max_bytes",
+            openai(|_| call(json!({"index": 0, "function": {"arguments": long()}}))),
+        ),
+        (
+            "max_calls",
+            openai(|at| call(json!({"index": at, "function": {"arguments": "1"}}))),
+        ),
+        (
+            "max_calls",
+            openai(|at| call(json!({"index": at, "id": "same"}))),
+        ),
+        (
+            "max_calls",
+            openai(|at| {
+                call(json!({"index": at, "id": at.to_string(),
+                    "function": {"name": "act", "arguments": "{}"}}))
+            }),
+        ),
+    ]
+}
+
+fn ollama(message: impl Fn(usize) -> Value) -> Reply {
+    let line = |message: Value, done: bool| {
+        json!({"model": "m", "message": message, "done": done}).to_string() + "\n"
+    };
+    let lines = (0..TIMES).map(|at| line(message(at), false));
+    Reply::ndjson(lines.chain([line(json!({"content": ""}), true)]))
+}
+
+fn ollama_cases() -> Vec<Case> {
+    let calls = |text: String| json!({"tool_calls": [{"function": {"name": "act", "arguments": {"text": text}}}]});
+    vec![
+        ("max_bytes", ollama(|_| json!({"thinking": long()}))),
+        ("max_bytes", ollama(|_| calls("x".repeat(400)))),
+        ("max_calls", ollama(|_| calls(String::new()))),
+    ]
+}
+
+/// The first error of a stream, read by nobody who counts.
+async fn error_of(model: &dyn Model, limits: ResponseLimits) -> Option<Error> {
+    let request = ModelRequest::new("Go").with_response_limits(limits);
+    let mut events = model.stream(request).await.unwrap();
+    while let Some(event) = events.next().await {
+        if let Err(error) = event {
+            return Some(error);
+        }
+    }
+    None
+}
+
+async fn check(cases: Vec<Case>, next: Reply, model: impl Fn(String) -> Box<dyn Model>) {
+    for (at, (limit, reply)) in cases.into_iter().enumerate() {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(reply.clone());
+        let error = error_of(&*model(server.url()), limits()).await;
+        let error = error.unwrap_or_else(|| panic!("case {at} came to an end"));
+        assert_eq!(
+            error.kind(),
+            ErrorKind::ResponseTooLarge,
+            "case {at}: {error}"
+        );
+        assert!(error.text().contains(limit), "case {at}: {error}");
+
+        server.reply(reply.clone());
+        server.reply(next.clone());
+        let log = Log::default();
+        let agent = agent(model(server.url()))
+            .response_limits(limits())
+            .tool(logged("act", &log))
+            .build()
+            .unwrap();
+        let error = agent.session("s").run("Go").await.unwrap_err();
+        assert_eq!(
+            error.kind(),
+            ErrorKind::ResponseTooLarge,
+            "case {at}: {error}"
+        );
+        assert_eq!(log.len(), 0, "case {at}");
+        assert_eq!(server.requests().len(), 2, "case {at} was retried");
+        stored(&agent, "s").await.validate_for_model().unwrap();
+        let output = agent.session("s").run("And now?").await.unwrap();
+        assert_eq!(output.text, "fine", "case {at}");
+
+        // Without limits in its way, the answer is one that can be read.
+        server.reply(reply);
+        let error = error_of(&*model(server.url()), ResponseLimits::default()).await;
+        let kind = error.as_ref().map(Error::kind);
+        assert!(
+            matches!(kind, None | Some(ErrorKind::Protocol)),
+            "case {at}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_messages_api_collects_no_more_than_the_limits() {
+    let next = Reply::anthropic_text("fine");
+    check(anthropic_cases(), next, |url| {
+        Box::new(Anthropic::new("m", "key").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn chat_completions_collect_no_more_than_the_limits() {
+    let next = Reply::openai_text("fine");
+    check(openai_cases(), next, |url| {
+        Box::new(OpenAi::compatible(url, "m"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ollama_collects_no_more_than_the_limits() {
+    let next = Reply::ollama_text("fine");
+    check(ollama_cases(), next, |url| {
+        Box::new(Ollama::new("m:8b").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn text_of_every_provider_stays_up_to_the_limit() {
+    let text = json!({"type": "text", "text": ""});
+    let delta = json!({"type": "text_delta", "text": long()});
+    let server = FaultServer::start().await.unwrap();
+    let models: [(Box<dyn Model>, Reply); 3] = [
+        (
+            Box::new(Anthropic::new("m", "key").base_url(server.url())),
+            growing(&text, &delta),
+        ),
+        (
+            Box::new(OpenAi::compatible(server.url(), "m")),
+            openai(|_| json!({"content": long()})),
+        ),
+        (
+            Box::new(Ollama::new("m:8b").base_url(server.url())),
+            ollama(|_| json!({"content": long()})),
+        ),
+    ];
+    for (model, reply) in models {
+        let limits = limits().max_bytes(1_050);
+        server.reply(reply);
+        let agent = agent(model).response_limits(limits).build().unwrap();
+        let error = agent.run("Go").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+        assert_eq!(error.partial().unwrap().text, "1".repeat(1_050));
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_asks_no_other_model() {
+    let large = || Error::new(ErrorKind::ResponseTooLarge, "too large");
+    let busy = Error::new(ErrorKind::Overloaded, "busy");
+    let said = || Ok(ModelEvent::Text("a".into()));
+    let second = ScriptedModel::new();
+    let first = ScriptedModel::new().events(vec![said(), Err(large())]);
+    let model = FallbackModel::new([first, second.clone()]);
+    let error = agent(model).build().unwrap().run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+    assert_eq!(second.requests().len(), 0);
+
+    // Nor is the first one asked again, although its own failure may pass.
+    let first = ScriptedModel::new().fail(busy);
+    let second = ScriptedModel::new().events(vec![said(), Err(large())]);
+    let model = FallbackModel::new([first.clone(), second]);
+    let error = agent(model).build().unwrap().run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+    assert_eq!(first.requests().len(), 1);
+}

@@ -1,0 +1,107 @@
+//! The size of what a tool returns.
+
+use agentcore::message::Media;
+use agentcore::testing::ScriptedModel;
+use agentcore::{
+    AgentBuilder, BoxError, FuncTool, Part, ToolCall, ToolDecision, ToolOutput, ToolResult, hook,
+};
+use serde_json::{Value, json};
+
+use crate::kit::{any_object, results, texts};
+
+const LIMIT: usize = 16 * 1024 * 1024;
+
+fn agent(tool: FuncTool) -> AgentBuilder {
+    let model = ScriptedModel::new().call("act", json!({})).say("done");
+    AgentBuilder::new(model).tool(tool)
+}
+
+async fn result(builder: AgentBuilder) -> ToolResult {
+    let output = builder.build().unwrap().run("go").await.unwrap();
+    results(&output.messages).remove(0)
+}
+
+fn small() -> FuncTool {
+    FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+        "small"
+    })
+}
+
+fn capacity(result: &ToolResult) -> usize {
+    let texts = result.content.parts().iter().map(|part| match part {
+        Part::Text(text) => text.capacity(),
+        _ => 0,
+    });
+    texts.sum()
+}
+
+#[tokio::test]
+async fn result_of_any_size_is_cut_to_the_default_limit_and_its_memory_released() {
+    let text = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+        "x".repeat(4 * LIMIT)
+    });
+    let error = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+        Err::<String, BoxError>("x".repeat(4 * LIMIT).into())
+    });
+    let failed = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+        ToolOutput::error("x".repeat(4 * LIMIT))
+    });
+    for (tool, is_error) in [(text, false), (error, true), (failed, true)] {
+        let result = result(agent(tool)).await;
+        let text = result.content.text();
+        assert_eq!(result.is_error, is_error);
+        assert_eq!(text.len(), LIMIT);
+        assert!(text.ends_with("\n... (cut: 67108864 bytes are more than the limit of 16777216)"));
+        assert_eq!(text.matches("... (cut").count(), 1);
+        assert!(capacity(&result) <= LIMIT + 64, "{}", capacity(&result));
+    }
+}
+
+#[tokio::test]
+async fn result_at_its_limit_stays_as_it_is() {
+    let tool = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+        "é".repeat(1_000)
+    });
+    let result = result(agent(tool).max_result_bytes(2_000)).await;
+    assert_eq!(result.content.text(), "é".repeat(1_000));
+}
+
+#[tokio::test]
+async fn what_hooks_make_of_a_result_is_limited_as_well() {
+    let after = hook::post_tool_use("long", |_, _, mut result: ToolResult| async move {
+        result.content.push_text(&"y".repeat(5_000));
+        Ok(result)
+    });
+    let around = hook::wrap_tool_call("long", |call: ToolCall, _next| async move {
+        Ok(ToolResult::ok(&call, "y".repeat(5_000)))
+    });
+    let before = hook::pre_tool_use("long", |_, _| async {
+        Ok(ToolDecision::proceed().with_context("y".repeat(5_000)))
+    });
+    for hook in [after, around, before] {
+        let result = result(agent(small()).hook(hook).max_result_bytes(2_000)).await;
+        let text = result.content.text();
+        assert_eq!(text.len(), 2_000);
+        assert!(text.contains("y\n... (cut: "));
+    }
+}
+
+#[tokio::test]
+async fn media_beyond_the_limit_is_replaced_by_an_error_text() {
+    let tool = || {
+        FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+            let image = Media::bytes("image/png", &[0; 3_000]);
+            let parts = [Part::text("a picture"), Part::Image(image)];
+            ToolOutput::new(agentcore::Content::from_iter(parts))
+        })
+    };
+    let limited = agent(tool()).max_result_bytes(2_000);
+    let output = limited.build().unwrap().run("go").await.unwrap();
+    let text = texts(&output.messages).remove(0);
+    assert!(text.starts_with("a picture"), "{text}");
+    assert!(
+        text.contains("Error: the image of 4009 bytes was left out"),
+        "{text}"
+    );
+    assert_eq!(result(agent(tool())).await.content.parts().len(), 2);
+}

@@ -1,0 +1,111 @@
+//! Short runs, one after the other in one process, take no more memory the more there were.
+//!
+//! The runs are in a process of their own, which is this very test, told by a variable how many
+//! there are to be: other tests would take memory meanwhile.
+
+use std::fs;
+use std::process::Command;
+
+use agentcore::backend::MemoryBackend;
+use agentcore::hooks::FileCheckpoints;
+use agentcore::testing::FunctionModel;
+use agentcore::{Agent, Error, ErrorKind, FuncTool, ModelEvent, Role, SdkMessage, ToolCall};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{agent, any_object};
+
+/// How many runs there are; more by hand.
+const RUNS: &str = "AGENTCORE_SOAK_RUNS";
+const CHILD: &str = "AGENTCORE_SOAK_CHILD";
+const DEFAULT_RUNS: usize = 4_000;
+
+/// After so many runs, all that is made once has been made.
+const WARM: usize = 1_000;
+
+/// How much more memory may be in use at the end than after the first runs, in KiB: what the
+/// allocator holds ready varies. One run that stays takes 20.
+const MOST_GROWTH: u64 = 16 * 1024;
+
+fn soaked() -> Agent {
+    let model = FunctionModel::new(|request| {
+        let last = request.messages.last().unwrap();
+        if last.text() == "fail" {
+            return vec![Err(Error::new(ErrorKind::Auth, "no key"))];
+        }
+        match last.role() {
+            Role::Tool => vec![Ok(ModelEvent::Text("done".into()))],
+            _ => {
+                let call = ToolCall::new("c", "look", json!({"at": "all"}));
+                vec![Ok(ModelEvent::ToolCall(call))]
+            }
+        }
+    });
+    let look = FuncTool::new("look", "Looks", any_object(), |_, _| async {
+        "x".repeat(16_000)
+    });
+    agent(model)
+        .tool(look)
+        .hook(FileCheckpoints::new(MemoryBackend::new()))
+        .build()
+        .unwrap()
+}
+
+/// The memory in use, in KiB.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.unwrap().split_whitespace().next();
+    number.unwrap().parse().unwrap()
+}
+
+async fn soak(runs: usize) -> (u64, u64) {
+    let agent = soaked();
+    let mut warm = 0;
+    for run in 0..runs {
+        if run == WARM {
+            warm = resident();
+        }
+        match run % 10 {
+            0 => drop(agent.run("fail").await.unwrap_err()),
+            1 => {
+                // Dropped when the tool has run.
+                let mut run = agent.run("look");
+                while !matches!(run.next().await.unwrap(), SdkMessage::User(_)) {}
+            }
+            2 => {
+                let session = agent.session(format!("s{run}"));
+                session.clone().run("look").await.unwrap();
+                assert!(session.delete().await.unwrap());
+            }
+            _ => drop(agent.run("look").await.unwrap()),
+        }
+    }
+    assert!(agent.sessions().await.unwrap().is_empty());
+    (warm, resident())
+}
+
+#[test]
+fn memory_is_flat_over_many_short_runs() {
+    let runs = std::env::var(RUNS).ok().and_then(|runs| runs.parse().ok());
+    let runs = runs.unwrap_or(DEFAULT_RUNS).max(2 * WARM);
+    if std::env::var_os(CHILD).is_none() {
+        let out = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "soak::memory_is_flat_over_many_short_runs"])
+            .args(["--nocapture", "--test-threads=1"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        let complained = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{said}{complained}");
+        assert!(said.contains("1 passed"), "{said}");
+        return;
+    }
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    let (warm, end) = runtime.block_on(soak(runs));
+    let growth = end.saturating_sub(warm);
+    println!("{warm} KiB after {WARM} runs, {end} KiB after {runs}");
+    assert!(growth < MOST_GROWTH, "{warm} KiB became {end} KiB");
+}

@@ -1,0 +1,222 @@
+//! The store that an agent has when none is set: what stays in it and how much.
+
+use agentcore::state::{PendingCall, Record, SessionStore};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{
+    Agent, AgentState, Decision, ExitReason, FuncTool, Message, Messages, ThreadStore, ToolCall,
+    Unanswered,
+};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::{agent, any_object, asking, roles};
+
+fn echoing() -> Agent {
+    agent(FunctionModel::text(|_| "ok".to_owned()))
+        .build()
+        .unwrap()
+}
+
+async fn ids(agent: &Agent) -> Vec<String> {
+    let sessions = agent.sessions().await.unwrap();
+    sessions.iter().map(|info| info.id.to_string()).collect()
+}
+
+#[tokio::test]
+async fn run_without_a_session_is_not_kept() {
+    let agent = echoing();
+    let output = agent.run("Hi").await.unwrap();
+    assert_eq!(roles(&output.messages), "user assistant");
+    assert!(ids(&agent).await.is_empty());
+    assert!(agent.run(Messages::new()).await.is_err());
+    assert!(ids(&agent).await.is_empty());
+}
+
+#[tokio::test]
+async fn run_that_is_dropped_midway_is_not_kept() {
+    let agent = agent(ScriptedModel::new().hang()).build().unwrap();
+    let mut run = agent.run("Hi");
+    while futures::poll!(run.next()).is_ready() {}
+    assert_eq!(ids(&agent).await.len(), 1);
+    drop(run);
+    assert!(ids(&agent).await.is_empty());
+}
+
+#[tokio::test]
+async fn run_whose_calls_wait_is_kept_until_and_after_the_answer() {
+    let model = ScriptedModel::new()
+        .call("pay", json!({}))
+        .say("Paid.")
+        .say("Yes.");
+    let pay = FuncTool::new("pay", "Pays", any_object(), |_, _| async { "paid" });
+    let agent = agent(model)
+        .tool(pay)
+        .permissions(asking())
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    let output = agent.run("Pay").await.unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    let session = agent.session(output.session_id);
+    let pending = session.pending().await.unwrap();
+    let paid = session
+        .clone()
+        .resume([Decision::allow(&pending[0])])
+        .await
+        .unwrap();
+    assert_eq!(paid.text, "Paid.");
+    assert_eq!(session.run("Sure?").await.unwrap().messages.len(), 6);
+}
+
+#[tokio::test]
+async fn named_sessions_and_those_with_an_empty_name_are_kept() {
+    let agent = echoing();
+    agent.session("s").run("Hi").await.unwrap();
+    assert_eq!(ids(&agent).await, ["s"]);
+    let first = agent.session("").run("Hi").await.unwrap();
+    let second = agent.session(first.session_id).run("Hi").await.unwrap();
+    assert_eq!(second.messages.len(), 4);
+    assert_eq!(ids(&agent).await.len(), 2);
+}
+
+#[tokio::test]
+async fn runs_on_a_store_that_was_set_are_kept() {
+    let model = FunctionModel::text(|_| "ok".to_owned());
+    let agent = agent(model).store(ThreadStore::new()).build().unwrap();
+    agent.run("Hi").await.unwrap();
+    assert_eq!(ids(&agent).await.len(), 1);
+}
+
+fn saying(text: &str) -> AgentState {
+    let mut state = AgentState::new("");
+    state.messages = text.into();
+    state
+}
+
+/// The ids of all sessions, sorted.
+async fn left(store: &ThreadStore) -> String {
+    let list = store.list().await.unwrap();
+    let mut ids: Vec<_> = list.iter().map(|info| &*info.id).collect();
+    ids.sort_unstable();
+    ids.concat()
+}
+
+#[tokio::test]
+async fn sessions_used_longest_ago_are_dropped_over_the_limit() {
+    let store = ThreadStore::new().max_sessions(3);
+    for id in ["a", "b", "c"] {
+        store.save(id, saying("x"));
+    }
+    assert!(store.get("a").is_some(), "and that was a use");
+    store.save("d", saying("x"));
+    assert_eq!(left(&store).await, "acd");
+    let store = store.max_sessions(1);
+    assert_eq!((&*left(&store).await, store.len()), ("d", 1));
+    let store = store.max_sessions(0);
+    assert_eq!(left(&store).await, "d", "the one used last stays");
+}
+
+#[tokio::test]
+async fn sessions_in_use_or_with_calls_that_wait_are_not_dropped() {
+    let store = ThreadStore::new().max_sessions(2);
+    store.save("h", saying("x"));
+    let held = store.lease("h").await.unwrap();
+    let mut waiting = saying("x");
+    waiting.pending = vec![pending("w")];
+    store.save("w", waiting);
+    for id in ["a", "b", "c"] {
+        store.save(id, saying("x"));
+    }
+    assert_eq!(left(&store).await, "chw");
+    drop(held);
+    store.save("w", saying("x"));
+    assert_eq!(left(&store).await, "hw");
+}
+
+fn pending(session: &str) -> PendingCall {
+    let call = ToolCall::new("c", "pay", json!({}));
+    let json = json!({
+        "id": "p", "session_id": session, "call": call, "question": "Pay?", "args_hash": "",
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+#[tokio::test]
+async fn memory_of_sessions_is_bounded() {
+    let store = ThreadStore::new().max_bytes(100_000);
+    let long = "x".repeat(30_000);
+    for id in ["a", "b", "c", "d"] {
+        store.save(id, saying(&long));
+    }
+    assert_eq!(left(&store).await, "bcd");
+    assert!(
+        (90_000..100_000).contains(&store.bytes()),
+        "{}",
+        store.bytes()
+    );
+    let held = store.lease("c").await.unwrap();
+    for _ in 0..3 {
+        let message = Message::human(long.as_str()).into();
+        let record = Record::Message {
+            message,
+            input_id: None,
+        };
+        store.append(&held, vec![record]).await.unwrap();
+    }
+    drop(held);
+    assert_eq!(left(&store).await, "c", "too long by itself, and used last");
+    store.save("e", saying("x"));
+    assert_eq!(left(&store).await, "e");
+    assert!(store.bytes() < 2_000, "{}", store.bytes());
+    assert!(ThreadStore::delete(&store, "e"));
+    assert_eq!(store.bytes(), 0);
+}
+
+#[tokio::test]
+async fn figures_of_the_store_add_up_whatever_is_done() {
+    let store = ThreadStore::new();
+    let held = store.lease("a").await.unwrap();
+    let record = |path: &str, content: Option<&str>| Record::File {
+        path: path.into(),
+        content: content.map(Into::into),
+    };
+    let long = "x".repeat(10_000);
+    for _ in 0..5 {
+        store
+            .append(&held, vec![record("f", Some(&long))])
+            .await
+            .unwrap();
+    }
+    assert!(
+        (10_000..12_000).contains(&store.bytes()),
+        "{}",
+        store.bytes()
+    );
+    store.append(&held, vec![record("f", None)]).await.unwrap();
+    assert!(store.bytes() < 2_000, "{}", store.bytes());
+    assert!(ThreadStore::delete(&store, "a"), "also while it is held");
+    assert_eq!(store.len(), 0);
+    drop(held);
+    assert_eq!((store.len(), store.bytes()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_thousand_named_sessions_are_kept_and_no_more() {
+    let agent = echoing();
+    for n in 0..1_010 {
+        agent.session(n.to_string()).run("Hi").await.unwrap();
+    }
+    let ids = ids(&agent).await;
+    assert_eq!((ids.len(), &*ids[0], &*ids[999]), (1_000, "1009", "10"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_sessions_are_swept_when_a_run_ends() {
+    let store = ThreadStore::new();
+    store.save("a", saying("x"));
+    let held = store.lease("b").await.unwrap();
+    tokio::time::advance(std::time::Duration::from_secs(3_600)).await;
+    assert_eq!(store.len(), 1);
+    drop(held);
+    assert_eq!(store.len(), 0);
+}

@@ -1,0 +1,12 @@
+//! A bare function where a hook is wanted: which phase, and under which name?
+
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, Next, Result, ToolCall, ToolResult};
+
+async fn pass(call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
+    next.run(call).await
+}
+
+fn main() {
+    let _ = AgentBuilder::new(ScriptedModel::new()).hook(pass);
+}
