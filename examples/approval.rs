@@ -28,7 +28,7 @@ use agentcore::session::JsonlStore;
 use agentcore::state::PendingCall;
 use agentcore::testing::FunctionModel;
 use agentcore::{
-    AgentBuilder, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, Run, Session,
+    Agent, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, Run, Session,
     ToolCall, Unanswered,
 };
 use clap::{Parser, Subcommand};
@@ -97,7 +97,7 @@ async fn work(args: Args) -> Result<(), BoxError> {
 /// The session, with an agent that asks before it pays, and does not wait for the answer.
 fn session(folder: &Path) -> Result<Session, BoxError> {
     let store = JsonlStore::open(folder.join("sessions"))?;
-    let agent = AgentBuilder::new(FunctionModel::new(|request| answer(&request)))
+    let agent = Agent::builder(FunctionModel::new(|request| answer(&request)))
         .tool(pay(folder.join("ledger.txt")))
         .permissions(Permissions::new().ask("pay")?)
         .unanswered(Unanswered::Park)

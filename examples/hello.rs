@@ -9,15 +9,13 @@
 
 use std::io::Write;
 
-use agentcore::AgentBuilder;
+use agentcore::Agent;
 use agentcore::testing::ScriptedModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> agentcore::Result<()> {
     let model = ScriptedModel::new().say("Hello! What shall we look at?");
-    let agent = AgentBuilder::new(model)
-        .system_prompt("Be brief.")
-        .build()?;
+    let agent = Agent::builder(model).system_prompt("Be brief.").build()?;
     let output = agent.run("Hi").await?;
     writeln!(std::io::stdout(), "{}", output.text)?;
     Ok(())

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use agentcore::hook::FnHook;
 use agentcore::model::Stability;
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, FuncTool, StopDecision, ToolDecision, hook};
+use agentcore::{Agent, FuncTool, StopDecision, ToolDecision, hook};
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
@@ -23,7 +23,7 @@ async fn main() -> agentcore::Result<()> {
         .say("It is sunny in Paris.")
         .say("Sunny.");
     // The first hook is the outermost.
-    let agent = AgentBuilder::new(model)
+    let agent = Agent::builder(model)
         .tool(weather())
         .hooks(hooks())
         .build()?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agentcore::session::JsonlStore;
 use agentcore::testing::FunctionModel;
-use agentcore::{Agent, AgentBuilder, BoxError, SessionStore};
+use agentcore::{Agent, BoxError, SessionStore};
 
 /// An agent as each process would build it. Without a key, its model only counts.
 fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
@@ -17,7 +17,7 @@ fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
         let said = request.messages.len();
         format!("I have read {said} messages.")
     });
-    AgentBuilder::new(model)
+    Agent::builder(model)
         .store(store.clone())
         .cwd("/srv/travel")
         .build()

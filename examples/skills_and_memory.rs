@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::{FilesystemHook, MemoryHook, SkillsHook, TodoListHook};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, ModelRequest};
+use agentcore::{Agent, ModelRequest};
 use serde_json::json;
 
 const SKILL: &str = "\
@@ -52,7 +52,7 @@ async fn main() -> agentcore::Result<()> {
         )
         .say("The notes are written.")
         .say("In NOTES.md.");
-    let agent = AgentBuilder::new(model.clone())
+    let agent = Agent::builder(model.clone())
         .system_prompt("You look after this project.")
         .hook(TodoListHook::new())
         .hook(FilesystemHook::new(workspace.clone()))

@@ -8,8 +8,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use agentcore::testing::{ScriptedModel, Step};
-use agentcore::{AgentBuilder, FuncTool, SdkMessage};
-use futures::StreamExt;
+use agentcore::{Agent, FuncTool, SdkMessage};
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
@@ -30,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .expect(|request| assert_eq!(request.messages.last_content(), "I meant dogs."))
         .say("Dogs, then. There is a shelf full of them.")
         .step(Step::text("Once upon a time there was a dog, and").then_hang());
-    let agent = AgentBuilder::new(model)
+    let agent = Agent::builder(model)
         .tool(search)
         .include_partial_messages(true)
         .build()?;

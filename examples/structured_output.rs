@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use agentcore::AgentBuilder;
+use agentcore::Agent;
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ async fn main() -> agentcore::Result<()> {
     let model = ScriptedModel::new()
         .say(r#"{"name": "Oslo", "inhabitants": "about 700,000"}"#)
         .say(r#"{"name": "Oslo", "inhabitants": 700000}"#);
-    let agent = AgentBuilder::new(model.clone()).build()?;
+    let agent = Agent::builder(model.clone()).build()?;
 
     let city: City = agent.run("What is the capital of Norway?").output().await?;
 

@@ -10,8 +10,7 @@ use std::io::{self, Write};
 
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, AgentBuilder, BoxError, ExitReason, FuncTool, SdkMessage, ToolContext};
-use futures::StreamExt;
+use agentcore::{Agent, BoxError, ExitReason, FuncTool, SdkMessage, ToolContext};
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
@@ -22,11 +21,10 @@ struct Research {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let librarian =
-        AgentBuilder::new(ScriptedModel::new().say("Rust 1.0 was released in May 2015."))
-            .name("librarian")
-            .system_prompt("Answer from what you know, in one sentence.")
-            .build()?;
+    let librarian = Agent::builder(ScriptedModel::new().say("Rust 1.0 was released in May 2015."))
+        .name("librarian")
+        .system_prompt("Answer from what you know, in one sentence.")
+        .build()?;
 
     let model = ScriptedModel::new()
         .call(
@@ -34,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
             serde_json::json!({"question": "When was Rust 1.0 released?"}),
         )
         .say("The librarian says: May 2015.");
-    let agent = AgentBuilder::new(model).tool(research(librarian)).build()?;
+    let agent = Agent::builder(model).tool(research(librarian)).build()?;
 
     let mut run = agent.run("How old is Rust?");
     while let Some(message) = run.next().await {

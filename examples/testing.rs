@@ -8,7 +8,7 @@
 use std::io::Write;
 
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::{Agent, AgentBuilder, Error, ErrorKind, ExitReason, FuncTool, Model};
+use agentcore::{Agent, Error, ErrorKind, ExitReason, FuncTool, Model};
 use serde_json::json;
 
 /// The agent under test; production code gives it a real model.
@@ -25,7 +25,7 @@ fn assistant(model: impl Model) -> agentcore::Result<Agent> {
             Ok((a + b).to_string())
         },
     );
-    AgentBuilder::new(model)
+    Agent::builder(model)
         .system_prompt("You can add.")
         .tool(add)
         .max_turns(3)

@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::SideEffect;
-use agentcore::{
-    AgentBuilder, BoxError, FuncTool, Json, Tool, ToolContext, ToolOutput, async_trait,
-};
+use agentcore::{Agent, BoxError, FuncTool, Json, Tool, ToolContext, ToolOutput, async_trait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -27,7 +25,7 @@ async fn main() -> Result<(), BoxError> {
             ("ticket", json!({})),
         ])
         .say("Three answers and two errors: all of them are results I can go on with.");
-    let agent = AgentBuilder::new(model)
+    let agent = Agent::builder(model)
         .tool(shout())
         .tool(divide())
         .tool(Tickets::new())

@@ -357,8 +357,36 @@ impl fmt::Display for Error {
     }
 }
 
+/// Readable on a line of its own, for a `main` that returns the error: the text, the kind with what
+/// the server sent, then each cause. `{:#?}` writes the fields instead.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return self.fmt_fields(f);
+        }
+        write!(f, "{} [{:?}", self.inner.text, self.inner.kind)?;
+        if let Some(status) = self.inner.status {
+            write!(f, ", status {status}")?;
+        }
+        if let Some(id) = &self.inner.request_id {
+            write!(f, ", request {id}")?;
+        }
+        if let Some(wait) = self.inner.retry_after {
+            write!(f, ", retry after {wait:?}")?;
+        }
+        f.write_str("]")?;
+        let mut source = self.source();
+        for _ in 0..MAX_SOURCES {
+            let Some(cause) = source else { break };
+            write!(f, "\n  caused by: {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+impl Error {
+    fn fmt_fields(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Error");
         out.field("kind", &self.inner.kind)
             .field("text", &self.inner.text);

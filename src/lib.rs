@@ -3,8 +3,7 @@
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;
-//! use agentcore::{AgentBuilder, FuncTool};
-//! use futures::StreamExt;
+//! use agentcore::{Agent, FuncTool};
 //! use serde_json::json;
 //!
 //! # async fn example() -> Result<(), agentcore::Error> {
@@ -13,7 +12,7 @@
 //! let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_cx, _args| async {
 //!     "12:00"
 //! });
-//! let agent = AgentBuilder::new(model).system_prompt("Be brief.").tool(clock).build()?;
+//! let agent = Agent::builder(model).system_prompt("Be brief.").tool(clock).build()?;
 //!
 //! let mut run = agent.run("What time is it?");
 //! while let Some(message) = run.next().await {
@@ -156,6 +155,8 @@ pub use tool::{
 };
 pub use usage::Usage;
 pub use util::{Cancellation, Secret, Values, text};
+/// The type of the ids in the stream.
+pub use uuid::Uuid;
 
 /// The code in the README, compiled and run.
 #[cfg(all(doctest, feature = "schema"))]

@@ -5,7 +5,6 @@ use std::hint::black_box;
 use agentcore::providers::{Anthropic, OpenAi};
 use agentcore::tool::SideEffect;
 use agentcore::{Agent, AgentBuilder, FuncTool, Message, Messages, Run, SdkMessage};
-use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::traffic::Dialect;

@@ -62,7 +62,7 @@ use std::process::ExitCode;
 use agentcore::hooks::TracingHook;
 use agentcore::state::SessionInfo;
 use agentcore::trace::MemoryRecorder;
-use agentcore::{AgentBuilder, Error, ErrorKind, Messages, Session, Unanswered};
+use agentcore::{Agent, AgentBuilder, Error, ErrorKind, Messages, Session, Unanswered};
 use clap::Parser;
 
 use approvals::Waiting;
@@ -232,7 +232,7 @@ async fn build(
     if let Some(place) = place {
         permissions = place.guard(permissions, cwd)?;
     }
-    let mut builder = AgentBuilder::new(model)
+    let mut builder = Agent::builder(model)
         .permissions(permissions)
         .permission_mode(mode)
         .cwd(cwd)

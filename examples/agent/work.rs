@@ -5,7 +5,6 @@ use std::io;
 use agentcore::agent::Decisions;
 use agentcore::tools::ask::{Interactor, TerminalInteractor};
 use agentcore::{AgentState, Error, Messages, Role, Run, SdkMessage, Session};
-use futures::StreamExt;
 
 use super::approvals::{self, Waiting};
 use super::args::{Args, no_prompt};

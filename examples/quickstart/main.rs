@@ -19,9 +19,8 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use agentcore::schemars::{self, JsonSchema};
-use agentcore::{AgentBuilder, BoxError, FuncTool, Model, ToolContext, ToolDecision};
+use agentcore::{Agent, BoxError, FuncTool, Model, ToolContext, ToolDecision};
 use agentcore::{hook, providers};
-use futures::StreamExt;
 use serde::Deserialize;
 
 const QUESTION: &str =
@@ -38,7 +37,7 @@ async fn main() -> Result<ExitCode, BoxError> {
         }
         Ok(ToolDecision::proceed())
     });
-    let agent = AgentBuilder::new(model()?)
+    let agent = Agent::builder(model()?)
         .system_prompt("You answer questions about a project. Look before you answer. Be brief.")
         .tool(FuncTool::typed_with_context("list_files", list, list_files))
         .tool(FuncTool::typed("read_file", read, read_file))

@@ -15,6 +15,7 @@ use crate::state::{SessionInfo, SessionStore};
 use crate::tool::Tool;
 use crate::util::sync::lock;
 
+use super::builder::AgentBuilder;
 use super::config::Config;
 use super::introspect::{AgentInfo, HookInfo};
 use super::session::Session;
@@ -40,6 +41,24 @@ impl Agent {
 
     pub(super) fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// Starts an agent that asks `model`: a model, an `Arc` or `Box` of one. The same as
+    /// [`AgentBuilder::new`].
+    ///
+    /// ```
+    /// use agentcore::Agent;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let agent = Agent::builder(ScriptedModel::new().say("4")).max_turns(3).build()?;
+    /// assert_eq!(agent.run("2+2?").await?.text, "4");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn builder(model: impl Model) -> AgentBuilder {
+        AgentBuilder::new(model)
     }
 
     /// Runs the agent on `input` in a new session: text, a message, or several.
@@ -90,6 +109,26 @@ impl Agent {
             id = Uuid::now_v7().to_string().into();
         }
         Session::new(self.clone(), id)
+    }
+
+    /// A new session with a random id. Unlike the session of [`run`](Self::run) it is stored, so
+    /// that it can be continued.
+    ///
+    /// ```
+    /// use agentcore::Agent;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let agent = Agent::builder(ScriptedModel::new().say("4").say("8")).build()?;
+    /// let session = agent.new_session();
+    /// session.clone().run("2+2?").await?;
+    /// assert_eq!(session.run("And twice that?").await?.messages.len(), 4);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn new_session(&self) -> Session {
+        self.session("")
     }
 
     /// All sessions of the agent's store, the one written last first.

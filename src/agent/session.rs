@@ -194,7 +194,6 @@ impl Session {
     ///
     /// As awaiting a [`Run`].
     pub async fn run_in(self, cx: &ToolContext, input: impl Into<Messages>) -> Result<RunOutput> {
-        use futures::StreamExt as _;
         let mut run = self.child_of(cx).run(input);
         loop {
             match tokio::time::timeout(KEEP_ALIVE, run.next()).await {

@@ -52,14 +52,13 @@ impl Drop for Waiting {
 ///
 /// ```
 /// use agentcore::{Agent, Answer, SdkMessage};
-/// use futures::StreamExt;
 ///
 /// # async fn example(agent: Agent) {
 /// let mut run = agent.run("Tidy up");
 /// let responder = run.responder();
 /// while let Some(message) = run.next().await {
 ///     if let SdkMessage::PermissionRequest(request) = message {
-///         responder.respond(&request.id, Answer::Deny("not today".into()));
+///         responder.respond(&request, Answer::Deny("not today".into()));
 ///     }
 /// }
 /// # }

@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::Stream;
 use futures::future::BoxFuture;
+use futures::stream::Next;
+use futures::{Stream, StreamExt};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -35,7 +36,8 @@ const TASKS_AT_ONCE: usize = 64;
 /// with `system/init`, ends with exactly one `result`, and then yields `None`.
 ///
 /// It can be awaited, but is no `Future` itself: give [`finish`](Self::finish) to `tokio::spawn`,
-/// `futures::join!` and others that want one. `next()` is that of `futures::StreamExt`.
+/// `futures::join!` and others that want one. [`next`](Self::next) needs no import; the other
+/// combinators are those of `futures::StreamExt`.
 ///
 /// # Cancel safety
 ///
@@ -45,7 +47,6 @@ const TASKS_AT_ONCE: usize = 64;
 ///
 /// ```
 /// use agentcore::Agent;
-/// use futures::StreamExt;
 ///
 /// # async fn example(agent: Agent) -> Result<(), agentcore::Error> {
 /// let mut run = agent.run("What is in this repository?");
@@ -82,6 +83,34 @@ impl Run {
             output: None,
             handed_out: 0,
         }
+    }
+
+    /// The next message; `None` when the run has ended. The same as `futures::StreamExt::next`.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped, and `next` called again, without losing a message.
+    ///
+    /// ```
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::Agent;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let agent = Agent::builder(ScriptedModel::new().say("4")).build()?;
+    /// let mut run = agent.run("2+2?");
+    /// while let Some(message) = run.next().await {
+    ///     if let Some(text) = message.text() {
+    ///         println!("{text}");
+    ///     }
+    /// }
+    /// assert_eq!(run.into_output()?.text, "4");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    #[expect(clippy::should_implement_trait, reason = "the name that streams have for it")]
+    pub fn next(&mut self) -> Next<'_, Self> {
+        StreamExt::next(self)
     }
 
     /// Control over the run, from anywhere.

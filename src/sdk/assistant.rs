@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::block::{self, Blocks};
 use super::envelope::Envelope;
 use super::fields::{Fields, read, with_extra, words};
-use crate::message::Message;
+use crate::message::{Message, ToolCall};
 use crate::usage::Usage;
 
 words! {
@@ -90,6 +90,31 @@ impl AssistantEvent {
     /// The text of the answer.
     pub fn text(&self) -> Cow<'_, str> {
         self.message.message.text()
+    }
+
+    /// The tool calls of the answer, in order.
+    ///
+    /// ```
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::{Agent, SdkMessage};
+    /// use serde_json::json;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let model = ScriptedModel::new().call("clock", json!({})).say("No clock here.");
+    /// let mut run = Agent::builder(model).build()?.run("What time is it?");
+    /// let mut names = Vec::new();
+    /// while let Some(message) = run.next().await {
+    ///     if let SdkMessage::Assistant(answer) = message {
+    ///         names.extend(answer.tool_calls().map(|call| call.name.to_string()));
+    ///     }
+    /// }
+    /// assert_eq!(names, ["clock"]);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.message.message.tool_calls()
     }
 
     pub(super) fn read(text: &str) -> serde_json::Result<Self> {

@@ -135,10 +135,11 @@ impl SdkMessage {
         }
     }
 
-    /// The text of a complete answer of the model.
+    /// The text of a complete answer of the model; `None` for an answer without text, such as one
+    /// that only calls tools.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Assistant(event) => Some(event.text()),
+            Self::Assistant(event) => Some(event.text()).filter(|text| !text.is_empty()),
             _ => None,
         }
     }

@@ -66,6 +66,20 @@ impl ToolProgress {
         self
     }
 
+    /// Returns true for the first message of a call: its tool starts to run.
+    pub fn is_started(&self) -> bool {
+        self.state() == Some("started")
+    }
+
+    /// Returns true for the last message of a call: its result is in the payload.
+    pub fn is_finished(&self) -> bool {
+        self.state() == Some("done")
+    }
+
+    fn state(&self) -> Option<&str> {
+        self.data.as_ref()?.get("state")?.as_str()
+    }
+
     pub(super) fn read(text: &str) -> serde_json::Result<Self> {
         let wire: ProgressWire = read(text)?;
         Ok(Self {
@@ -166,6 +180,13 @@ impl PermissionRequest {
 }
 
 impl AsRef<str> for PermissionRequest {
+    fn as_ref(&self) -> &str {
+        &self.id
+    }
+}
+
+/// The request as [`SdkMessage`](super::SdkMessage) holds it, so that it can be answered as matched.
+impl AsRef<str> for Box<PermissionRequest> {
     fn as_ref(&self) -> &str {
         &self.id
     }

@@ -5,7 +5,6 @@ use agentcore::permission::{PermissionConfig, Permissions};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateDecision, GateRequest, PermissionMode, SideEffect, ToolRegistry};
 use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, hook};
-use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, asking, logged, texts, watch};

@@ -6,7 +6,6 @@ use std::time::Duration;
 use agentcore::testing::FaultServer;
 use agentcore::tool::Answer;
 use agentcore::{Agent, ExitReason, FuncTool, Run, SdkMessage};
-use futures::StreamExt;
 use tokio::sync::{Notify, oneshot};
 
 use crate::faults_kit::{Api, BOTH, accepted};

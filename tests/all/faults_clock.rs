@@ -9,7 +9,6 @@ use agentcore::agent::RetryPolicy;
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::tool::Answer;
 use agentcore::{ExitReason, SdkMessage, ThreadStore};
-use futures::StreamExt;
 
 use crate::faults_kit::BOTH;
 use crate::kit::{asking, echo, texts};

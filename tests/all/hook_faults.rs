@@ -3,7 +3,6 @@
 use agentcore::hook;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::{ErrorKind, ExitReason, Todo, ToolDecision};
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{agent, echo, roles, stored, texts, warnings, watch};

@@ -12,7 +12,6 @@ use agentcore::{
     Content, Error, ErrorKind, FuncTool, Message, Messages, ModelEvent, Part, SdkMessage, ToolCall,
     Usage,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::hooks_summaries::{store, turns};

@@ -6,7 +6,6 @@ use agentcore::{
     Agent, Decision, Error, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent,
     ModelRequest, Part, Result, StopReason, ThreadStore, ToolCall, Unanswered,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{agent, any_object, asking, roles, stored, warnings, watch};

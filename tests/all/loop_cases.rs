@@ -8,7 +8,6 @@ use agentcore::tool::GateDecision;
 use agentcore::{
     ErrorKind, ExitReason, FuncTool, Message, SdkMessage, StopReason, ToolCall, Usage,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{

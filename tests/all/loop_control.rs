@@ -8,7 +8,6 @@ use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
     Error, ErrorKind, ExitReason, ModelEvent, PermissionMode, RunHandle, SdkMessage, hook,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{

@@ -11,7 +11,6 @@ use agentcore::{
     Error, ErrorKind, ExitReason, Messages, Part, Result, StopDecision, StopReason, ToolCall,
     async_trait,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Log, agent, echo, kinds, logged, roles, stored, texts, warnings, watch};

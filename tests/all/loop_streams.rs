@@ -5,7 +5,6 @@ use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{
     Error, Messages, ModelEvent, Result, SdkMessage, StopReason, ToolCall, Usage, async_trait,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{agent, echo, kinds, stuck, texts, warnings, watch};

@@ -71,6 +71,7 @@ mod faults_model;
 mod faults_network;
 #[cfg(feature = "http")]
 mod faults_thinking;
+mod first_program;
 #[cfg(all(feature = "http", feature = "tls"))]
 mod from_env;
 mod fuzz_parsers;

@@ -10,7 +10,6 @@ use agentcore::{
     AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, PermissionMode,
     Result, StopReason, ThreadStore, ToolDecision, Unanswered, async_trait, hook,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Gate, Log, agent, asking, kinds, logged, roles, stuck, texts, warnings, watch};

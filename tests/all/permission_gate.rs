@@ -9,7 +9,6 @@ use agentcore::tool::{Confirmer, GateDecision, GateRequest, PermissionGate};
 use agentcore::{
     Answer, ExitReason, FuncTool, PermissionRequest, Result, SdkMessage, ToolDecision, async_trait,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{

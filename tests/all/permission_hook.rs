@@ -6,7 +6,6 @@ use agentcore::permission::{PermissionConfig, Permissions};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
 use agentcore::{AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, hook};
-use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, logged, texts, watch};

@@ -7,7 +7,6 @@ use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{
     Agent, Decision, ErrorKind, ExitReason, FuncTool, SdkMessage, ThreadStore, Unanswered, hook,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{

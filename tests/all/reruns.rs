@@ -7,7 +7,6 @@ use std::task::Poll;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest, SideEffect};
 use agentcore::{Agent, FuncTool, Messages, Run, ThreadStore, hook};
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Gate, Log, agent, any_object, kinds, logged, roles, stored, texts, watch};

@@ -13,7 +13,6 @@ use agentcore::{
     ErrorKind, ExitReason, FuncTool, Message, Result, SessionStore, StopDecision, ThreadStore,
     Unanswered, Usage, async_trait, hook,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{

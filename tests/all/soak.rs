@@ -10,7 +10,6 @@ use agentcore::backend::MemoryBackend;
 use agentcore::hooks::FileCheckpoints;
 use agentcore::testing::FunctionModel;
 use agentcore::{Agent, Error, ErrorKind, FuncTool, ModelEvent, Role, SdkMessage, ToolCall};
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{agent, any_object};

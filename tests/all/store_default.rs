@@ -6,7 +6,6 @@ use agentcore::{
     Agent, AgentState, Decision, ExitReason, FuncTool, Message, Messages, ThreadStore, ToolCall,
     Unanswered,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{agent, any_object, asking, roles};

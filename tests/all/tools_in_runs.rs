@@ -8,7 +8,6 @@ use agentcore::sdk::SystemKind;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::SideEffect;
 use agentcore::{ExitReason, FuncTool, SdkMessage, Todo, ToolContext, ToolError, ToolOutput, hook};
-use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::kit::{

@@ -7,7 +7,6 @@ use agentcore::hooks::RewindMode;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{AgentBuilder, ErrorKind};
-use futures::StreamExt;
 use serde_json::json;
 
 use super::{Place, rewind, told, tree};

@@ -84,7 +84,6 @@ async fn a_message_in_the_middle_of_a_run_is_one_too() {
     let agent = builder(&files, model).build().unwrap();
     let mut run = agent.session("s").run("Go");
     let handle = run.handle();
-    use futures::StreamExt;
     let mut steered = false;
     while let Some(_message) = run.next().await {
         if !steered && place.get("a").as_deref() == Some("1") {

@@ -58,11 +58,8 @@ impl Reader {
                     Poll::Ready(None) => return Poll::Ready(true),
                     Poll::Ready(Some(message)) => {
                         if let SdkMessage::PermissionRequest(request) = &message {
-                            self.responder = answer(
-                                self.responder.take(),
-                                request.as_ref().as_ref(),
-                                self.replies.pop(),
-                            );
+                            self.responder =
+                                answer(self.responder.take(), &request.id, self.replies.pop());
                         }
                         self.messages.push(message);
                     }

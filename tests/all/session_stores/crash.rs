@@ -14,7 +14,6 @@ use agentcore::testing::{FunctionModel, StrictModel};
 use agentcore::{
     AgentBuilder, ErrorKind, FuncTool, Message, ModelEvent, Role, SdkMessage, ToolCall,
 };
-use futures::StreamExt;
 use serde_json::json;
 
 use super::places::Place;

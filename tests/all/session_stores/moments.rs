@@ -6,7 +6,6 @@ use agentcore::hooks::TodoListHook;
 use agentcore::state::Record;
 use agentcore::testing::ScriptedModel;
 use agentcore::{FuncTool, Messages, Todo};
-use futures::StreamExt;
 use serde_json::json;
 use tokio::sync::Notify;
 

@@ -47,7 +47,7 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
     assert!(is_fine && told.contains("@1 stored"), "{told}");
     // The certificate is for another name.
     let (is_fine, told) = run(&url.replace("localhost", "127.0.0.1"));
-    assert!(!is_fine && told.contains("kind: Tls"), "{told}");
+    assert!(!is_fine && told.contains("[Tls]"), "{told}");
 }
 
 #[cfg(feature = "postgres")]

@@ -1,0 +1,118 @@
+//! What a first program uses: the stream without another import, texts, phases of a call, answers
+//! to questions, errors that `main` prints.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use agentcore::testing::ScriptedModel;
+use agentcore::{Agent, Answer, Error, ErrorKind, FuncTool, SdkMessage, ToolDecision, hook};
+use serde_json::json;
+
+fn clock() -> FuncTool {
+    FuncTool::new(
+        "clock",
+        "The time",
+        json!({"type": "object"}),
+        |_cx, _args| async { "noon" },
+    )
+}
+
+#[tokio::test]
+async fn an_answer_that_only_calls_tools_has_no_text() {
+    let model = ScriptedModel::new()
+        .call("clock", json!({}))
+        .say("It is noon.");
+    let mut run = Agent::builder(model)
+        .tool(clock())
+        .build()
+        .unwrap()
+        .run("Time?");
+    let mut answers = Vec::new();
+    let mut texts = Vec::new();
+    while let Some(message) = run.next().await {
+        texts.extend(message.text().map(|text| text.into_owned()));
+        if let SdkMessage::Assistant(answer) = &message {
+            answers.push(
+                answer
+                    .tool_calls()
+                    .map(|call| call.name.to_string())
+                    .collect::<Vec<_>>(),
+            );
+        }
+    }
+    assert_eq!(texts, ["It is noon."]);
+    assert_eq!(answers, [vec!["clock".to_owned()], vec![]]);
+}
+
+#[tokio::test]
+async fn progress_of_a_call_tells_its_start_and_its_end() {
+    let tool = FuncTool::new(
+        "slow",
+        "Slow",
+        json!({"type": "object"}),
+        |cx, _args| async move {
+            cx.progress(json!({"done": 1})).await;
+            "ready"
+        },
+    );
+    let model = ScriptedModel::new().call("slow", json!({})).say("Ready.");
+    let mut run = Agent::builder(model).tool(tool).build().unwrap().run("Go");
+    let mut phases = Vec::new();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::ToolProgress(progress) = message {
+            phases.push((progress.is_started(), progress.is_finished()));
+        }
+    }
+    assert_eq!(phases, [(true, false), (false, false), (false, true)]);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_with_the_request_as_matched() {
+    let model = ScriptedModel::new()
+        .call("clock", json!({}))
+        .say("It is noon.");
+    let ask = hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("May it run?")) });
+    let agent = Agent::builder(model)
+        .tool(clock())
+        .hook(ask)
+        .build()
+        .unwrap();
+    let mut run = agent.run("Time?");
+    let responder = run.responder();
+    let mut answered = false;
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = message {
+            answered = responder.respond(&request, Answer::Allow);
+        }
+    }
+    assert!(answered);
+    assert_eq!(run.into_output().unwrap().text, "It is noon.");
+}
+
+#[tokio::test]
+async fn a_new_session_is_stored_under_an_id_of_its_own() {
+    let model = ScriptedModel::new().say("4").say("8");
+    let agent = Agent::builder(model).build().unwrap();
+    let session = agent.new_session();
+    assert_ne!(session.id(), agent.new_session().id());
+    session.clone().run("2+2?").await.unwrap();
+    let output = session.run("And twice that?").await.unwrap();
+    assert_eq!(output.messages.len(), 4);
+}
+
+#[test]
+fn the_debug_text_of_an_error_reads_as_a_sentence() {
+    let cause = std::io::Error::other("the cable is out");
+    let error = Error::new(ErrorKind::RateLimited, "the server refused")
+        .with_source(cause)
+        .with_status(429)
+        .with_request_id("req_1")
+        .with_retry_after(Duration::from_secs(2));
+    assert!(error.source().is_some());
+    assert_eq!(
+        format!("{error:?}"),
+        "the server refused [RateLimited, status 429, request req_1, retry after 2s]\n  \
+         caused by: the cable is out"
+    );
+    assert!(format!("{error:#?}").starts_with("Error {\n    kind: RateLimited,"));
+}
