@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Any error, boxed. What tools return, and what [`Error::other`] takes.
+/// Any error, boxed. The error type of tools, and the argument of [`Error::other`].
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// `Result` with this crate's [`Error`].
@@ -17,10 +17,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Removes secrets from a text; `None` when it has none.
 type Redaction = fn(&str) -> Option<String>;
 
-/// Set as soon as there is a secret. What knows the secrets stands above this module.
+/// Set as soon as there is a secret. The module with the secrets is above this one.
 static REDACTION: OnceLock<Redaction> = OnceLock::new();
 
-/// How many errors down a chain of sources is looked for secrets.
+/// The length of a chain of sources that is searched for secrets.
 const MAX_SOURCES: usize = 16;
 
 /// Sets what removes secrets from errors; only the first time counts.
@@ -28,7 +28,7 @@ pub(crate) fn set_redaction(redaction: Redaction) {
     REDACTION.get_or_init(|| redaction);
 }
 
-/// What went wrong, in classes a program can act on.
+/// The kind of an error, in classes a program can act on.
 ///
 /// The kinds are stable; more may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub enum ErrorKind {
     Tls,
     /// A proxy refused the connection.
     Proxy,
-    /// Nothing arrived for longer than the idle timeout, or the server said 408.
+    /// Nothing arrived for longer than the idle timeout, or the server answered 408.
     Timeout,
     /// The key is missing or was refused (401).
     Auth,
@@ -56,7 +56,7 @@ pub enum ErrorKind {
     ContextTooLong,
     /// The request body is larger than the server takes (413).
     RequestTooLarge,
-    /// The model's answer goes beyond a limit on its size. Never retried.
+    /// The model's answer exceeds a limit on its size. Never retried.
     ResponseTooLarge,
     /// Too many requests (429); see [`Error::retry_after`].
     RateLimited,
@@ -66,7 +66,7 @@ pub enum ErrorKind {
     Overloaded,
     /// The provider failed (other 5xx).
     Server,
-    /// The peer sent something that is not its protocol.
+    /// The peer violated its protocol.
     Protocol,
     /// The stream ended before its terminal event.
     StreamTruncated,
@@ -89,7 +89,7 @@ pub enum ErrorKind {
     Corrupt,
     /// Stored data was written by a newer version; it was left untouched.
     VersionTooNew,
-    /// Somebody else changed the data in between.
+    /// The data was changed from outside in between.
     Conflict,
     /// A message list breaks a rule; see the text for the index.
     InvalidMessages,
@@ -108,7 +108,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed when it is sent again.
+    /// Returns `true` if the same request may succeed when it is sent again.
     pub fn is_retryable(self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -118,12 +118,12 @@ impl ErrorKind {
     }
 }
 
-/// An error: its kind, a text for people, and where it came from.
+/// An error: its kind, a text for people, and its source.
 ///
 /// One pointer wide. Every living [`Secret`](crate::Secret) of at least twelve bytes is replaced by
 /// `[redacted]` when it is put in: in the text, the request id and the chain of sources, in the
 /// spellings that are listed there. An error whose source held one has the source's text instead.
-/// Which concrete type [`source`](StdError::source) has is not part of the API.
+/// The concrete type of [`source`](StdError::source) is not part of the API.
 ///
 /// ```
 /// use agentcore::{Error, ErrorKind};
@@ -149,7 +149,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of `kind` with a text that says what was wrong, where, and what to do.
+    /// Creates an error of `kind` with a text that states what was wrong, where, and what to do.
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -168,7 +168,7 @@ impl Error {
 
     /// Wraps any error, kept as the source, like [`std::io::Error::other`].
     ///
-    /// An [`Error`] that was boxed on its way comes back as itself.
+    /// An [`Error`] that was boxed before is returned unchanged.
     pub fn other(error: impl Into<BoxError>) -> Self {
         match error.into().downcast::<Error>() {
             Ok(own) => *own,
@@ -197,7 +197,7 @@ impl Error {
         self
     }
 
-    /// The same error with the HTTP status it came with.
+    /// Sets the HTTP status of the response that caused the error.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.inner.status = Some(status);
@@ -241,14 +241,14 @@ impl Error {
         &self.inner.text
     }
 
-    /// Whether the same request may succeed when it is sent again.
+    /// Returns `true` if the same request may succeed when it is sent again.
     pub fn is_retryable(&self) -> bool {
         self.inner
             .retryable
             .unwrap_or_else(|| self.inner.kind.is_retryable())
     }
 
-    /// How long the server asked to wait before the next try.
+    /// The time the server asked to wait before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
     }
@@ -263,7 +263,8 @@ impl Error {
         self.inner.status
     }
 
-    /// Marks that the text says where it happened, so that no hook it passes is blamed for it.
+    /// Marks that the text names the place of the error, so that it is not attributed to a hook it
+    /// passes.
     pub(crate) fn attributed(mut self) -> Self {
         self.inner.attributed = true;
         self
@@ -326,7 +327,7 @@ fn redacted_source(source: BoxError) -> BoxError {
     }
 }
 
-/// What remains of a foreign error that held a secret.
+/// The rest of a foreign error that held a secret.
 struct Redacted {
     text: String,
     debug: String,

@@ -1,5 +1,5 @@
-//! An agent is a model in a loop with tools, and this crate is that loop: one stream, driven by
-//! whoever polls it, wrapped by hooks, inside another program.
+//! An agent is a model in a loop with tools, and this crate is that loop: one stream, driven by the
+//! task that polls it, wrapped by hooks, inside another program.
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;
@@ -32,8 +32,8 @@
 //! Both are the same loop. Each turn asks the model ([`Model`]), stores its answer, runs the tool
 //! calls in it ([`Tool`]) and stores their results, until there are no more calls or a limit is
 //! reached. The stream begins with `system/init` and ends with exactly one `result` of its own
-//! (those of subagents carry a `parent_tool_use_id`), whatever happens in between, and the stored
-//! history can always be sent to a provider next.
+//! (those of subagents carry a `parent_tool_use_id`), in every case, and the stored history can
+//! always be sent to a provider next.
 //!
 //! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
 //! * [`hooks`]: those that ship: files, their checkpoints, skills, memory, task lists, summaries,
@@ -45,22 +45,22 @@
 //! # Errors
 //!
 //! There is one [`Error`], with a [`kind`](Error::kind) to act on. A run is an `Err` only when it
-//! ends with [`ExitReason::Error`], and [`Error::partial`] has what it had come to; a limit, an
-//! interrupt or a refusal is an `Ok` whose [`RunOutput::end`] says so. A tool that fails, panics or
+//! ends with [`ExitReason::Error`], and [`Error::partial`] has its partial output; a limit, an
+//! interrupt or a refusal is an `Ok` with that [`RunOutput::end`]. A tool that fails, panics or
 //! hangs is a result that the model reads. No key is ever part of an error or a log line.
 //!
 //! # Cancel safety
 //!
-//! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. What was
-//! stored before stays; calls left open are answered when the session is next loaded. Dropping
-//! only the future of `run.next()` loses nothing. Code in a hook after `next.run(..).await` does
-//! not run when the run is dropped.
+//! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. Everything
+//! stored before stays; calls left open are answered when the session is next loaded. Dropping only
+//! the future of `run.next()` loses nothing. Code in a hook after `next.run(..).await` does not run
+//! when the run is dropped.
 //!
 //! # Runtime
 //!
 //! A run needs a tokio context with its timer, and providers its I/O driver; a current-thread
 //! runtime is enough. The loop spawns nothing: it shares the task that polls it, so a tool that
-//! computes for long belongs in `tokio::task::spawn_blocking`.
+//! computes for a long time belongs in `tokio::task::spawn_blocking`.
 //!
 //! # Features
 //!
@@ -89,8 +89,8 @@
 //!
 //! # Stability
 //!
-//! Before 1.0 a minor version may break; `CHANGELOG.md` says what. Enums and structs that follow
-//! a provider or a wire format are `#[non_exhaustive]`. The concrete type behind
+//! Before 1.0 a minor version may break; `CHANGELOG.md` lists the changes. Enums and structs that
+//! follow a provider or a wire format are `#[non_exhaustive]`. The concrete type behind
 //! [`source`](std::error::Error::source) of an error is not part of the API. The wire form of
 //! [`SdkMessage`] only gains fields and types.
 

@@ -53,7 +53,7 @@ impl Usage {
         self
     }
 
-    /// What the prompt held: input, cache reads and cache writes, without the output.
+    /// The tokens of the prompt: input, cache reads and cache writes, without the output.
     pub fn context_tokens(&self) -> u64 {
         self.input_tokens
             .saturating_add(self.cache_read_tokens)
@@ -65,7 +65,7 @@ impl Usage {
         self.context_tokens().saturating_add(self.output_tokens)
     }
 
-    /// Whether the provider reported nothing.
+    /// Returns `true` if the provider reported nothing.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

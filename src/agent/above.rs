@@ -1,4 +1,4 @@
-//! What a child run may do: no more than the run above it.
+//! The permission gate of a child run, which allows no more than its parent's gates.
 
 use async_trait::async_trait;
 
@@ -9,8 +9,8 @@ use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode};
 
 use super::decide::{NOT_PLANNED, gate_request, is_planned, not_asked};
 
-/// The gates and the mode of the run above, and so of every run above that, as a gate of the child:
-/// delegating a call must not get round what denies it.
+/// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
+/// delegating a call must not bypass a denial.
 pub(super) struct Above(pub(super) RunContext);
 
 impl Above {

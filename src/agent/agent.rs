@@ -66,11 +66,10 @@ impl Agent {
     /// Nothing happens until the run is polled or awaited. The session's id is random;
     /// [`RunOutput::session_id`](crate::RunOutput::session_id) has it.
     ///
-    /// To go on with the conversation, begin it with [`session`](Self::session): this one is not
-    /// kept when the run is over, however it ends, also when it is dropped. It is kept when calls
-    /// wait for an answer, so that
-    /// [`Session::resume`](crate::Session::resume) can give it, and in a store that was set with
-    /// [`AgentBuilder::store`](crate::AgentBuilder::store).
+    /// To continue the conversation later, start it with [`session`](Self::session) instead: the
+    /// session of this run is discarded when the run ends or is dropped. It is kept when calls wait
+    /// for an answer, so that [`Session::resume`](crate::Session::resume) can give it, and in a
+    /// store that was set with [`AgentBuilder::store`](crate::AgentBuilder::store).
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -88,7 +87,8 @@ impl Agent {
         self.session("").unkept().run(input)
     }
 
-    /// A session by its id: to go on with it, or to start it. An empty id is a new random one.
+    /// Returns the session with this id, to start it or to continue it. An empty id is a new random
+    /// one.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -135,7 +135,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// What the store failed with.
+    /// The store's error.
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>> {
         self.store().list().await
     }
@@ -145,7 +145,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// What the store failed with.
+    /// The store's error.
     pub async fn latest_session(&self) -> Result<Option<Session>> {
         let Some(cwd) = &self.config().setting.cwd else {
             return Ok(None);
@@ -170,7 +170,7 @@ impl Agent {
         &self.config().model
     }
 
-    /// Where its sessions are kept.
+    /// The store of the agent's sessions.
     pub fn store(&self) -> &Arc<dyn SessionStore> {
         &self.config().store
     }
@@ -185,14 +185,14 @@ impl Agent {
         &self.config().hooks.all
     }
 
-    /// Whether any hook takes part in `phases`.
+    /// Returns `true` if any hook takes part in `phases`.
     pub fn uses(&self, phases: Phases) -> bool {
         self.hooks()
             .iter()
             .any(|hook| hook.phases().contains(phases))
     }
 
-    /// What it is made of.
+    /// Returns a description of the agent: its name, model, tools and hooks.
     pub fn info(&self) -> AgentInfo {
         let mut tools: Vec<_> = self
             .tools()
@@ -210,7 +210,7 @@ impl Agent {
         }
     }
 
-    /// What asks models on behalf of the agent's runs.
+    /// The caller that sends model requests on behalf of the agent's runs.
     pub(super) fn caller(&self) -> Arc<dyn ModelCaller> {
         self.0.clone()
     }

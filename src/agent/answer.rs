@@ -6,7 +6,7 @@ use crate::message::{MAX_JSON_DEPTH, is_too_deep};
 use crate::run::OutputFormat;
 use crate::tool::check_arguments;
 
-/// The value in a model's text, or what to tell the model about it.
+/// Parses the value in a model's text; the error is the text to send back to the model.
 pub(super) fn read(format: &OutputFormat, text: &str) -> Result<Value, String> {
     let json = unfence(text);
     let value: Value = serde_json::from_str(json).map_err(|error| {

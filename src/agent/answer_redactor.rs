@@ -16,7 +16,7 @@ use crate::util::secret::{Exact, Pieces, redacted};
 
 use super::call_pieces::CallPieces;
 
-/// The fields under which servers send reasoning that nobody has signed.
+/// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
 /// The events of one answer without the secrets of this process, by exact match. The stream itself
@@ -36,8 +36,8 @@ pub(super) fn redacting(events: ModelStream) -> ModelStream {
     }
 }
 
-/// The stream of one answer. What may be the beginning of a secret is held back until its next
-/// piece, or the end of its part, has arrived.
+/// The stream of one answer. A text that may be the beginning of a secret is held back until its
+/// next piece, or the end of its part, has arrived.
 struct AnswerRedactor {
     events: ModelStream,
     exact: Exact,
@@ -190,7 +190,7 @@ impl AnswerRedactor {
         }
     }
 
-    /// Ends a stream that broke off.
+    /// Ends an interrupted stream.
     fn cut_off(&mut self) {
         let text = self.text.cut_off().to_owned();
         self.show(text, ModelEvent::Text);
@@ -220,8 +220,8 @@ impl AnswerRedactor {
         head
     }
 
-    /// A call without secrets. The arguments as they were written are written anew when their
-    /// values held one.
+    /// A call without secrets. If the values of its arguments contained one, the raw arguments are
+    /// serialised again.
     fn call(&self, call: ToolCall) -> ToolCall {
         let ToolCall {
             id,

@@ -21,8 +21,8 @@ use super::booking::book_part;
 use super::partials::{Partials, join};
 use super::tidy;
 
-/// What of an attempt is kept when it fails or is dropped half-way: an interrupt must not lose the
-/// text the user was reading, and what was used is paid for all the same.
+/// The part of an attempt that is kept when the attempt fails or is dropped half-way: an interrupt
+/// must not lose the text the user was reading, and the tokens used are paid for in any case.
 struct Kept<'a> {
     cx: &'a RunContext,
     model: &'a dyn Model,
@@ -31,15 +31,15 @@ struct Kept<'a> {
     fold: ResponseFold,
     meter: ResponseMeter,
     begun: bool,
-    /// Whether the model that is asked now has said anything.
+    /// True once the model of the current attempt has sent an event.
     heard: bool,
-    /// How many bytes of thinking and of calls came that are not in `fold` yet.
+    /// The number of bytes of thinking and of calls received that are not in `fold` yet.
     unfinished: usize,
     done: bool,
 }
 
 impl Kept<'_> {
-    /// Folds an event and passes it on. False when the stream has nothing more to say.
+    /// Folds an event and passes it on. Returns `false` at the end of the stream.
     fn take(
         &mut self,
         event: Option<Result<ModelEvent>>,
@@ -115,7 +115,7 @@ impl Kept<'_> {
         Ok(())
     }
 
-    /// Books what was used for an answer that will never be whole; false when that is nothing.
+    /// Records the usage of an incomplete answer; returns `false` when nothing was used.
     fn book(&mut self) -> bool {
         self.heard
             && book_part(
@@ -145,10 +145,10 @@ impl Drop for Kept<'_> {
     }
 }
 
-/// Where the events of an attempt go after the hooks' taps.
+/// The output for the events of an attempt, behind the hooks' taps.
 struct Screen<'a> {
     cx: &'a RunContext,
-    /// `None` when nobody looks.
+    /// `None` when partial messages are off.
     partials: Option<Partials>,
     number: u32,
     held: Option<Vec<SdkMessage>>,
@@ -166,7 +166,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Begins an attempt: what an earlier one has shown is void from here on.
+    /// Begins an attempt: the output of an earlier attempt is superseded from here on.
     fn begin(&mut self) {
         if self.partials.is_none() {
             return;
@@ -180,7 +180,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// The model itself begins again: what it has shown so far is void.
+    /// Handles a restart by the model itself: its output so far is superseded.
     fn restart(&mut self) {
         if let Some(held) = &mut self.held {
             held.clear();
@@ -211,7 +211,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// The first message of an attempt is what a later one makes void.
+    /// Records the first message of an attempt; a later attempt names it as superseded.
     fn note_shown(&mut self, id: Uuid) {
         if self.first.is_none() {
             self.first = Some(id);
@@ -299,8 +299,8 @@ fn pass(taps: &mut Taps, screen: &mut Screen<'_>, event: ModelEvent) {
     }
 }
 
-/// Holds a message back. What neighbouring deltas add to one block is held as one: they would take
-/// a hundred times the room of the answer.
+/// Holds a message back. The neighbouring deltas of one block are held as one: separately they
+/// would take a hundred times the memory of the answer.
 fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
     match (held.last_mut(), message) {
         (Some(SdkMessage::StreamEvent(last)), SdkMessage::StreamEvent(next)) => {
@@ -319,7 +319,7 @@ fn note_first_event(cx: &RunContext) {
     }
 }
 
-/// Whether an answer is no answer: neither text nor a call.
+/// Returns `true` if an answer has neither text nor a call.
 pub(super) fn is_empty(response: &ModelResponse) -> bool {
     response.content.parts().iter().all(|part| match part {
         Part::Text(text) => text.trim_start().is_empty(),
@@ -328,7 +328,7 @@ pub(super) fn is_empty(response: &ModelResponse) -> bool {
     })
 }
 
-/// The error of a model that said nothing twice.
+/// The error of a model that returned an empty answer twice.
 pub(super) fn empty_response(model: &str) -> Error {
     Error::new(
         ErrorKind::EmptyResponse,

@@ -7,8 +7,9 @@ use crate::usage::Usage;
 use crate::util::panic;
 use crate::util::sync::lock;
 
-/// Books the tokens of one call of the model `card` names: in the run's budget and those above it,
-/// and in its statistics. Every path books here, also calls that failed or were cut off.
+/// Records the tokens of one call of the model `card` names: in the run's budget and those above
+/// it, and in its statistics. Every path records its usage here, also calls that failed or were
+/// interrupted.
 pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
     // Compared with a cost that is no number, a limit would never be reached.
@@ -29,9 +30,9 @@ pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
     };
 }
 
-/// Books an answer as the model's that gave it: the one that was asked, unless another one
-/// answered. A provider that does not say what it has used must not make a limit void: where there
-/// is one, that is estimated.
+/// Records the usage of an answer for the model that gave it: the requested one, unless another one
+/// answered. A provider that does not report usage must not disable a limit: where there is a
+/// limit, the usage is estimated.
 pub(super) fn book_answer(
     cx: &RunContext,
     asked: &dyn Model,
@@ -46,9 +47,9 @@ pub(super) fn book_answer(
     book_as(cx, asked, request, answer, usage);
 }
 
-/// Books what there is of an answer that broke off, likewise. Most providers report what they have
-/// used at the end, which never came. `unfinished` is how many bytes of thinking and of calls came
-/// that are not in `answer`. False when nothing was used.
+/// Records the usage of the partial output of an interrupted answer. Most providers report what
+/// they have used at the end, which never came. `unfinished` is how many bytes of thinking and of
+/// calls came that are not in `answer`. False when nothing was used.
 pub(super) fn book_part(
     cx: &RunContext,
     asked: &dyn Model,
@@ -71,8 +72,8 @@ pub(super) fn book_part(
     is_used
 }
 
-/// The tokens of an answer and of `unfinished` bytes. What was used is paid for, also when the
-/// counter panics, and no vocabulary has tokens shorter than a byte.
+/// The tokens of an answer and of `unfinished` bytes. Usage is recorded even when the counter
+/// panics, and no vocabulary has tokens shorter than a byte.
 fn said(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
     // A counter takes messages, and an answer may be large: its content is lent, not copied.
     let content = std::mem::take(&mut answer.content);

@@ -139,7 +139,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a source of tools that may change while runs go on.
+    /// Adds a source of tools that may change during a run.
     pub fn tool_source(mut self, source: impl ToolSource) -> Self {
         self.sources.push(Arc::new(source));
         self
@@ -160,8 +160,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Where files live and commands run. For hooks, and for tools that ask the context for it;
-    /// the presets carry their own.
+    /// Sets the backend that stores files and runs commands. For hooks, and for tools that ask the
+    /// context for it; the presets carry their own.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.backend = Some(Arc::new(backend));
         self
@@ -173,53 +173,53 @@ impl AgentBuilder {
         self
     }
 
-    /// Where sessions are kept, all of them. Default: a
-    /// [`ThreadStore`](crate::ThreadStore) that keeps sessions for an
-    /// hour after the last use, at most 1,000 of them and 64 MiB, and drops those that were used
-    /// longest ago when there are more; runs without a session ([`Agent::run`]) are not kept in it.
+    /// Sets the store of all sessions. Default: a [`ThreadStore`](crate::ThreadStore) that keeps
+    /// sessions for an hour after the last use, at most 1,000 of them and 64 MiB, and drops those
+    /// that were used longest ago when there are more; runs without a session ([`Agent::run`]) are
+    /// not kept in it.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Who decides whether a call may run. Every call may, unless set.
+    /// Sets the permission gate, which decides whether a call may run. Every call may, unless set.
     pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
         self.gate = Arc::new(gate);
         self
     }
 
-    /// Who answers questions, before any responder is asked.
+    /// Sets the confirmer, which answers questions before any responder is asked.
     pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
         self.confirmer = Some(Arc::new(confirmer));
         self
     }
 
-    /// How much is allowed without asking.
+    /// Sets the permission mode: how many calls are allowed without a question.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// What becomes of a question nobody can answer. The call is denied unless set.
+    /// Sets the handling of a question that cannot be answered. The call is denied unless set.
     pub fn unanswered(mut self, unanswered: Unanswered) -> Self {
         self.limits.unanswered = unanswered;
         self
     }
 
-    /// How long a parked question can still be answered. Without limit unless set.
+    /// Sets the time in which a parked question can still be answered. Without limit unless set.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self
     }
 
-    /// How long a question waits for its answer. Without limit unless set.
+    /// Sets the time a question waits for its answer. Without limit unless set.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
         self.ask_timeout = Some(timeout);
         self
     }
 
-    /// How many times the model is asked in a run. 100 unless set; 0 is no limit. Asking once more
-    /// for an answer that failed, was empty or did not fit costs no turn.
+    /// Sets the maximum number of model calls of a run. 100 unless set; 0 is no limit. Asking once
+    /// more for an answer that failed, was empty or did not fit costs no turn.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.limits.max_turns = turns;
         self
@@ -295,32 +295,32 @@ impl AgentBuilder {
         self
     }
 
-    /// Whether the stream has `stream_event` messages: every piece of an answer as it comes.
+    /// Sets whether the stream has `stream_event` messages: every piece of an answer as it arrives.
     pub fn include_partial_messages(mut self, include: bool) -> Self {
         self.request.partial_messages = include;
         self
     }
 
-    /// Whether the model is told to wrap up when the turns run out. Off unless set.
+    /// Sets whether the model is asked to wrap up when the turns run out. Off unless set.
     pub fn wrap_up(mut self, enabled: bool) -> Self {
         self.request.wrap_up = enabled;
         self
     }
 
-    /// Whether an answer the model refused stays in the history. Off unless set: sent again, it
-    /// would be refused again.
+    /// Sets whether an answer the model refused stays in the history. Off unless set: sent again,
+    /// it would be refused again.
     pub fn keep_refused(mut self, keep: bool) -> Self {
         self.request.keep_refused = keep;
         self
     }
 
-    /// Whether the text of an interrupted answer is kept. On unless set.
+    /// Sets whether the text of an interrupted answer is kept. On unless set.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.discard_interrupted = !keep;
         self
     }
 
-    /// How failed model calls are repeated.
+    /// Sets the retry policy of failed model calls.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.limits.retry = policy;
         self
@@ -333,7 +333,7 @@ impl AgentBuilder {
         self
     }
 
-    /// How many tool calls of a turn run side by side. 8 unless set.
+    /// Sets the number of tool calls of a turn that run concurrently. 8 unless set.
     pub fn parallel_tools(mut self, calls: usize) -> Self {
         self.limits.parallel_tools = calls.max(1);
         self
@@ -349,61 +349,62 @@ impl AgentBuilder {
         self
     }
 
-    /// How long a tool call may go without progress. 120 seconds unless set; a tool may have a
-    /// limit of its own.
+    /// Sets the time a tool call may run without progress. 120 seconds unless set; a tool may have
+    /// a limit of its own.
     pub fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.limits.tool_timeout = timeout;
         self
     }
 
-    /// Whether the model is warned, and then stopped, when the same call gives the same result
+    /// Sets whether the model is warned, and then stopped, when the same call gives the same result
     /// three and five times. On unless set.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self
     }
 
-    /// How long a phase of a hook may take, not counting what it wraps. 60 seconds unless set;
-    /// `None` is no limit. Even then the `after_agent` hooks of a run that was interrupted, or reached
-    /// its time limit, have 10 seconds together.
+    /// Sets the time limit of one phase of a hook, not counting the steps it wraps. 60 seconds
+    /// unless set; `None` is no limit. Even then the `after_agent` hooks of a run that was
+    /// interrupted, or reached its time limit, have 10 seconds together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.limits.hook_timeout = timeout.into();
         self
     }
 
-    /// How many times an answer that does not match the asked-for schema is sent back. 2 unless
-    /// set.
+    /// Sets how many times an answer that does not match the requested schema is sent back. 2
+    /// unless set.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;
         self
     }
 
-    /// How deep subagents may nest. 2 unless set.
+    /// Sets the maximum nesting depth of subagents. 2 unless set.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
         self
     }
 
-    /// How many model calls a run and its subagents may have in progress at once. 16 unless set.
+    /// Sets how many model calls a run and its subagents may have in progress at once. 16 unless
+    /// set.
     pub fn parallel_model_calls(mut self, calls: usize) -> Self {
         self.limits.parallel_model_calls = calls.max(1);
         self
     }
 
-    /// Where the spans of hooks go; the loop itself records none.
+    /// Sets the recorder of the spans of hooks; the loop itself records none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
-    /// How tokens are counted where the provider has not said.
+    /// Sets the token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
         self
     }
 
-    /// How a long history is shortened. If unset, a compactor provided by a hook is used; without
-    /// one, histories are not shortened.
+    /// Sets the compactor, which shortens a long history. If unset, a compactor provided by a hook
+    /// is used; without one, histories are not shortened.
     pub fn compactor(mut self, compactor: impl Compactor) -> Self {
         self.compactor = Some(Arc::new(compactor));
         self

@@ -18,7 +18,7 @@ use crate::util::{Values, secret};
 
 use super::decide::gate_request;
 
-/// When a call began, and when it last moved.
+/// The start time of a call and the time of its last progress.
 pub(super) struct CallClock {
     started: Instant,
     moved: Mutex<Instant>,
@@ -40,7 +40,7 @@ impl CallClock {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// When the call last moved; now, while it waits for an answer.
+    /// The time of the call's last progress; now, while it waits for an answer.
     pub(super) fn moved(&self) -> Instant {
         if self.asking.load(Ordering::Acquire) > 0 {
             return Instant::now();
@@ -69,7 +69,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// What a [`ToolContext`] of this engine's runs stands on.
+/// The host of the [`ToolContext`] in runs of this engine.
 pub(super) struct CallHost {
     pub(super) cx: RunContext,
     pub(super) tool: Arc<dyn Tool>,

@@ -98,7 +98,7 @@ fn call_model(
     })
 }
 
-/// The worst case of a call that any of the model's may come to answer.
+/// Estimates the worst case of a call over all models that may answer it.
 fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Result<Estimate> {
     let cards = model.cards(request);
     if cx.budget().needs_prices() {
@@ -115,7 +115,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
     })
 }
 
-/// What is paid with money must have a price.
+/// Checks that every model has valid prices, as a money budget requires.
 pub(super) fn check_prices(cards: &[ModelCard]) -> Result<()> {
     let refuse = |text: String| Err(Error::new(ErrorKind::Config, text).attributed());
     for card in cards {

@@ -15,7 +15,7 @@ pub(super) struct CallPieces {
     pieces: Pieces,
     /// The beginning of an escape that the last piece ended with.
     begun: String,
-    /// What is held back since an escape.
+    /// The text held back since an escape.
     held: Option<String>,
 }
 

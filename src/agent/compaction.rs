@@ -1,4 +1,4 @@
-//! How full the context is, and making it less so.
+//! The size of the context, and its compaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use super::drive::Driver;
 /// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;
 
-/// How many tokens the next request has: what the provider said about the last one, and an
-/// estimate of what was added since.
+/// The token count of the next request: the count the provider reported for the last one, plus an
+/// estimate of the messages added since.
 #[derive(Debug, Default)]
 pub(super) struct Context {
     tokens: u64,
-    /// Whether the provider has spoken: it counts system prompt and tools too.
+    /// True once the provider has reported a count, which includes system prompt and tools.
     reported: bool,
-    /// How many there were when a compaction failed. What failed a turn ago mostly fails again,
-    /// and costs time and money each time.
+    /// The token count when a compaction last failed. A compaction that failed a turn ago mostly
+    /// fails again, and costs time and money each time.
     failed_at: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl Context {
         self.tokens = total(added.chain([self.tokens]));
     }
 
-    /// The provider has spoken: its prompt count stands for all that was sent.
+    /// Takes over the provider's prompt count, which covers the whole request.
     pub(super) fn report(&mut self, usage: &Usage) {
         if usage.context_tokens() > 0 {
             self.tokens = usage.context_tokens();
@@ -101,14 +101,14 @@ impl Driver {
         }
     }
 
-    /// Whether a compaction has failed and the context has hardly grown since.
+    /// Returns `true` if a compaction has failed and the context has hardly grown since.
     fn failed_lately(&self) -> bool {
         let enough = |at: u64| at.saturating_add(at / RETRY_GROWTH);
         let failed_at = self.context.failed_at;
         failed_at.is_some_and(|at| self.context_tokens() <= enough(at))
     }
 
-    /// Whether the compactor, if there is one, finds the next request too long.
+    /// Returns `true` if the compactor, if there is one, finds the next request too long.
     pub(super) fn is_crowded(&self) -> bool {
         let Some(compactor) = &self.agent.config().compactor else {
             return false;
@@ -134,7 +134,7 @@ impl Driver {
         tokens.saturating_add(request_overhead(counter, &system, &tools))
     }
 
-    /// Whether the history is shorter now.
+    /// Compacts the history; returns `true` if it is shorter now.
     pub(super) async fn compact(&mut self, trigger: CompactionTrigger) -> bool {
         let Some(compactor) = self.agent.config().compactor.clone() else {
             if trigger == CompactionTrigger::Manual {

@@ -1,4 +1,4 @@
-//! What an agent is made of.
+//! The configuration of an agent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use crate::tool::{PermissionMode, Tool, ToolSource};
 
 use super::retry::RetryPolicy;
 
-/// What becomes of a question that nobody can answer.
+/// The handling of a question that cannot be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unanswered {
     /// The call is denied, and the model reads why.
     #[default]
     Deny,
-    /// The run ends with `AwaitingApproval`; [`Session::resume`](super::Session::resume) goes on.
+    /// The run ends with `AwaitingApproval`; [`Session::resume`](super::Session::resume) continues
+    /// it.
     Park,
 }
 
 /// The parts of an agent, shared by its clones and runs.
 pub(super) struct Config {
-    /// What runs know of it, too.
+    /// The settings that runs read as well.
     pub(super) setting: Arc<Setting>,
     pub(super) model: Arc<dyn Model>,
     pub(super) prompter: Arc<dyn Prompter>,
@@ -38,13 +39,13 @@ pub(super) struct Config {
     /// The same store, unless one was set.
     pub(super) default_store: Option<ThreadStore>,
     pub(super) mode: PermissionMode,
-    /// `None` when nothing brought one: then nothing is counted for it either.
+    /// `None` when there is none: then no tokens are counted for it either.
     pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) limits: Limits,
     pub(super) request: RequestOptions,
 }
 
-/// The store of an agent, and the same once more when it is the one that agents have by default.
+/// The store of an agent, and the same store again when it is the default one.
 pub(super) fn or_default_store(
     store: Option<Arc<dyn SessionStore>>,
 ) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
@@ -70,7 +71,7 @@ pub(super) struct Limits {
     pub(super) tool_timeout: Duration,
     pub(super) hook_timeout: Option<Duration>,
     pub(super) unanswered: Unanswered,
-    /// How long a parked question can be answered; `None` is no limit.
+    /// The time in which a parked question can be answered; `None` is no limit.
     pub(super) approval_expiry: Option<Duration>,
     pub(super) max_depth: u32,
     pub(super) loop_detection: bool,
@@ -102,7 +103,7 @@ impl Default for Limits {
     }
 }
 
-/// What every request of the agent says, and how its answers are treated.
+/// The options of every request of the agent, and of the treatment of its answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestOptions {
     pub(super) max_tokens: Option<u32>,
@@ -115,7 +116,7 @@ pub(super) struct RequestOptions {
     pub(super) discard_interrupted: bool,
 }
 
-/// The hooks, sorted out by phase once, so that a phase nobody uses costs nothing.
+/// The hooks, sorted by phase once, so that an unused phase costs nothing.
 pub(super) struct Hooks {
     pub(super) all: Vec<Arc<dyn Hook>>,
     pub(super) before_agent: Vec<Arc<dyn Hook>>,

@@ -1,4 +1,4 @@
-//! Whether a call may run: hooks, schema, gate, questions.
+//! The decision whether a call may run: hooks, schema, gate, questions.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::util::sync::lock;
 use super::config::{Config, Unanswered};
 use super::resume::now_ms;
 
-/// Why a call is denied in plan mode.
+/// The reason for denying a call in plan mode.
 pub(super) const NOT_PLANNED: &str = "only read-only tools are allowed in plan mode";
 
-/// What was decided about a call.
+/// The decision about a call.
 pub(super) enum Permit {
     /// It runs, with these arguments.
     Run(ToolCall),
     /// It does not, and this is its result.
     Refuse(ToolResult),
-    /// It waits for an answer that comes later.
+    /// It waits for a later answer.
     Park(PendingCall),
     /// It does not, and the run ends as interrupted.
     Interrupt(ToolResult),
 }
 
-/// What the hooks of `pre_tool_use` say together.
+/// The combined decision of the `pre_tool_use` hooks.
 pub(super) struct HookSay {
     pub(super) call: ToolCall,
     pub(super) verdict: Verdict,
@@ -77,7 +77,8 @@ pub(super) async fn ask_hooks(
 
 /// Decides about a call on its final arguments.
 ///
-/// `verdict` is what hooks said; a hook's allow answers a question of the mode, never a rule's.
+/// `verdict` is the hooks' decision; a hook's allow answers a question of the mode, never one of a
+/// rule.
 pub(super) async fn permit(
     config: &Config,
     cx: &RunContext,
@@ -139,7 +140,7 @@ pub(super) async fn permit(
     ask(config, cx, &request, call, question).await
 }
 
-/// Whether the mode leaves it to the gate what becomes of calls of this tool.
+/// Returns `true` if the mode leaves the decision about calls of this tool to the gate.
 pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
     mode != PermissionMode::Plan || tool.side_effect().is_read_only()
 }
@@ -169,7 +170,7 @@ async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecisi
     Err(deny(cx, &request.call, "other", &text))
 }
 
-/// What becomes of a call that somebody approved earlier.
+/// The result of checking a call that was approved earlier.
 pub(super) enum Approved {
     Run,
     Refuse(ToolResult),
@@ -177,8 +178,8 @@ pub(super) enum Approved {
     Interrupt(ToolResult),
 }
 
-/// Checks a call that somebody approved earlier as one that is made now. A question of the gate is
-/// what was answered.
+/// Checks a call that was approved earlier like a new call. A question of the gate is what was
+/// answered.
 pub(super) async fn check_approved(
     cx: &RunContext,
     tool: &Arc<dyn Tool>,
@@ -210,8 +211,8 @@ pub(super) async fn check_approved(
     }
 }
 
-/// Why a call with other arguments than hooks have seen may not run, if they do not let it. A
-/// question of theirs is what was answered.
+/// Checks a call whose arguments were edited with the hooks; returns the refusal if they do not
+/// allow it. A question of theirs is what was answered.
 pub(super) async fn check_edited(
     config: &Config,
     cx: &RunContext,
@@ -235,7 +236,7 @@ pub(super) async fn check_edited(
     }
 }
 
-/// Plan mode holds whatever gates and hooks say.
+/// Refuses a call in plan mode, which takes precedence over gates and hooks.
 fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
     let is_refused = !is_planned(cx.permission_mode(), tool);
     is_refused.then(|| deny(cx, call, "mode", NOT_PLANNED))
@@ -288,7 +289,7 @@ async fn ask(
     }
 }
 
-/// Why a call is denied that would need a question in a mode that asks nobody.
+/// The reason for denying a call that would need a question in a mode without questions.
 pub(super) fn not_asked(question: &str) -> String {
     format!("tool not explicitly allowed (dontAsk mode): {question}")
 }
@@ -308,7 +309,7 @@ fn replace_args(
     }
 }
 
-/// As [`deny`], with what the gate says of its reason.
+/// Like [`deny`], with the gate's explanation of the reason.
 fn deny_by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> ToolResult {
     let explained = panic::contained(|| cx.gates().explain(request));
     report(cx, &request.call, "rule", reason, explained.ok().flatten())

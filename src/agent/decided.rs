@@ -17,9 +17,9 @@ use super::tidy;
 use super::tool_turn::{cancelled, for_programs};
 
 impl Driver {
-    /// Answers the calls that waited for approval. `Some` when the run cannot go on yet.
+    /// Answers the calls that waited for approval. Returns `Some` when the run cannot continue yet.
     ///
-    /// Once the run is told to stop, what is not answered yet goes on waiting.
+    /// Once the run is stopped, calls that are not answered yet stay pending.
     pub(super) async fn resume(&mut self, decisions: &Decisions) -> Result<Option<ExitReason>> {
         let pending = self.cx.state(|state| state.pending.clone());
         decisions.check(&pending, now_ms())?;
@@ -88,7 +88,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What an approved call comes to; `None` when it could not begin, and goes on waiting.
+    /// Runs an approved call and returns its result; `None` when it could not begin and stays
+    /// pending.
     async fn run_approved(
         &self,
         pending: &PendingCall,

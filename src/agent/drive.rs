@@ -28,7 +28,7 @@ use super::request::Requests;
 use super::resume::Decisions;
 use super::tools::RunTools;
 
-/// What a run starts from.
+/// The input of a run.
 pub(super) struct Start {
     pub(super) agent: Agent,
     pub(super) shared: Arc<Shared>,
@@ -38,11 +38,11 @@ pub(super) struct Start {
     pub(super) user_id: Option<Arc<str>>,
     pub(super) values: Values,
     pub(super) decisions: Option<Decisions>,
-    /// How many messages of the history the run goes on from.
+    /// The number of messages of the history that the run continues from.
     pub(super) at: Option<usize>,
-    /// Whether the session stays in the agent's own store when the run is over.
+    /// True if the session stays in the agent's own store after the run.
     pub(super) is_kept: bool,
-    /// Whether it is an error when nothing is stored.
+    /// True if a missing session is an error.
     pub(super) must_exist: bool,
     pub(super) parent_call: Option<ParentCall>,
     pub(super) parent: Option<Parent>,
@@ -52,11 +52,11 @@ pub(super) struct Start {
 pub(super) struct Keeper {
     store: Arc<dyn SessionStore>,
     lease: Lease,
-    /// What is stored beside the history.
+    /// The stored state other than the history.
     beside: Mutex<Beside>,
 }
 
-/// What tools change beside the history.
+/// The state other than the history that tools change.
 #[derive(Clone)]
 struct Beside {
     todos: Arc<Vec<Todo>>,
@@ -71,7 +71,7 @@ impl Beside {
         }
     }
 
-    /// What makes this the other one.
+    /// Appends the records that turn this state into `now`.
     fn until(&self, now: &Self, records: &mut Vec<Record>) {
         if !Arc::ptr_eq(&self.todos, &now.todos) && self.todos != now.todos {
             let todos = now.todos.clone();
@@ -103,7 +103,7 @@ impl Keeper {
             .unwrap_or_else(|text| Err(panicked(&text)))
     }
 
-    /// Appends records, and what tools have changed beside the history since.
+    /// Appends records, and the changes that tools have made to the other state since.
     pub(super) async fn append_with(
         &self,
         cx: &RunContext,
@@ -138,7 +138,7 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
-    /// What is stored with the input: whose session it is and where it began.
+    /// The record that is stored with the input: the session's user and where it began.
     pub(super) began: Option<Box<Record>>,
     /// Makes the run's handle found by its session, once the session is this run's.
     pub(super) registered: Option<Registration>,
@@ -151,17 +151,17 @@ pub(super) struct Driver {
     pub(super) output: Option<OutputFormat>,
     pub(super) structured: Option<Box<Value>>,
     pub(super) last: Option<Arc<ModelResponse>>,
-    /// How long the history was before this run.
+    /// The length of the history before this run.
     pub(super) first_new: usize,
-    /// Whether the run was stopped while tools were running.
+    /// True if the run was stopped while tools were running.
     pub(super) stopped_in_tools: bool,
-    /// Whether the loop was reached, so that `after_agent` has something to come after.
+    /// True once the loop was reached, so that `after_agent` has to run.
     pub(super) looped: bool,
-    /// Why the run ended, for the result's `errors`.
+    /// The reasons why the run ended, for the result's `errors`.
     pub(super) notes: Vec<String>,
 }
 
-/// Drives a run to its end. Exactly one result message is sent, whatever happens.
+/// Drives a run to its end. Exactly one result message is sent in every case.
 pub(super) async fn drive(start: Box<Start>) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
     let _over = OnDrop(driver.cx.cancellation().clone());
@@ -175,7 +175,7 @@ pub(super) async fn drive(start: Box<Start>) -> Result<RunOutput> {
     driver.end(end).boxed().await
 }
 
-/// Tells work on the side that the run is over.
+/// Cancels background work when the run ends.
 struct OnDrop(Cancellation);
 
 impl Drop for OnDrop {
@@ -274,7 +274,7 @@ impl Driver {
         ))
     }
 
-    /// Why the run was stopped: by somebody, or by the time.
+    /// The reason the run was stopped: by a caller, or by the time limit.
     pub(super) fn stopped(&self) -> ExitReason {
         match self.cx.shared().stop() {
             Stop::Abort => ExitReason::Aborted,
@@ -311,7 +311,7 @@ impl Driver {
         self.add(records, &messages, None).await
     }
 
-    /// Stores an answer and how it came about, then adds it to the history.
+    /// Stores an answer and its metadata, then adds it to the history.
     pub(super) async fn append_answer(
         &mut self,
         message: Arc<Message>,
@@ -349,7 +349,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts the history anew, now that it is another.
+    /// Counts the tokens of the history again after it was replaced.
     pub(super) fn recount(&mut self, state: &AgentState) {
         let counter = &**self.cx.token_counter();
         let compaction = state.compaction.as_ref();

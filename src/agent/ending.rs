@@ -53,7 +53,7 @@ impl Driver {
         }
     }
 
-    /// What was said to the model too late for this run is there for the next one.
+    /// Stores messages that were steered too late for this run, for the next run.
     async fn take_leftovers(&mut self) {
         let shared = self.cx.shared();
         shared.end_steering();
@@ -245,7 +245,7 @@ pub(super) fn exit_after(reason: Option<&StopReason>) -> ExitReason {
     }
 }
 
-/// An error that ends a run, or the exit it stands for.
+/// Converts an error that ends a run into its exit reason, if it has one.
 pub(super) fn exit_of(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,

@@ -19,7 +19,7 @@ use super::call_host::{CallClock, CallHost, progress};
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
 
-/// How long a call may go without progress, and how often it is said to be alive.
+/// The time a call may run without progress, and the interval of its heartbeat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) timeout: Duration,
@@ -44,7 +44,7 @@ pub(super) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Executes the call. Whatever goes wrong is in the result, and no secret of this process is.
+    /// Executes the call. Any failure is in the result; secrets of this process are not.
     pub(super) async fn run(self) -> ToolResult {
         let mut result = self.outcome().await;
         limit_result(&mut result, self.call, self.max_result_bytes);

@@ -1,10 +1,10 @@
-//! What an agent says about itself.
+//! The description of an agent for introspection.
 
 use serde::Serialize;
 
 use crate::hook::Hook;
 
-/// What an agent is made of.
+/// The description of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AgentInfo {
@@ -20,13 +20,13 @@ pub struct AgentInfo {
     pub max_turns: u32,
 }
 
-/// What a hook says about itself.
+/// The description of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HookInfo {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// The hook's own description.
     pub description: String,
     /// The phases it takes part in, by name.
     pub phases: Vec<&'static str>,

@@ -68,7 +68,7 @@ impl Driver {
         })
     }
 
-    /// Two answers in a row become one message. What was paused is part of the answer, too.
+    /// Two answers in a row become one message. The paused part belongs to the answer, too.
     async fn join(
         &mut self,
         known: Option<Arc<MessageInfo>>,

@@ -1,7 +1,7 @@
-//! The agent: what it is made of, and the loop.
+//! The agent: its parts, and the loop.
 //!
 //! [`AgentBuilder`] makes an [`Agent`], which is cheap to clone and serves any number of runs at
-//! once. [`Agent::run`] starts a new session; [`Agent::session`] goes on with one.
+//! once. [`Agent::run`] starts a new session; [`Agent::session`] continues one.
 //!
 //! # One run
 //!
@@ -13,7 +13,7 @@
 //! 4. `after_agent` of every hook, the state is saved, the result message is sent, the lease is
 //!    released.
 //!
-//! Whatever happens in between, the history that is kept can be sent to a provider next.
+//! In every case, the stored history can be sent to a provider next.
 
 mod above;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]

@@ -16,7 +16,7 @@ use super::ids::CallIds;
 use super::restore::Restored;
 use super::tools::RunTools;
 
-/// A summary stands for messages that are no longer there.
+/// The warning about a summary whose messages are no longer there.
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary stood for; the summary is dropped";
 
@@ -132,7 +132,7 @@ impl Driver {
         self.show_late(results);
     }
 
-    /// Completes whose session it is and where it began. What is news is stored with the input.
+    /// Completes whose session it is and where it began. New values are stored with the input.
     fn complete_origin(&mut self, state: &mut AgentState, user_id: Option<Arc<str>>) {
         let user_id = user_id.or_else(|| state.user_id.clone());
         let own_cwd = || self.agent.config().setting.cwd.clone();
@@ -161,7 +161,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What is left to do about an input that was sent before.
+    /// Handles an input that was sent before: returns the run's exit if nothing is left to do.
     async fn known_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
         let (messages, inputs, infos, waits) = self.cx.state(|state| {
             let waits = !state.pending.is_empty();
@@ -211,8 +211,8 @@ impl Driver {
         }
     }
 
-    /// Takes an answer that breaks off out of the history: its input gets a whole one. Few models
-    /// can go on in the middle of a text.
+    /// Removes an interrupted answer from the history, so that its input gets a complete one. Few
+    /// models can continue in the middle of a text.
     async fn forget_interrupted(&mut self) -> Result<()> {
         let mut state = self.cx.state(|state| state.clone());
         let [whole @ .., last] = state.messages.as_slice() else {
@@ -344,7 +344,7 @@ impl Drop for Undo {
     }
 }
 
-/// The session's beginning, as if what came behind had never been said.
+/// Cuts the session's history after `len` messages, as if the later ones had never been sent.
 fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSession> {
     let inputs = stored.state.inputs.clone();
     let mut kept = cut(id, stored, len)?;
@@ -353,7 +353,8 @@ fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSess
     Ok(kept)
 }
 
-/// What only users say is held to the strict rules; whole histories to the common ones.
+/// Checks the input: messages of users alone by the strict rules, whole histories by the common
+/// ones.
 fn check_input(input: &Messages) -> Result<()> {
     if input.is_empty() {
         return Ok(());

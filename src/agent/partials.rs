@@ -8,7 +8,7 @@ use crate::model::{ModelEvent, ResponseHead};
 use crate::sdk::{ApiMessage, ApiStreamEvent, BlockDelta, BlockStart};
 use crate::usage::Usage;
 
-/// Which block is open.
+/// The kind of the open block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     None,
@@ -18,7 +18,7 @@ enum Open {
     Call(u32),
 }
 
-/// Turns the events of one attempt into stream events, numbering the blocks as they come.
+/// Turns the events of one attempt into stream events, and numbers the blocks in order of arrival.
 #[derive(Debug)]
 pub(super) struct Partials {
     open: Open,
@@ -85,7 +85,7 @@ impl Partials {
         }
     }
 
-    /// A call that came whole, as a block with one delta.
+    /// A complete call, as a block with one delta.
     fn whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
         let json = call.raw_args.as_deref().map(str::to_owned);
         let json = json.unwrap_or_else(|| call.args.to_string());
@@ -99,8 +99,7 @@ impl Partials {
         self.close(out);
     }
 
-    /// A whole part: thinking that has been shown closes its block; anything else is a block of
-    /// its own.
+    /// A complete part: emitted thinking closes its block; anything else is a block of its own.
     fn part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
         match part {
             Part::Thinking(_) if self.open == Open::Thinking => self.close(out),

@@ -1,4 +1,4 @@
-//! What a turn does before its model call.
+//! The steps of a turn before its model call.
 
 use crate::error::Result;
 use crate::model::{ModelRequest, Stability};
@@ -21,7 +21,7 @@ impl Driver {
         self.requests.build(config, &self.cx, output).await
     }
 
-    /// Near the turn limit the model is told how many turns are left.
+    /// Near the turn limit, adds a note to the model about the turns that are left.
     fn nudge(&self) {
         let config = self.agent.config();
         let max_turns = config.limits.max_turns;

@@ -5,27 +5,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::message::{ToolCall, ToolResult};
 
-/// At this many equal calls with equal results the model is told.
+/// The number of equal calls with equal results at which the model is warned.
 const WARN: u32 = 3;
 /// At this many the run ends.
 const STOP: u32 = 5;
-/// What the model reads the third time.
+/// The warning that the model reads at the third repetition.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or say what is missing.";
 
-/// Counts turns that bring nothing new: the same calls with the same results as before. A turn
-/// in which any call or any result is new is progress, and the counts start over.
+/// Counts turns without progress: the same calls with the same results as before. A turn in which
+/// any call or any result is new is progress, and the counts start over.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    /// What was seen, by its hash.
+    /// The seen calls with their results, by hash.
     seen: BTreeMap<u64, Seen>,
     turn: u32,
     /// The last turn that was progress.
     progress: u32,
 }
 
-/// A call with its result: the last turn in which it came, and how often it has come since there
-/// was progress.
+/// A call with its result: the last turn that had it, and its count since there was progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     turn: u32,
@@ -40,8 +39,8 @@ pub(super) enum Repeated {
 }
 
 impl Repeats {
-    /// Notes the calls of one turn; says of each whether it repeats. Equal calls of one turn count
-    /// once, for the model saw no result between them.
+    /// Records the calls of one turn; returns for each whether it repeats. Equal calls of one turn
+    /// count once, for the model saw no result between them.
     pub(super) fn note(&mut self, results: &[(ToolCall, ToolResult)]) -> Vec<Repeated> {
         self.turn += 1;
         let outcomes: Vec<_> = results.iter().map(outcome).collect();

@@ -13,12 +13,12 @@ use crate::state::AgentState;
 
 use super::config::Config;
 
-/// What a run remembers about its requests, so that a turn looks only at what is new.
+/// The data a run caches about its requests, so that a turn processes only new messages.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// One for the history and one for what each hook made of it.
+    /// One for the history and one for the result of each hook.
     checks: Vec<ModelCheck>,
-    /// The message that stands for what was compacted, made once.
+    /// The message that replaces the compacted messages, made once.
     summary: Option<(Compaction, Arc<Message>)>,
 }
 
@@ -64,7 +64,7 @@ impl Requests {
         Ok(messages)
     }
 
-    /// Makes the history whole at a run's end. What was checked before is not looked at again.
+    /// Makes the history whole at a run's end. Messages that were checked before are skipped.
     pub(super) fn repair(&mut self, messages: &mut Messages, waiting: &[Arc<str>]) -> Repairs {
         match self.checks.first_mut() {
             Some(check) => check.ensure(messages, waiting),
@@ -122,7 +122,7 @@ impl Requests {
         std::iter::once(summary).chain(rest).collect()
     }
 
-    /// Passes the messages through every `modify_request`; what comes out must be sendable.
+    /// Passes the messages through every `modify_request`; the result must be sendable.
     async fn modify(
         &mut self,
         config: &Config,

@@ -1,4 +1,4 @@
-//! Calls that had no result when their run was dropped, once more.
+//! The second execution of calls that had no result when their run was dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,18 +11,18 @@ use super::restore::{MAY_HAVE_RUN, OpenCall};
 use super::tidy;
 use super::tool_call::Outcome;
 
-/// What calls came to that had no result.
+/// The results of rerunning calls that had none.
 #[derive(Default)]
 pub(super) struct Again {
     pub(super) results: Vec<ToolResult>,
-    /// Whether the gate wants the run to end.
+    /// True if the gate requires the run to end.
     pub(super) interrupted: bool,
 }
 
 impl Driver {
     /// Runs those of the calls again that may have begun and whose tools are idempotent, in their
-    /// order. They pass hooks and the permission gate anew. A call that may not run, and one whose
-    /// tool may not run twice, gets the result that says it may have run.
+    /// order. They pass hooks and the permission gate again. A call that may not run, and one whose
+    /// tool may not run twice, gets the result with the note that it may have run.
     ///
     /// The start of a call that changes nothing is not stored, so it may have begun in any case.
     ///

@@ -1,4 +1,4 @@
-//! The stored session as a run can go on with it.
+//! Restores a stored session to a state from which a run can continue.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -14,30 +14,30 @@ const NOT_RUN: &str = "cancelled: the run ended before this call began; it did n
 /// The result of a call that had begun.
 pub(super) const MAY_HAVE_RUN: &str =
     "interrupted: the run ended before this call's result was stored; it may have run";
-/// The result of a call nobody approved before the conversation went on.
+/// The result of a call that was not approved before the conversation continued.
 const NOT_APPROVED: &str =
     "not approved: the conversation went on without an answer; the call did not run";
 
-/// What a run begins with.
+/// The state a run begins with.
 pub(super) struct Restored {
     pub(super) state: AgentState,
-    /// Whether anything had to be done to what was stored.
+    /// True if the stored state had to be repaired.
     pub(super) changed: bool,
     /// Calls that had no result when their run was dropped.
     pub(super) open: Vec<OpenCall>,
-    /// Results that nobody was shown.
+    /// Results that were not emitted yet.
     pub(super) late: Vec<ToolResult>,
 }
 
 /// A call without a result.
 pub(super) struct OpenCall {
     pub(super) call: ToolCall,
-    /// Whether its start was stored.
+    /// True if its start was stored.
     pub(super) started: bool,
 }
 
 impl OpenCall {
-    /// What it is answered with for now.
+    /// The preliminary result of the call.
     pub(super) fn answer(&self) -> ToolResult {
         let text = if self.started { MAY_HAVE_RUN } else { NOT_RUN };
         ToolResult::failed(&self.call, text)
@@ -45,8 +45,8 @@ impl OpenCall {
 }
 
 impl Driver {
-    /// The stored state with its history made whole. Calls that wait for approval go on waiting
-    /// if `keeps_waiting`.
+    /// The stored state with its history made whole. Calls that wait for approval stay pending if
+    /// `keeps_waiting`.
     pub(super) fn restore(
         &mut self,
         stored: StoredSession,
@@ -160,7 +160,7 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
     answered
 }
 
-/// Where the last thing said to the model stands.
+/// The range of the last input messages.
 fn last_said(messages: &Messages) -> Range<usize> {
     let said = |message: &&Arc<Message>| message.role().is_user_input();
     let all = messages.as_slice();

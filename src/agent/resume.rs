@@ -10,41 +10,41 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, is_too_deep};
 use crate::state::PendingCall;
 
-/// What somebody decided about a [`PendingCall`].
+/// A person's decision about a [`PendingCall`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Decision {
     /// The call may run, once.
     Allow {
-        /// Which pending call.
+        /// The pending call's id.
         id: Arc<str>,
-        /// The hash of the arguments that were looked at.
+        /// The hash of the reviewed arguments.
         args_hash: Arc<str>,
     },
     /// The call may run, and calls like it need no question for the rest of the session, as after
     /// [`Answer::AllowForSession`](crate::Answer::AllowForSession).
     AllowForSession {
-        /// Which pending call.
+        /// The pending call's id.
         id: Arc<str>,
-        /// The hash of the arguments that were looked at.
+        /// The hash of the reviewed arguments.
         args_hash: Arc<str>,
     },
     /// The call may run, once, with other arguments. They are checked as those of any call; the
     /// history keeps what the model asked for.
     Edit {
-        /// Which pending call.
+        /// The pending call's id.
         id: Arc<str>,
-        /// The hash of the arguments that were looked at.
+        /// The hash of the reviewed arguments.
         args_hash: Arc<str>,
         /// The arguments to run it with.
         args: Value,
     },
     /// The call does not run, and the model reads why.
     Deny {
-        /// Which pending call.
+        /// The pending call's id.
         id: Arc<str>,
-        /// Why.
+        /// The reason, for the model.
         message: String,
     },
 }
@@ -83,7 +83,7 @@ impl Decision {
         }
     }
 
-    /// Which pending call it is about.
+    /// The id of the pending call.
     pub fn id(&self) -> &Arc<str> {
         match self {
             Self::Allow { id, .. }
@@ -93,7 +93,7 @@ impl Decision {
         }
     }
 
-    /// The hash of the arguments that were looked at, where they matter.
+    /// The hash of the reviewed arguments, where they matter.
     fn args_hash(&self) -> Option<&Arc<str>> {
         match self {
             Self::Allow { args_hash, .. }

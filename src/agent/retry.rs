@@ -1,11 +1,11 @@
-//! When a failed model call is sent again.
+//! The retry policy of failed model calls.
 
 use std::time::Duration;
 
 use crate::error::Error;
 
-/// How failed model calls are repeated: exponential backoff with full jitter, as the server's
-/// `retry-after` asks when it does.
+/// The retry policy of failed model calls: exponential backoff with full jitter, or the server's
+/// `retry-after` when there is one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// How many times a call is repeated at most.
+    /// The maximum number of retries of a call.
     pub max_retries: u32,
     /// The longest wait before the first retry; it doubles each time.
     pub base: Duration,
@@ -55,7 +55,7 @@ impl RetryPolicy {
         self
     }
 
-    /// How long to wait before retry number `retry` (from 1); `None` when there is none.
+    /// The wait before retry number `retry` (from 1); `None` when there is none.
     pub(super) fn wait(&self, error: &Error, retry: u32) -> Option<Duration> {
         if retry > self.max_retries || !error.is_retryable() {
             return None;

@@ -18,7 +18,7 @@ use super::call_host::Parent;
 use super::drive::{Start, drive};
 use super::resume::Decisions;
 
-/// How often a child that says nothing keeps its parent's call from timing out.
+/// The interval at which a silent child keeps its parent's call from timing out.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    /// The session of a run that nobody named one for.
+    /// Marks the session of a run without a named session: it is not kept.
     pub(super) fn unkept(mut self) -> Self {
         self.is_kept = false;
         self
@@ -89,31 +89,31 @@ impl Session {
     /// Names the next input, so that it is stored once even when it is sent twice. A session
     /// remembers the newest 1,000 names at least, and forgets older ones.
     ///
-    /// Sent again, it is not looked at: the run gives the answer that the input got, without
+    /// An input that is sent again is not processed: the run gives the answer that it got, without
     /// asking the model. When the input had failed and a later one was answered, that answer is
-    /// given. When nothing was answered since, the run goes on where the other stopped; while
+    /// given. When no answer was given since, the run continues where the other stopped; while
     /// calls wait for approval it ends with
-    /// [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they go on waiting. An
-    /// input that the model refused is forgotten, unless refused turns are kept, and so is one that
-    /// was too long, or had media that made the request invalid, when nothing was answered to it:
-    /// it may be sent anew. When a hook has changed the history where the input stood, the run fails with
+    /// [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending. An
+    /// input that the model refused is removed, unless refused turns are kept, and so is one that
+    /// was too long, or had media that made the request invalid, when it has no answer: it may be
+    /// sent again. When a hook has changed the history where the input stood, the run fails with
     /// [`Conflict`](crate::ErrorKind::Conflict).
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
         self
     }
 
-    /// Whose session it is.
+    /// Sets the id of the session's user.
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
     }
 
-    /// Makes the next run go on from the first `messages` messages of the history, as if those
-    /// behind had never been said: from where a user edits what they said, or asks again.
+    /// Makes the next run continue from the first `messages` messages of the history, as if the
+    /// later ones had never been sent: from where a user edits an input, or asks again.
     ///
-    /// The cut is stored when the run begins. One between a call and its results moves behind the
-    /// results; a summary that stands for more than what is kept is dropped, and so are questions
+    /// The cut is stored when the run begins. A cut between a call and its results moves behind the
+    /// results; a summary that covers more messages than are kept is dropped, and so are questions
     /// about calls that are not kept. The task list and the files stay as they are; to keep both
     /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and
     /// for the files of a workspace
@@ -121,7 +121,7 @@ impl Session {
     ///
     /// With fewer messages, and together with [`resume`](Session::resume), the run fails with
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) and nothing is cut. Nothing is cut
-    /// either when an [`input_id`](Session::input_id) says that the run's input was sent before.
+    /// either when the run's [`input_id`](Session::input_id) was sent before.
     ///
     /// ```
     /// use agentcore::AgentBuilder;
@@ -154,33 +154,34 @@ impl Session {
     /// with it. Outside a run (a detached context) it changes nothing.
     ///
     /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
-    /// mode besides its own. What the parent denies is denied, and what it asks about is asked
-    /// about, once, of whoever answers the child; nothing is allowed for being allowed to the
-    /// parent. The parent's hooks do not see the child's calls.
+    /// mode in addition to its own. A call that the parent denies is denied, and one that it asks
+    /// about is asked about, once, through the child's confirmer or responder; the parent's
+    /// permission alone allows nothing. The parent's hooks do not see the child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
         self.parent = Parent::of(cx);
         self
     }
 
-    /// Goes on with the conversation. Nothing happens until the run is polled or awaited.
+    /// Continues the conversation. Nothing happens until the run is polled or awaited.
     ///
-    /// An empty input, [`Messages::new`], lets the model go on with the history as it is. Calls that
-    /// waited for approval are answered as not approved: the conversation goes on without them.
+    /// An empty input, [`Messages::new`], lets the model continue with the history as it is. Calls
+    /// that waited for approval are answered as not approved: the conversation continues without
+    /// them.
     ///
-    /// A run that is dropped, or whose process ends, leaves a session that goes on: all that was
-    /// shown as done is stored. While another run holds the session it ends with
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy); for its other errors see [`Run`].
+    /// A run that is dropped, or whose process ends, leaves a session that can be continued:
+    /// everything that was emitted as done is stored. While another run holds the session it ends
+    /// with [`SessionBusy`](crate::ErrorKind::SessionBusy); for its other errors see [`Run`].
     pub fn run(self, input: impl Into<Messages>) -> Run {
         self.start(input.into(), None)
     }
 
-    /// Goes on after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
+    /// Continues after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
     /// approved calls run, once, and the denied ones are answered.
     ///
-    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again; so
-    /// do all that are not answered yet when the run is told to stop. A decision about a call that
-    /// is not pending, about other arguments, or about a tool that the agent does not have, ends
-    /// the run with an error and runs nothing. So does one about a session that does not exist, with
+    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again;
+    /// so do all that are not answered yet when the run is stopped. A decision about a call that is
+    /// not pending, about other arguments, or about a tool that the agent does not have, ends the
+    /// run with an error and runs nothing. So does one about a session that does not exist, with
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound).
     pub fn resume(self, decisions: impl Into<Decisions>) -> Run {
         self.start(Messages::new(), Some(decisions.into()))
@@ -208,7 +209,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What the store failed with.
+    /// The store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
         let stored = self.agent.store().load(&self.id).await?;
         Ok(stored.map(|session| session.state))
@@ -220,7 +221,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What the store failed with.
+    /// The store's error.
     pub async fn pending(&self) -> Result<Vec<PendingCall>> {
         let mut pending = self
             .state()
@@ -230,7 +231,7 @@ impl Session {
         Ok(pending)
     }
 
-    /// Gives the session a title; with an empty one, lists call it what its user said first.
+    /// Sets the session's title; with an empty one, lists show the user's first input instead.
     ///
     /// Dropping the future leaves the title as it was or gives the session the new one.
     ///
@@ -275,8 +276,9 @@ impl Session {
         Ok(Self::new(self.agent.clone(), id))
     }
 
-    /// Removes the conversation; false when there was none. What is kept beside it has removals of
-    /// its own, such as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
+    /// Removes the conversation; false when there was none. Data stored outside the session is
+    /// removed by its own functions, such as
+    /// [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///

@@ -10,8 +10,8 @@ use super::drive::Driver;
 use super::opening::STALE_COMPACTION;
 
 impl Driver {
-    /// The error of a model call that ends the run. When it is the input that the model does not
-    /// take, and nothing was answered, the input is taken back; the text says the way out.
+    /// The error of a model call that ends the run. When the model does not accept the input, and
+    /// no answer was given, the input is removed; the text contains a remedy.
     pub(super) fn rejected(&mut self, error: Error) -> Error {
         let kind = error.kind();
         if !matches!(
@@ -47,16 +47,16 @@ impl Driver {
         }
     }
 
-    /// Takes what this run said to the model back out of the history, unless it has answered to
-    /// some of it: a refused request would be refused again. Results stay, for calls that were
-    /// approved have run.
+    /// Removes the inputs of this run from the history, unless the model has answered some of them:
+    /// a refused request would be refused again. Results stay, for calls that were approved have
+    /// run.
     pub(super) fn forget_refused(&mut self) {
         let (own, _) = self.unanswered();
         self.take_back(own.len());
     }
 
-    /// What this run said to the model without an answer so far, and what runs before it did; both
-    /// stand at the end of the history.
+    /// The inputs of this run without an answer so far, and those of runs before it; both are at
+    /// the end of the history.
     fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
@@ -94,7 +94,7 @@ impl Driver {
         self.recount(&state);
     }
 
-    /// What to do about a history that is too long and stays.
+    /// The advice about a history that is too long and stays.
     fn way_around(&self) -> String {
         let turn = self.cx.state(|state| {
             let messages = state.messages.as_slice();
@@ -110,7 +110,7 @@ impl Driver {
     }
 }
 
-/// How many messages at the end are inputs.
+/// The number of messages at the end that are inputs.
 fn said_last(messages: &[Arc<Message>]) -> usize {
     let last = messages.iter().rev();
     last.take_while(|message| message.role().is_user_input())
@@ -129,7 +129,7 @@ fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// What to do about an input that was taken back.
+/// The advice about an input that was removed.
 fn way_out(kind: ErrorKind, taken: usize) -> String {
     let what = match taken {
         1 => "the input was taken back".to_owned(),

@@ -1,13 +1,13 @@
 //! Making what models, hooks, tools and callers hand in fit for the history.
 //!
-//! A provider that is sent one message it refuses refuses every later request of the session too,
-//! so nothing goes into the history unless it may be sent.
+//! A provider that receives one message it refuses refuses every later request of the session too,
+//! so only valid messages are added to the history.
 
 use crate::message::{Message, Messages, NO_OUTPUT, Part, ToolResult, is_text_too_deep};
 use crate::model::{ModelEvent, ModelResponse};
 
-/// Drops what no model can mean: empty texts, calls that do not say of which tool, and JSON that
-/// is nested too deep to be stored.
+/// Drops invalid parts: empty texts, calls without a tool name, and JSON that is nested too deep to
+/// be stored.
 pub(super) fn answer(response: &mut ModelResponse) {
     response.content.parts_mut().retain_mut(limit_depth);
     response.content.parts_mut().retain(|part| match part {
@@ -17,7 +17,7 @@ pub(super) fn answer(response: &mut ModelResponse) {
     });
 }
 
-/// The event without JSON that is nested too deep; `None` if nothing of it is left.
+/// The event without JSON that is nested too deep; `None` if the whole event was.
 pub(super) fn event(event: ModelEvent) -> Option<ModelEvent> {
     match event {
         ModelEvent::ToolCall(mut call) => {
@@ -39,7 +39,7 @@ fn limit_depth(part: &mut Part) -> bool {
     true
 }
 
-/// Drops from a result what only the model may say, and fills it if nothing is left.
+/// Drops the parts of a result that are reserved for the model, and fills it if nothing is left.
 pub(super) fn result(result: &mut ToolResult) {
     result.content.parts_mut().retain(|part| match part {
         Part::Text(text) => !text.is_empty(),
@@ -51,8 +51,8 @@ pub(super) fn result(result: &mut ToolResult) {
     }
 }
 
-/// Whether a message may be said to the model while it works: only as the user or the system,
-/// and not without a word.
+/// Returns `true` if a message may be sent to the model during a run: only of the user or the
+/// system, and not empty.
 pub(super) fn is_said_to_model(message: &Message) -> bool {
     message.role().is_user_input()
         && !message.content().says_nothing()

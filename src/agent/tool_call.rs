@@ -19,14 +19,14 @@ use super::decide::{Permit, ask_hooks, permit};
 use super::drive::Keeper;
 use super::execute::{Execution, Pace};
 
-/// What a call came to.
+/// The outcome of a call.
 pub(super) enum Outcome {
     Done(ToolResult),
     Parked(PendingCall),
     Interrupt(ToolResult),
 }
 
-/// What every call of a turn needs.
+/// The context shared by all calls of a turn.
 #[derive(Clone, Copy)]
 pub(super) struct Calls<'a> {
     pub(super) agent: &'a Agent,
@@ -84,7 +84,7 @@ impl Calls<'_> {
         Some(Outcome::Done(result))
     }
 
-    /// Runs a call that may run: what a later approval comes to, too.
+    /// Runs a permitted call, also one that was approved later.
     pub(super) async fn run_permitted(
         &self,
         tool: &Arc<dyn Tool>,
@@ -179,8 +179,8 @@ impl Calls<'_> {
     }
 }
 
-/// What the progress of a call that begins tells. Put together by hand: `json!` would serialise
-/// the arguments.
+/// The progress data of a call that begins. Put together by hand: `json!` would serialise the
+/// arguments.
 fn beginning(call: &ToolCall) -> Value {
     let mut data = Map::new();
     data.insert("args".to_owned(), (*call.args).clone());
@@ -189,7 +189,7 @@ fn beginning(call: &ToolCall) -> Value {
 }
 
 /// The centre of a tool onion. A call that a hook has changed since it was permitted is decided
-/// about again: what runs is what was looked at.
+/// about again: only checked calls run.
 fn centre(
     agent: &Agent,
     tool: &Arc<dyn Tool>,

@@ -1,4 +1,5 @@
-//! The tool calls of one answer: side by side or alone, their results in the order of the calls.
+//! The tool calls of one answer: run concurrently or alone, with their results in the order of the
+//! calls.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::repeats::{Repeated, WARNING};
 use super::tidy;
 use super::tool_call::{Calls, Outcome};
 
-/// One call of a turn and what it has come to.
+/// One call of a turn and its outcome.
 struct Slot {
     call: ToolCall,
     started: AtomicBool,
@@ -84,7 +85,7 @@ impl Driver {
         Ok(exit.or(looping))
     }
 
-    /// Runs the slots in order: neighbours that may run side by side do.
+    /// Runs the slots in order; neighbours that allow it run concurrently.
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
         let halt = AtomicBool::new(false);
         let calls = self.calls(&halt)?;
@@ -160,7 +161,8 @@ impl Driver {
             .collect()
     }
 
-    /// What these calls did is in the world, so it must be known when the turn breaks off.
+    /// Stores the results of completed calls when the turn is interrupted, because their effects
+    /// are real.
     async fn keep_ended(&self, records: Vec<Record>) {
         if records.is_empty() {
             return;
@@ -178,7 +180,7 @@ impl Driver {
         }
     }
 
-    /// Whether the start of this slot's call was stored.
+    /// Returns `true` if the start of this slot's call was stored.
     fn is_recorded(&self, slot: &Slot) -> bool {
         let changes = |tool: Arc<dyn Tool>| {
             panic::contained(|| !tool.side_effect().is_read_only()).unwrap_or(true)
@@ -186,7 +188,7 @@ impl Driver {
         slot.started.load(Ordering::Acquire) && self.cx.tool(&slot.call.name).is_some_and(changes)
     }
 
-    /// What every call needs; `halt` is shared by those of one turn.
+    /// The context of the calls; `halt` is shared by those of one turn.
     pub(super) fn calls<'a>(&'a self, halt: &'a AtomicBool) -> Result<Calls<'a>> {
         Ok(Calls {
             agent: &self.agent,
@@ -203,7 +205,7 @@ impl Driver {
         self.cx.tool(&call.name).is_none_or(parallel)
     }
 
-    /// Counts equal calls with equal results; the model is told, then the run ends.
+    /// Counts equal calls with equal results; the model is warned first, then the run ends.
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
         if !self.agent.config().limits.loop_detection {
@@ -268,7 +270,7 @@ impl Driver {
 }
 
 impl Calls<'_> {
-    /// Runs the slot's call and puts in what it came to.
+    /// Runs the slot's call and stores its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
         let running = panic::caught(self.run(slot.call.clone(), &slot.started));
         let outcome = running.await.unwrap_or_else(|text| {
@@ -299,7 +301,7 @@ pub(super) fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
     ToolResult::failed(call, text)
 }
 
-/// What results have for programs, by call; `None` when there is nothing.
+/// The parts of the results for programs, by call; `None` when there are none.
 pub(super) fn for_programs<'a>(
     results: impl ExactSizeIterator<Item = &'a ToolResult>,
 ) -> Option<Value> {

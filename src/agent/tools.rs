@@ -1,4 +1,4 @@
-//! Which tools a turn has.
+//! The tools of a turn.
 
 use std::sync::Arc;
 

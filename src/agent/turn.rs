@@ -20,24 +20,24 @@ use super::drive::Driver;
 use super::ending::{exit_after, exit_of};
 use super::tidy;
 
-/// How often hooks may keep a run without a turn limit from stopping.
+/// The number of times hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
 
-/// How much of the text of a refusal is part of an error, in characters.
+/// The length of a refusal's text in an error, in characters.
 const REFUSAL_CHARS: usize = 1_000;
 
-/// What was tried in this run and is not tried again.
+/// The recoveries that were tried in this run and are not tried again.
 #[derive(Default)]
 struct Tried {
     empty: bool,
-    /// Whether the last answer was dropped, so that the next one takes its place.
+    /// True if the last answer was dropped, so that the next one replaces it.
     dropped: bool,
     compaction: bool,
     outputs: u32,
     go_ons: u32,
 }
 
-/// What to do after an answer without calls.
+/// The step after an answer without calls.
 enum Next {
     GoOn,
     End(ExitReason),
@@ -108,7 +108,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Says something to the model as the user, and shows it.
+    /// Sends messages to the model as user input, and emits them.
     pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
             if !tidy::is_said_to_model(&message) {
@@ -129,7 +129,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What the run ends with, if somebody or a hook has stopped it.
+    /// The exit reason, if a caller or a hook has stopped the run.
     pub(super) fn halted(&mut self) -> Option<ExitReason> {
         if self.cx.shared().stop() != Stop::None {
             self.note_stop();
@@ -140,7 +140,7 @@ impl Driver {
         Some(ExitReason::HookStopped)
     }
 
-    /// Why no further model call may be made, if so.
+    /// The exit reason when no further model call may be made.
     fn limit(&mut self) -> Option<ExitReason> {
         if let Some(exit) = self.halted() {
             return Some(exit);
@@ -189,7 +189,8 @@ impl Driver {
         Ok(Arc::new(response))
     }
 
-    /// Whether a request that was too long is short enough now. Tried once a turn.
+    /// Compacts a request that was too long; returns `true` if it is short enough now. Tried once a
+    /// turn.
     async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
         let helps = error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut tried.compaction, true)
@@ -269,7 +270,7 @@ impl Driver {
         self.cx.set_turn(self.cx.turn().saturating_sub(1));
     }
 
-    /// The next answer takes the place of this one: what readers saw of it is void.
+    /// Drops the answer, which the next one replaces: its emitted messages are superseded.
     fn drop_answer(&self, tried: &mut Tried) {
         tried.dropped = true;
         if let Some((attempt, first)) = self.cx.void_attempt() {
@@ -280,7 +281,7 @@ impl Driver {
         }
     }
 
-    /// Whether a compaction has made room for a longer answer. Tried once.
+    /// Compacts to make room for a longer answer; returns `true` on success. Tried once.
     async fn made_room(&mut self, tried: &mut Tried) -> bool {
         self.is_crowded()
             && !std::mem::replace(&mut tried.compaction, true)
@@ -395,14 +396,14 @@ impl Driver {
     }
 }
 
-/// Whether there is nothing to keep of an answer. A paused one may hold nothing but the provider's
-/// own blocks.
+/// Returns `true` if an answer has nothing to keep. A paused one may hold nothing but the
+/// provider's own blocks.
 fn is_no_answer(response: &ModelResponse) -> bool {
     let paused = response.stop_reason == Some(StopReason::PauseTurn);
     is_empty(response) && (!paused || response.content.says_nothing())
 }
 
-/// Whether an answer without content says why it has none.
+/// Returns `true` if an answer without content gives a reason for having none.
 fn has_reason(response: &ModelResponse) -> bool {
     !matches!(
         response.stop_reason,

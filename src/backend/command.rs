@@ -1,4 +1,4 @@
-//! Commands and what they come to.
+//! Commands and their results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use crate::util::secret::{Cut, redact_cut};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Command {
-    /// What the shell is given.
+    /// The command line for the shell.
     pub command: String,
-    /// How long it may run; `None` means the backend's own limit.
+    /// The time limit; `None` means the backend's own limit.
     pub timeout: Option<Duration>,
-    /// Where it runs, a path as in [`Backend`](super::Backend); `None` means the root.
+    /// The working directory, a path as in [`Backend`](super::Backend); `None` means the root.
     pub cwd: Option<String>,
-    /// Variables set for it, besides those the backend lets through.
+    /// Variables set for it, in addition to those the backend passes on.
     pub env: BTreeMap<String, String>,
-    /// Whether its standard error goes where its standard output goes, in the order written.
+    /// True if its standard error is merged into its standard output, in the order written.
     pub merge_stderr: bool,
 }
 
@@ -109,20 +109,20 @@ impl CommandLimits {
     }
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandOutput {
-    /// What it wrote to its standard output, as far as the backend keeps it.
+    /// The standard output, as far as the backend keeps it.
     pub stdout: Captured,
-    /// What it wrote to its standard error, as far as the backend keeps it; nothing when
-    /// [`Command::merge_stderr`] is set.
+    /// The standard error, as far as the backend keeps it; empty when [`Command::merge_stderr`] is
+    /// set.
     pub stderr: Captured,
     /// Its exit code; `None` when it was ended by a signal or by its time limit.
     pub exit_code: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// Whether its time limit ended it.
+    /// True if its time limit ended it.
     pub timed_out: bool,
 }
 
@@ -137,19 +137,19 @@ impl CommandOutput {
         }
     }
 
-    /// Whether it ended by itself with exit code 0.
+    /// Returns `true` if it ended by itself with exit code 0.
     pub fn is_success(&self) -> bool {
         self.exit_code == Some(0)
     }
 }
 
-/// What a command in the background did since it was last asked.
+/// The output of a background command since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundOutput {
-    /// What it wrote since then.
+    /// The output since then.
     pub output: CommandOutput,
-    /// Whether it still runs; the exit code and the rest are known only when not.
+    /// True if it still runs; the exit code and the other fields are known only when not.
     pub running: bool,
 }
 
@@ -175,9 +175,9 @@ impl BackgroundOutput {
 pub struct Captured {
     /// The first bytes; all of them when nothing was left out.
     pub head: Bytes,
-    /// The last bytes, when something was left out.
+    /// The last bytes, when a part was omitted.
     pub tail: Bytes,
-    /// How many bytes between them were not kept.
+    /// The number of bytes between them that were not kept.
     pub omitted: u64,
 }
 
@@ -191,17 +191,17 @@ impl Captured {
         }
     }
 
-    /// How many bytes there were.
+    /// The number of bytes in all.
     pub fn total(&self) -> u64 {
         self.head.len() as u64 + self.omitted + self.tail.len() as u64
     }
 
-    /// Whether there was nothing at all.
+    /// Returns `true` if there was no output.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }
 
-    /// Whether what was kept is UTF-8; a character cut by the gap does not count.
+    /// Returns `true` if the kept part is UTF-8; a character cut by the gap does not count.
     pub fn is_utf8(&self) -> bool {
         if self.omitted == 0 {
             let mut whole = self.head.to_vec();
@@ -216,9 +216,9 @@ impl Captured {
         head && std::str::from_utf8(tail).is_ok()
     }
 
-    /// The text, with a line that says how much was left out where something was, and `\u{FFFD}`
-    /// for what is not UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is
-    /// replaced as the secret itself is.
+    /// The text, with a line about the omitted bytes where there are any, and `\u{FFFD}` for
+    /// invalid UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is replaced as
+    /// the secret itself is.
     pub fn text(&self) -> String {
         if self.omitted == 0 {
             let mut whole = self.head.to_vec();

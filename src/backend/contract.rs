@@ -1,4 +1,4 @@
-//! What a backend can do.
+//! The contract of a backend.
 
 use std::fmt::Debug;
 
@@ -22,7 +22,7 @@ use super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 ///
 /// # Errors
 ///
-/// What the file system says is an [`ErrorKind::Io`] with the [`std::io::Error`] as its source.
+/// An error of the file system is an [`ErrorKind::Io`] with the [`std::io::Error`] as its source.
 ///
 /// # Cancel safety
 ///
@@ -54,18 +54,18 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Ok(content.slice(start..end))
     }
 
-    /// What is known of a file or folder, symbolic links followed.
+    /// The metadata of a file or folder, symbolic links followed.
     ///
     /// # Errors
     ///
-    /// When there is nothing of that path.
+    /// When nothing exists at that path.
     async fn stat(&self, path: &str) -> Result<Metadata>;
 
-    /// Whether there is a file or folder of that path.
+    /// Returns `true` if there is a file or folder of that path.
     ///
     /// # Errors
     ///
-    /// When the path leaves the root or cannot be looked at.
+    /// When the path leaves the root or cannot be examined.
     async fn exists(&self, path: &str) -> Result<bool> {
         match self.stat(path).await {
             Ok(_) => Ok(true),
@@ -74,8 +74,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         }
     }
 
-    /// Writes a file whole, over what was there; missing folders above it are made. Whoever reads
-    /// meanwhile sees the old content or the new, also after a crash.
+    /// Writes a file whole, over what was there; missing folders above it are made. A concurrent
+    /// reader sees the old content or the new, also after a crash.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
 
     /// As [`write`](Self::write), but only while the file's content is the `expected` one.
     ///
-    /// Unless a backend does better, a change between the look and the write goes unnoticed.
+    /// In the default implementation, a change between the look and the write goes unnoticed.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         self.write(path, &whole).await
     }
 
-    /// What is in a folder, sorted by name.
+    /// The entries of a folder, sorted by name.
     ///
     /// # Errors
     ///
@@ -132,10 +132,10 @@ pub trait Backend: Send + Sync + Debug + 'static {
     async fn remove(&self, path: &str) -> Result<()>;
 
     /// The path of the file itself, absolute, so that a file has one name however it is called:
-    /// without `.` and `..`, symbolic links followed. What is missing of it is taken as it is
+    /// without `.` and `..`, symbolic links followed. The missing part of a path is taken as it is
     /// written.
     ///
-    /// Unless a backend does better, links are taken for what they are called.
+    /// In the default implementation, links are not resolved.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         }
     }
 
-    /// Sets the permission bits of a file, as [`Metadata::mode`] tells them.
+    /// Sets the permission bits of a file, in the form of [`Metadata::mode`].
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the pattern is malformed, or the folder to search cannot be read. What cannot be
-    /// read beneath it is left out.
+    /// When the pattern is malformed, or the folder to search cannot be read. Unreadable entries
+    /// beneath it are omitted.
     #[cfg(feature = "search")]
     async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
         search::glob_through(self, query).await
@@ -192,7 +192,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     }
 
     /// Runs a command and waits for it. A command that fails or runs out of time is not an error:
-    /// the output says so.
+    /// the output contains it.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Err(no_commands())
     }
 
-    /// What a command of [`start`](Self::start) wrote since this was asked last, and how it ended
-    /// if it has.
+    /// The output of a command of [`start`](Self::start) since the last poll, and its end if it has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -221,8 +221,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Err(failure::no_command(id))
     }
 
-    /// Ends a command of [`start`](Self::start) and forgets its id. What it had written and
-    /// nobody had asked for yet is returned.
+    /// Ends a command of [`start`](Self::start) and forgets its id. The output that has not been
+    /// polled yet is returned.
     ///
     /// # Errors
     ///

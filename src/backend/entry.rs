@@ -1,4 +1,4 @@
-//! What a backend says about its files.
+//! The metadata of a backend's files.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 pub struct DirEntry {
     /// Its name in the folder. Bytes that are not UTF-8 are shown escaped, as in `a\xff`.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// The size of a file in bytes, 0 for anything else.
     pub size: u64,
@@ -27,7 +27,7 @@ impl DirEntry {
     }
 }
 
-/// What a reader that goes piece by piece may count on getting at once, in bytes.
+/// The number of bytes that a piecewise reader may count on getting at once.
 #[cfg(all(feature = "fs", unix))]
 const PIECE: u64 = 1024 * 1024;
 
@@ -49,7 +49,7 @@ pub(super) fn shown(name: &[u8]) -> String {
         .collect()
 }
 
-/// What a [`DirEntry`] is.
+/// The kind of a [`DirEntry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EntryKind {
@@ -81,17 +81,18 @@ impl fmt::Display for EntryKind {
     }
 }
 
-/// What is known of a file or folder without reading it.
+/// The metadata of a file or folder, known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// What it is, symbolic links followed.
+    /// The kind, symbolic links followed.
     pub kind: EntryKind,
     /// The size of a file in bytes, 0 for anything else.
     pub size: u64,
-    /// When its content last changed, where the backend knows.
+    /// The time the content last changed, if the backend reports it.
     pub modified: Option<SystemTime>,
-    /// Who may read, write and run it, as the nine bits of Unix, where the backend has them.
+    /// The permissions to read, write and run it, as the nine bits of Unix, where the backend has
+    /// them.
     pub mode: Option<u32>,
 }
 
@@ -121,9 +122,9 @@ impl Metadata {
     }
 }
 
-/// A fingerprint of a file's content, to notice that somebody else changed it in between.
+/// A fingerprint of a file's content, to detect a change made in between.
 ///
-/// It holds within one process: it is neither stored nor a defence against somebody who looks
+/// It holds within one process: it is neither stored nor a defence against an attacker who searches
 /// for collisions.
 ///
 /// ```

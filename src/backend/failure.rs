@@ -13,7 +13,7 @@ pub(super) fn outside(path: &str, root: &str) -> Error {
     )
 }
 
-/// What the file system has against a path: `"a/b" does not exist`.
+/// An error of the file system about a path: `"a/b" does not exist`.
 pub(super) fn failed(kind: io::ErrorKind, path: &str, what: &str) -> Error {
     io::Error::new(kind, format!("{path:?} {what}")).into()
 }
@@ -37,7 +37,7 @@ pub(super) fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, text)
 }
 
-/// Which kind of input or output error this is, if it is one.
+/// The kind of the input or output error, if it is one.
 pub(crate) fn io_kind(error: &Error) -> Option<io::ErrorKind> {
     let source = error.source()?.downcast_ref::<io::Error>()?;
     Some(source.kind())

@@ -1,9 +1,9 @@
-//! What a search leaves out.
+//! The filter of a search.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Which paths a search or a listing may show. Clones share the closure.
+/// A filter for the paths that a search or a listing may show. Clones share the closure.
 ///
 /// ```
 /// use agentcore::backend::PathFilter;
@@ -31,12 +31,12 @@ impl PathFilter {
         Self(Some(Arc::new(shows)))
     }
 
-    /// Whether `path` may be shown.
+    /// Returns `true` if `path` may be shown.
     pub fn shows(&self, path: &str) -> bool {
         self.0.as_ref().is_none_or(|shows| shows(path))
     }
 
-    /// Whether there is nothing to leave out.
+    /// Returns `true` if there is nothing to omit.
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
@@ -52,7 +52,7 @@ impl PathFilter {
 }
 
 impl PartialEq for PathFilter {
-    /// Whether both are the same closure.
+    /// Returns `true` if both are the same closure.
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(one), Some(two)) => Arc::ptr_eq(one, two),

@@ -19,8 +19,8 @@ const ROOT: &str = "/workspace";
 
 /// Files in memory, for tests and for agents that need no more. It runs no commands.
 ///
-/// Its root is `/workspace`. Folders are there as long as a file lies beneath them. Clones share
-/// the files.
+/// Its root is `/workspace`. Folders exist as long as a file lies beneath them. Clones share the
+/// files.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBackend {
     /// By path beneath the root, without a slash in front.
@@ -159,7 +159,7 @@ fn beneath<'a>(
         .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
 }
 
-/// The root is a folder always, any other only while there is something in it.
+/// The root is always a folder, any other path only while there is a file beneath it.
 fn is_folder(files: &BTreeMap<String, Bytes>, key: &str) -> bool {
     key.is_empty() || beneath(files, key).next().is_some()
 }

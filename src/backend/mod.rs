@@ -1,7 +1,7 @@
-//! Where files live and commands run: the [`Backend`] trait.
+//! The [`Backend`] trait: the storage of files and the execution of commands.
 //!
-//! A backend is one workspace. Tools speak to it and never to the machine itself, so that the
-//! same tools work on a folder, in a container and, in tests, on [`MemoryBackend`].
+//! A backend is one workspace. Tools use it and never the machine itself, so that the same tools
+//! work on a folder, in a container and, in tests, on [`MemoryBackend`].
 //!
 //! ```
 //! use agentcore::backend::{Backend, MemoryBackend};

@@ -1,10 +1,10 @@
-//! What hooks decide.
+//! The decisions of hooks.
 
 use serde_json::Value;
 
 use crate::message::Message;
 
-/// What a hook says about a tool call, weakest first: of several hooks the strongest counts.
+/// A hook's verdict on a tool call, weakest first: of several hooks the strongest counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -13,7 +13,7 @@ pub enum Verdict {
     Continue,
     /// It needs no question. Never overrides a deny or ask rule.
     Allow,
-    /// Somebody has to answer this question first.
+    /// A person has to answer this question first.
     Ask(String),
     /// It does not run, and the model reads why.
     Deny(String),
@@ -43,7 +43,7 @@ impl Verdict {
     }
 }
 
-/// What [`pre_tool_use`](super::Hook::pre_tool_use) returns.
+/// The decision that [`pre_tool_use`](super::Hook::pre_tool_use) returns.
 ///
 /// ```
 /// use agentcore::ToolDecision;
@@ -55,7 +55,7 @@ impl Verdict {
 #[must_use = "a decision does something only when the hook returns it"]
 #[non_exhaustive]
 pub struct ToolDecision {
-    /// Whether the call may run.
+    /// The verdict on the call.
     pub verdict: Verdict,
     /// Arguments instead of the model's.
     pub args: Option<Value>,
@@ -64,8 +64,8 @@ pub struct ToolDecision {
 }
 
 impl ToolDecision {
-    /// No opinion: other hooks, the permission gate and the permission mode decide. What most hooks
-    /// return for most calls.
+    /// No opinion: other hooks, the permission gate and the permission mode decide. Most hooks
+    /// return this for most calls.
     pub fn proceed() -> Self {
         Self::default()
     }
@@ -81,7 +81,7 @@ impl ToolDecision {
         Verdict::Deny(message.into()).into()
     }
 
-    /// Somebody has to answer first.
+    /// A person has to answer first.
     pub fn ask(question: impl Into<String>) -> Self {
         Verdict::Ask(question.into()).into()
     }
@@ -113,18 +113,18 @@ impl From<Verdict> for ToolDecision {
     }
 }
 
-/// What [`before_stop`](super::Hook::before_stop) returns.
+/// The decision that [`before_stop`](super::Hook::before_stop) returns.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StopDecision {
     /// The run may end.
     Stop,
-    /// The run goes on with this message.
+    /// The run continues with this message.
     GoOn(Message),
 }
 
 impl StopDecision {
-    /// The run goes on with this message.
+    /// The run continues with this message.
     pub fn go_on(message: impl Into<Message>) -> Self {
         Self::GoOn(message.into())
     }

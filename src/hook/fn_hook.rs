@@ -147,7 +147,7 @@ where
     FnHook::new(name, Phase::PostToolUse(Box::new(f)))
 }
 
-/// When the model has no more calls: `|cx, response| async move { Ok(StopDecision::Stop) }`.
+/// Runs when the model has no more calls: `|cx, response| async move { Ok(StopDecision::Stop) }`.
 pub fn before_stop<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,

@@ -74,10 +74,9 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
     }
 }
 
-/// Awaits one phase of the hook `name`; whatever goes wrong in it names the hook.
+/// Awaits one phase of the hook `name`; its errors name the hook.
 ///
-/// An error that came out of [`Next::run`](super::Next::run) and merely passes through keeps its
-/// own name.
+/// An error from [`Next::run`](super::Next::run) that merely passes through keeps its own name.
 pub(crate) async fn guard<T>(
     name: &str,
     phase: &str,

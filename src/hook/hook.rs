@@ -16,9 +16,9 @@ use super::phases::Phases;
 
 /// Behaviour around a run.
 ///
-/// Values go in owned and come back owned, so an error rolls its step back: the state and the
-/// messages share their contents, and a copy costs pointers. One instance serves many runs at
-/// once; what belongs to one run lives in [`RunContext::values`], never in `self`.
+/// Values are passed owned and returned owned, so an error rolls its step back: the state and the
+/// messages share their contents, and a copy costs pointers. One instance serves many runs at once;
+/// the data of one run is in [`RunContext::values`], never in `self`.
 ///
 /// ```
 /// use agentcore::hook::Phases;
@@ -57,7 +57,7 @@ pub trait Hook: Send + Sync + 'static {
     /// A name for errors and introspection.
     fn name(&self) -> &str;
 
-    /// What it does, for introspection.
+    /// The description for introspection.
     fn description(&self) -> &str {
         ""
     }
@@ -72,7 +72,7 @@ pub trait Hook: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What makes a long history short, if the hook brings such a thing. Asked once, when the
+    /// The compactor that shortens a long history, if the hook provides one. Asked once, when the
     /// agent is built; of several hooks the last one's is used, and
     /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) goes before all of them.
     fn compactor(&self) -> Option<Arc<dyn Compactor>> {
@@ -119,7 +119,7 @@ pub trait Hook: Send + Sync + 'static {
         Ok(result)
     }
 
-    /// When the model has no more calls: end, or go on with a message.
+    /// Runs when the model has no more calls; returns to end, or to continue with a message.
     async fn before_stop(
         &self,
         _cx: &RunContext,

@@ -70,10 +70,10 @@
 //!
 //! # Errors
 //!
-//! * `before_agent`, `modify_request`, `wrap_model_call`: the run ends with an error that names
-//!   the hook, and nothing of that step is kept.
+//! * `before_agent`, `modify_request`, `wrap_model_call`: the run ends with an error that names the
+//!   hook, and the changes of that step are discarded.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
-//!   the hook; the run goes on.
+//!   the hook; the run continues.
 //! * `before_stop`, `after_agent`: a warning message; the answer stands.
 //!
 //! A hook that panics counts as one that errs, and so does one that takes longer than the

@@ -1,4 +1,4 @@
-//! The onion: what a wrapping hook calls to go on.
+//! The onion: the chain that a wrapping hook calls to continue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::guard::guard;
 use super::hook::Hook;
 use super::phases::Phases;
 
-/// What a wrapping phase wraps: a [`ModelRequest`] or a [`ToolCall`].
+/// The step that a wrapping phase wraps: a [`ModelRequest`] or a [`ToolCall`].
 pub trait Step: sealed::Sealed + Sized + Send + 'static {
-    /// What comes out.
+    /// The result of the step.
     type Output: Send + 'static;
     /// The phase that wraps it.
     const PHASE: Phases;
@@ -62,7 +62,7 @@ pub(crate) struct Onion<T: Step> {
     pub(crate) context: RunContext,
     pub(crate) core: Core<T>,
     pub(crate) timeout: Option<Duration>,
-    /// Whether a hook may run the rest twice.
+    /// True if a hook may run the inner steps twice.
     pub(crate) repeatable: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct Next<T: Step> {
     depth: usize,
 }
 
-/// What is known about one hook's use of its `Next`.
+/// The state of one hook's use of its `Next`.
 #[derive(Default)]
 struct Level {
     runs: AtomicU32,
@@ -125,12 +125,12 @@ impl Drop for Inside<'_> {
 }
 
 impl<T: Step> Next<T> {
-    /// Goes on with `step`: the inner hooks, then the call itself.
+    /// Runs `step` through the inner hooks, then the call itself.
     ///
     /// # Errors
     ///
-    /// What the inner hooks or the call failed with; and a second run of a tool call whose tool
-    /// is not idempotent.
+    /// An error of the inner hooks or the call; and a second run of a tool call whose tool is not
+    /// idempotent.
     ///
     /// # Cancel safety
     ///

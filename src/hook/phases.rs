@@ -1,4 +1,4 @@
-//! Which moments a hook takes part in.
+//! The phases a hook takes part in.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -30,7 +30,7 @@ impl Phases {
     pub const WRAP_TOOL_CALL: Self = Self(1 << 4);
     /// After each tool call.
     pub const POST_TOOL_USE: Self = Self(1 << 5);
-    /// When the model has no more calls.
+    /// The phase after an answer without calls.
     pub const BEFORE_STOP: Self = Self(1 << 6);
     /// Once, after the loop.
     pub const AFTER_AGENT: Self = Self(1 << 7);
@@ -48,7 +48,7 @@ impl Phases {
         (Self::AFTER_AGENT, "after_agent"),
     ];
 
-    /// Whether all of `other` is in it.
+    /// Returns `true` if all of `other` is in it.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

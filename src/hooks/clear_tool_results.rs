@@ -14,11 +14,11 @@ use crate::util::text::head;
 
 use super::text::with_text;
 
-/// What stands where a result was cut.
+/// The marker at the end of a shortened result.
 const MARK: &str = "\n... [output truncated]";
 
-/// Shortens old, long tool results in requests: the model has read them, and has mostly said what
-/// it needs from them. Nothing is summarised and no model is asked; the history keeps the whole
+/// Shortens old, long tool results in requests: the model has read them, and has mostly repeated
+/// the parts it needs. Nothing is summarised and no model is asked; the history keeps the whole
 /// results.
 ///
 /// A result of more than 1,000 characters that is not among the last 10 is sent as its first 200
@@ -57,13 +57,13 @@ impl ClearToolResults {
         }
     }
 
-    /// How many of the last results are always whole.
+    /// Sets how many of the last results are always whole.
     pub fn with_keep(mut self, results: usize) -> Self {
         self.keep = results;
         self
     }
 
-    /// How many results are cut at a time, at least 1. With 1, no more results are whole than
+    /// Sets how many results are cut at a time, at least 1. With 1, no more results are whole than
     /// [`with_keep`](Self::with_keep) asks for, and every new result invalidates the prompt cache.
     pub fn with_step(mut self, results: usize) -> Self {
         self.step = results.max(1);

@@ -22,12 +22,12 @@ const MIN_MESSAGES: usize = 2;
 type Summarizer =
     dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messages>> + Send + Sync;
 
-/// Calls a function of yours when the history has grown to `threshold` tokens, and goes on with
+/// Calls a function of yours when the history has grown to `threshold` tokens, and continues with
 /// the messages it returns.
 ///
 /// * Before a run, the history itself is replaced, in the store as well. To keep it, use a
 ///   [`SummarizationHook`](super::SummarizationHook), or make a copy in the function.
-/// * Within a run, later requests are built from what the function returned and what was said
+/// * Within a run, later requests are built from the messages the function returned and those added
 ///   since; the history stays. The tokens counted are those the provider reported for the last
 ///   call, its answer included, and an estimate of what came after.
 /// * An error of the function ends the run. With [`RunContext::call_model`] the function can ask a
@@ -69,13 +69,13 @@ impl CompactionHook {
         }
     }
 
-    /// Whether a history of this size is given to the function: it has at least as many tokens as
-    /// the threshold, and at least two messages.
+    /// Returns `true` if a history of this size is passed to the function: it has at least as many
+    /// tokens as the threshold, and at least two messages.
     pub fn should_compact(&self, tokens: u64, messages: usize) -> bool {
         tokens >= self.threshold && messages >= MIN_MESSAGES
     }
 
-    /// What the function makes of the messages; they must be something a model takes.
+    /// Calls the function on the messages; the result must be valid for a model.
     async fn compact(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
         let short = (self.summarizer)(cx.clone(), messages).await?;
         short.validate_for_model().map_err(|problem| {
@@ -85,7 +85,7 @@ impl CompactionHook {
     }
 }
 
-/// What this hook knows about a run.
+/// The hook's data about a run.
 #[derive(Default)]
 struct Seen(Mutex<Progress>);
 
@@ -93,7 +93,7 @@ struct Seen(Mutex<Progress>);
 struct Progress {
     /// The messages that were replaced, and by what.
     replaced: Option<(Messages, Messages)>,
-    /// What the last call used, and how many messages it was sent.
+    /// The usage of the last call, and the number of messages in it.
     last: Option<(Usage, usize)>,
 }
 

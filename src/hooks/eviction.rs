@@ -14,25 +14,26 @@ use crate::util::text;
 use super::moved;
 use super::place::absolute;
 
-/// Tools that bound their own output, and the one that brings a moved result back.
+/// Tools that limit their own output, and the one that reads a moved result.
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
 const OVER: usize = 80_000;
 
-/// What the marker between the ends takes, about.
+/// The approximate length of the marker between the two ends.
 const MARKER: usize = 100;
 
 /// The fewest and the most characters that stay at each end unless they are set.
 const FEWEST: usize = 200;
 const MOST: usize = 2_000;
 
-/// Which results are moved, and what stays of them.
+/// The rule for moving results: which are moved, and how much of them stays.
 #[derive(Clone, Debug)]
 pub(super) struct Eviction {
     /// Results of more characters are moved.
     pub(super) over: usize,
-    /// How many characters stay at the beginning and at the end; `None` follows `over`.
+    /// The number of characters that stay at the beginning and at the end; `None` derives them from
+    /// `over`.
     pub(super) ends: Option<(usize, usize)>,
-    /// Where they go.
+    /// The folder for moved results.
     pub(super) folder: String,
     /// Tools whose results stay.
     pub(super) spared: BTreeSet<String>,
@@ -63,7 +64,7 @@ impl Eviction {
         (is_long && leaves_something).then(|| text.into_owned())
     }
 
-    /// How many characters stay at the beginning and at the end.
+    /// The number of characters that stay at the beginning and at the end.
     fn ends(&self) -> (usize, usize) {
         self.ends.unwrap_or_else(|| {
             let each = self.over.saturating_sub(MARKER) / 2;
@@ -72,12 +73,12 @@ impl Eviction {
         })
     }
 
-    /// Whether the result is shorter in characters when its text is moved to this path.
+    /// Returns `true` if the result has fewer characters when its text is moved to this path.
     pub(super) fn shortens(&self, text: &str, path: &str) -> bool {
         self.shortened(text, path).chars().count() < text.chars().count()
     }
 
-    /// Where the result of a call goes.
+    /// The path for the result of a call.
     pub(super) fn path(
         &self,
         backend: &dyn Backend,

@@ -35,11 +35,11 @@ const TOOLS: [&str; 7] = [
 const PATH: [&str; 2] = ["file_path", "path"];
 const MAX_TRACKED: usize = 1024 * 1024;
 
-/// How many bytes of results that could not be written the state keeps: it is in memory, and in
-/// every stored session.
+/// The maximum size, in bytes, of results in the state that could not be written: it is in memory,
+/// and in every stored session.
 const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long results are kept by default.
+/// The default time for which results are kept.
 const KEPT: Duration = DAY.saturating_mul(30);
 /// The least time between two looks for old results.
 const BETWEEN_SWEEPS: Duration = DAY;
@@ -68,7 +68,7 @@ const BETWEEN_SWEEPS: Duration = DAY;
 /// 30 days: whenever a result is moved, a hook that has not looked for old files for a day does so.
 /// [`keep_results_for`](Self::keep_results_for) sets another time, and
 /// [`remove_results`](Self::remove_results) removes those of a session that is over. A session can
-/// go on without them, but can no longer read them.
+/// continue without them, but can no longer read them.
 ///
 /// When the backend refuses the file, the run gets a warning, and the result is kept in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
@@ -99,7 +99,7 @@ pub struct FilesystemHook {
     tracked: usize,
     eviction: Option<Eviction>,
     kept: Duration,
-    /// When old results were last looked for.
+    /// The time of the last search for old results.
     swept: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -116,7 +116,7 @@ impl FilesystemHook {
         }
     }
 
-    /// Which of several occurrences `edit_file` replaces; the first by default.
+    /// Sets which of several occurrences `edit_file` replaces; the first by default.
     #[must_use]
     pub fn edit_policy(mut self, policy: EditPolicy) -> Self {
         self.policy = policy;
@@ -136,9 +136,9 @@ impl FilesystemHook {
         self.evicting(|eviction| eviction.over = characters)
     }
 
-    /// How many characters of the beginning and of the end of a moved result stay. Default: half of
-    /// what [`evict_over`](Self::evict_over) allows less 100, from 200 to 2,000 each. A result that
-    /// this would not make shorter stays whole.
+    /// Sets how many characters of the beginning and of the end of a moved result stay. Default:
+    /// half of what [`evict_over`](Self::evict_over) allows less 100, from 200 to 2,000 each. A
+    /// result that this would not make shorter stays whole.
     #[must_use]
     pub fn keep_ends(self, head: usize, tail: usize) -> Self {
         self.evicting(|eviction| eviction.ends = Some((head, tail)))
@@ -150,8 +150,8 @@ impl FilesystemHook {
         self.evicting(|eviction| eviction.folder = path.into())
     }
 
-    /// How long moved results are kept; 30 days by default. [`Duration::MAX`] keeps them forever,
-    /// and so does a backend that does not know when its files were written.
+    /// Sets how long moved results are kept; 30 days by default. [`Duration::MAX`] keeps them
+    /// forever, and so does a backend that reports no modification times.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.kept = time;
@@ -285,7 +285,7 @@ impl FilesystemHook {
         }
     }
 
-    /// What `read_file` says of a result that only the state has.
+    /// The result of `read_file` for a moved result that is only in the state.
     async fn recall(&self, cx: &RunContext, call: &ToolCall) -> Option<ToolResult> {
         let eviction = self.eviction.as_ref()?;
         if &*call.name != "read_file" {

@@ -6,9 +6,9 @@ use crate::hook::{self, FnHook};
 use crate::message::{Content, Message};
 
 /// Puts a user message with this content first in every request, and never into the history: there,
-/// each run would add it once more. Empty content is left out.
+/// each run would add it again. Empty content is left out.
 ///
-/// Of several such hooks, the message of the one added last comes first in the request.
+/// Of several such hooks, the message of the one added last is first in the request.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

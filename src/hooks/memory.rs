@@ -23,7 +23,8 @@ const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
 const EDIT_TOOL: &str = "edit_file";
 
-/// Puts `AGENTS.md` files into the system prompt, and tells the model how to keep them.
+/// Puts `AGENTS.md` files into the system prompt, with instructions for the model on keeping them
+/// up to date.
 ///
 /// The files are read at the beginning of each run, in the order given, and joined by a line `---`;
 /// what the agent writes into them shows in the next run. A file that is missing or empty is
@@ -82,14 +83,14 @@ impl MemoryHook {
     }
 
     /// Writes this into the first file when none of the files exists. If that fails, the content is
-    /// used all the same, with a warning.
+    /// used with a warning.
     #[must_use]
     pub fn initial_content(mut self, content: impl Into<String>) -> Self {
         self.initial = Some(content.into());
         self
     }
 
-    /// The tool that the model is told to edit the memory with; `edit_file` by default.
+    /// Sets the tool that the model is instructed to edit the memory with; `edit_file` by default.
     #[must_use]
     pub fn edit_tool(mut self, name: impl Into<Arc<str>>) -> Self {
         self.edit_tool = name.into();
@@ -104,7 +105,7 @@ impl MemoryHook {
         self
     }
 
-    /// The contents of the files that are there.
+    /// The contents of the files that exist.
     async fn load(&self, cx: &RunContext) -> Vec<String> {
         let mut contents = Vec::new();
         let mut are_missing = true;

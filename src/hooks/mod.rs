@@ -26,9 +26,9 @@
 //!
 //! # Prompt caching
 //!
-//! What these hooks put into the system prompt is read once per run and is stable: as long as tools
-//! and files do not change, each request begins with the same bytes as the one before it, across
-//! runs as well.
+//! The sections of these hooks in the system prompt are read once per run and are stable: as long
+//! as tools and files do not change, each request begins with the same bytes as the one before it,
+//! across runs as well.
 
 mod checkpoints;
 mod clear_tool_results;

@@ -6,7 +6,7 @@ use crate::backend::{Backend, DirEntry, EntryKind, is_not_found};
 use crate::error::Result;
 use crate::util::hash::fnv1a;
 
-/// How much of an id becomes part of a name.
+/// The number of characters of an id that become part of a name.
 const MAX_ID_CHARS: usize = 64;
 const HASH_CHARS: usize = 16;
 const SUFFIX: &str = ".txt";
@@ -22,7 +22,7 @@ pub(super) fn of_session(folder: &str, session: &str) -> String {
     }
 }
 
-/// The name of the file of a call's result. The hash tells results apart whose ids differ only in
+/// The name of the file of a call's result. The hash distinguishes results whose ids differ only in
 /// characters that a name cannot have, in case, or not at all.
 pub(super) fn file_name(id: &str, hash: u64) -> String {
     format!("{}-{hash:016x}{SUFFIX}", safe(id))
@@ -40,7 +40,7 @@ fn safe(id: &str) -> String {
     }
 }
 
-/// Whether a file is one of those made here; the folder may hold others.
+/// Returns `true` if a file was written by this module; the folder may hold others.
 fn is_result(entry: &DirEntry) -> bool {
     let parts = entry.name.strip_suffix(SUFFIX);
     let parts = parts.and_then(|name| name.rsplit_once('-'));
@@ -58,8 +58,8 @@ pub(super) async fn remove_session(
     remove(backend, &of_session(folder, session), None).await
 }
 
-/// Removes the results of all sessions that were written before `limit`. A result whose time the
-/// backend does not know stays.
+/// Removes the results of all sessions that were written before `limit`. A result whose
+/// modification time is unknown stays.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,

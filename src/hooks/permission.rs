@@ -61,7 +61,7 @@ impl PermissionHook {
     ///
     /// # Errors
     ///
-    /// When a rule could never match; the text says which, and where it is.
+    /// When a rule could never match; the text names the rule and its place.
     pub fn new(mut config: PermissionConfig) -> Result<Self> {
         let mode = config.mode.take();
         let permissions = Permissions::new().config(&config, "configuration")?;

@@ -1,4 +1,4 @@
-//! Where a path lies in a workspace.
+//! The position of a path relative to a workspace.
 
 use crate::backend::Backend;
 use crate::util::path::lexical;

@@ -1,4 +1,4 @@
-//! What a hook found out at a run's start and says in each of its requests.
+//! The text that a hook prepares at a run's start and adds to each of its requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,8 +17,8 @@ use crate::util::sync::lock;
 /// included.
 ///
 /// The usual way is [`AgentBuilder::store`](crate::AgentBuilder::store), which stores every message
-/// as it comes; with this hook, a run that is dropped half-way leaves the store as it was. The hook
-/// is for a second store beside the agent's own.
+/// as it arrives; with this hook, a run that is dropped half-way leaves the store as it was. The
+/// hook is for a second store in addition to the agent's own.
 pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
     SessionHooks {
         store: Arc::new(store),
@@ -30,12 +30,12 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * The session is that of the run. A run without a session id gets a new one, which is the
 ///   `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
 /// * A session that the store does not have is new; that is not an error.
-/// * The messages of this store come before those of the agent's own store.
+/// * The messages of this store are placed before those of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
-/// * What is damaged in the store is a warning.
+/// * Damaged data in the store causes a warning.
 /// * The title, the working directory and the ids of inputs stay as they are stored. Questions that
-///   waited for an answer are closed: the conversation has gone on without one.
+///   waited for an answer are closed: the conversation has continued without one.
 /// * If saving fails, the run gets a warning; the answer stays valid.
 ///
 /// ```

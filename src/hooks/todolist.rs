@@ -23,7 +23,8 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 /// reader as `system/state_changed`. A task has an `id`, a `title` and a `status`: `pending`,
 /// `in_progress` or `done`. Other vocabularies are understood: `content` for `title`, `completed`
 /// for `done`, tasks without an id (they are numbered) or without a status (they are pending), and
-/// further fields. A list with a mistake changes nothing; the error result says what to correct.
+/// further fields. A list with a mistake changes nothing; the error result describes the
+/// correction.
 ///
 /// Tasks that exist when a run begins are kept.
 ///
@@ -132,7 +133,7 @@ fn write_todos(name: &str) -> FuncTool {
 }
 
 /// The list of a call. The engine has checked it against the schema; a tool that is executed by
-/// hand gets it unchecked.
+/// hand receives it unchecked.
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"].as_array();
     let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;

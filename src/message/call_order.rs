@@ -9,7 +9,7 @@ use super::role::Role;
 
 impl Messages {
     /// The same messages with the results of each turn in the order of its calls, for wire formats
-    /// without ids; `None` when they are so already. Results of no call come last.
+    /// without ids; `None` when they are so already. Results of no call are last.
     pub(crate) fn in_call_order(&self) -> Option<Self> {
         let mut ordered = None;
         let all = self.as_slice();
@@ -35,7 +35,7 @@ impl Messages {
     }
 }
 
-/// Which call of the message each result answers: the first with its id that no result before
+/// The call of the message that each result answers: the first with its id that no result before
 /// answers.
 fn places(calls: &Message, results: &[Arc<Message>]) -> Vec<usize> {
     let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();

@@ -132,12 +132,12 @@ impl Messages {
         self.last().map(Message::text).unwrap_or_default()
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -167,7 +167,7 @@ impl Messages {
         self.by_role(Role::System)
     }
 
-    /// How many leading messages are the very same (by pointer) as in `other`.
+    /// The number of leading messages that are identical (by pointer) to those of `other`.
     pub fn shared_prefix(&self, other: &Self) -> usize {
         if Arc::ptr_eq(&self.0, &other.0) {
             return self.len();
@@ -180,7 +180,7 @@ impl Messages {
     }
 }
 
-/// How many leading messages are the very same, by pointer.
+/// The number of leading messages that are identical, by pointer.
 pub(crate) fn shared_prefix(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
     a.iter()
         .zip(b)

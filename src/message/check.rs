@@ -11,8 +11,8 @@ use super::validate::{Problem, ValidationError, calls_allowed, complete};
 
 /// [`Messages::validate_for_model`] for a history that is checked again and again as it grows.
 ///
-/// It remembers which messages passed, by pointer, and looks only at what comes after them: a
-/// check costs one pointer comparison per known message and the work for the new ones.
+/// It remembers which messages passed, by pointer, and checks only the messages after them: a check
+/// costs one pointer comparison per known message and the work for the new ones.
 ///
 /// ```
 /// use agentcore::{Messages, message::ModelCheck};
@@ -26,8 +26,8 @@ use super::validate::{Problem, ValidationError, calls_allowed, complete};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ModelCheck {
-    /// What `walk` has been through. Holding the messages keeps their addresses from being used
-    /// again; the list is its own so that the history's stays unshared and can grow in place.
+    /// The messages `walk` has processed. Holding the messages keeps their addresses from being
+    /// used again; the list is its own so that the history's stays unshared and can grow in place.
     seen: Vec<Arc<Message>>,
     walk: Walk,
 }
@@ -62,12 +62,12 @@ impl ModelCheck {
         Self::walk_once(messages).map(drop)
     }
 
-    /// Whether `messages` are valid and all results stand in the order of their calls.
+    /// Returns `true` if `messages` are valid and all results are in the order of their calls.
     pub(super) fn is_in_order(messages: &Messages) -> bool {
         Self::walk_once(messages).is_ok_and(|walk| walk.unordered.is_none())
     }
 
-    /// Whether results that this check has seen stand in another order than their calls.
+    /// Returns `true` if results that this check has seen are in another order than their calls.
     pub(super) fn is_unordered(&self) -> bool {
         self.walk.unordered.is_some()
     }
@@ -105,14 +105,14 @@ impl ModelCheck {
     }
 }
 
-/// What must be known of the messages so far to judge the next.
+/// The state of the check after the messages so far.
 #[derive(Clone, Debug, Default)]
 struct Walk {
     /// The id of every call.
     ids: HashSet<Arc<str>>,
     /// The role of the message before.
     last: Option<Role>,
-    /// Whether there was a message that is not the system's.
+    /// True once there was a message other than the system's.
     begun: bool,
     /// The calls of the last assistant message.
     turn: Turn,
@@ -123,7 +123,7 @@ struct Walk {
 /// The calls of one assistant message.
 #[derive(Clone, Debug, Default)]
 struct Turn {
-    /// Which message.
+    /// The index of its message.
     index: usize,
     /// Its calls, and whether each has a result.
     calls: Vec<(Arc<str>, bool)>,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::part::{Part, ToolCall};
 use crate::util::text;
 
-/// What a message holds: parts in order.
+/// The content of a message: parts in order.
 ///
 /// Most contents are one text; `"..".into()` makes such a one, and `"".into()` one without parts:
 /// providers refuse empty texts.
@@ -34,7 +34,7 @@ impl Content {
         }
     }
 
-    /// How many bytes of text there are.
+    /// The number of bytes of text.
     pub fn text_len(&self) -> usize {
         self.0.iter().filter_map(Part::as_text).map(str::len).sum()
     }
@@ -44,15 +44,15 @@ impl Content {
         self.0.iter().filter_map(Part::as_tool_call)
     }
 
-    /// Whether a provider would find nothing in it: no part but empty texts.
+    /// Returns `true` if there is no content for a provider: no part but empty texts.
     pub fn is_empty(&self) -> bool {
         self.0
             .iter()
             .all(|part| matches!(part, Part::Text(text) if text.is_empty()))
     }
 
-    /// Whether nothing in it can be sent: white space is refused like an empty text, and thinking
-    /// alone is neither an answer nor kept by other providers.
+    /// Returns `true` if there is nothing that can be sent: white space is refused like an empty
+    /// text, and thinking alone is neither an answer nor kept by other providers.
     pub(crate) fn says_nothing(&self) -> bool {
         self.0.iter().all(|part| match part {
             Part::Text(text) => text.trim_start().is_empty(),
@@ -89,8 +89,8 @@ impl Content {
 
     /// Keeps the first `max_chars` characters of the text and returns how many it cut.
     ///
-    /// When something was cut, `... (truncated X characters)` follows the last text that stays,
-    /// on top of `max_chars`. Parts that are not text stay as they are.
+    /// When texts were cut, `... (truncated X characters)` follows the last text that stays, on top
+    /// of `max_chars`. Parts that are not text stay as they are.
     ///
     /// ```
     /// use agentcore::Content;

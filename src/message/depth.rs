@@ -1,8 +1,8 @@
-//! How deep JSON may be nested.
+//! The limit on the nesting of JSON.
 //!
 //! A stored message holds the JSON of calls, results and providers' blocks a few levels inside its
-//! own, and what reads it again gives up at 127 levels. Code that walks a value by recursion runs
-//! out of stack at some tens of thousands.
+//! own, and the parser that reads it again stops at 127 levels. Code that walks a value by
+//! recursion runs out of stack at some tens of thousands.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// has depth 0.
 pub(crate) const MAX_JSON_DEPTH: usize = 100;
 
-/// Whether the value is nested deeper than [`MAX_JSON_DEPTH`].
+/// Returns `true` if the value is nested deeper than [`MAX_JSON_DEPTH`].
 pub(crate) fn is_too_deep(value: &Value) -> bool {
     exceeds(value, MAX_JSON_DEPTH)
 }
@@ -30,7 +30,8 @@ fn exceeds(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Whether JSON text is nested deeper than [`MAX_JSON_DEPTH`]. The text need not be valid.
+/// Returns `true` if JSON text is nested deeper than [`MAX_JSON_DEPTH`]. The text need not be
+/// valid.
 pub(crate) fn is_text_too_deep(json: &str) -> bool {
     let opening = memchr::memchr2_iter(b'{', b'[', json.as_bytes());
     if opening.take(MAX_JSON_DEPTH + 1).count() <= MAX_JSON_DEPTH {

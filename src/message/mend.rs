@@ -1,4 +1,4 @@
-//! How a history is repaired, but for the order of its roles.
+//! The repair of a history, except for the order of its roles.
 //!
 //! Messages are addressed by their index in the broken history throughout. Each pass only notes
 //! or changes what it must, and a message is copied when it is first changed.
@@ -13,7 +13,7 @@ use super::repair::Repair;
 use super::result::{NO_OUTPUT, ToolResult};
 use super::role::Role;
 
-/// What a call without a result is answered with.
+/// The result for a call that has none.
 const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
 
 /// The repaired history and, in no particular order, the changes.
@@ -45,7 +45,7 @@ pub(super) fn mend(
 struct Slot {
     /// The calling message.
     message: usize,
-    /// Which of its parts.
+    /// The index of the part.
     part: usize,
     call: ToolCall,
     /// The message that is its result.
@@ -53,7 +53,7 @@ struct Slot {
     fate: Fate,
 }
 
-/// What becomes of a call.
+/// The outcome of the repair for a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
@@ -214,8 +214,9 @@ impl Mend<'_> {
         }
     }
 
-    /// Where the id of the call or of the result is missing: the first unanswered call of the
-    /// last assistant message before the result, if it is for the same tool.
+    /// Matches results by position where the id of the call or of the result is missing: with the
+    /// first unanswered call of the last assistant message before the result, if it is for the same
+    /// tool.
     fn match_results_by_place(&mut self) {
         let mut slots = 0..0;
         let mut open: Option<[Queues; 2]> = None;
@@ -259,8 +260,8 @@ impl Mend<'_> {
         queues
     }
 
-    /// Marks calls whose arguments are not whole. One that has a result was answered with an
-    /// error when it came in, and stays.
+    /// Marks calls whose arguments are not whole. One that has a result was answered with an error
+    /// when it arrived, and stays.
     fn drop_cut_off_calls(&mut self) {
         for slot in 0..self.slots.len() {
             let Slot {
@@ -343,7 +344,7 @@ impl Mend<'_> {
         }
     }
 
-    /// The messages that say something, each call followed by its result.
+    /// The messages that have content, each call followed by its result.
     fn pair(&mut self) -> Vec<(usize, Arc<Message>)> {
         let mut paired = Vec::with_capacity(self.messages.len());
         let mut slots = 0..0;
@@ -419,7 +420,7 @@ impl Mend<'_> {
         }
     }
 
-    /// The result at `index`, with id and name of its call and something to read.
+    /// The result at `index`, with id and name of its call, and never empty.
     fn result_for(&mut self, slot: usize, index: usize) -> Arc<Message> {
         let Slot { call, fate, .. } = &self.slots[slot];
         let message = &mut self.messages[index];
@@ -466,7 +467,7 @@ fn same_tool(result: &ToolResult, call: &ToolCall) -> bool {
     result.name.is_empty() || result.name == call.name
 }
 
-/// Whether the arguments are an object, parsed or as the text the model wrote.
+/// Returns `true` if the arguments are an object, parsed or as the text the model wrote.
 fn is_whole(call: &ToolCall) -> bool {
     call.args.is_object()
         || call.raw_args.as_deref().is_some_and(|raw| {

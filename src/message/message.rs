@@ -15,7 +15,7 @@ pub struct SystemMessage {
     pub content: Content,
 }
 
-/// What the user says.
+/// A message of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct UserMessage {
@@ -23,7 +23,7 @@ pub struct UserMessage {
     pub content: Content,
 }
 
-/// What the model says and which tools it calls.
+/// A message of the model: its text and its tool calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantMessage {
@@ -101,7 +101,7 @@ impl Message {
         Self::Tool(ToolResult::new(id, name, content))
     }
 
-    /// Who it is from.
+    /// The role of the sender.
     pub fn role(&self) -> Role {
         match self {
             Self::System(_) => Role::System,
@@ -111,7 +111,7 @@ impl Message {
         }
     }
 
-    /// What it holds.
+    /// The content.
     pub fn content(&self) -> &Content {
         match self {
             Self::System(message) => &message.content,
@@ -121,7 +121,7 @@ impl Message {
         }
     }
 
-    /// What it holds, to change.
+    /// The content, mutably.
     pub fn content_mut(&mut self) -> &mut Content {
         match self {
             Self::System(message) => &mut message.content,

@@ -1,4 +1,4 @@
-//! What is said: messages, their parts, and the history they form.
+//! Messages, their parts, and the history they form.
 //!
 //! A [`Message`] has a role and a [`Content`], an ordered list of [`Part`]s. [`Messages`] is a
 //! history: a chain builder, filters, validation, repair and token estimation over shared

@@ -6,11 +6,11 @@ use super::message::Message;
 use super::repair::Repair;
 use super::role::Role;
 
-/// What the user says before an assistant that speaks first.
+/// The user message inserted before an assistant message at the beginning.
 const OPENING: &str = "(conversation continues)";
 
-/// Makes the user begin and the assistant not speak twice in a row. Each message comes with its
-/// index in the broken history.
+/// Makes the user begin and merges assistant messages in a row. Each message has its index in the
+/// broken history.
 pub(super) fn order(
     messages: Vec<(usize, Arc<Message>)>,
     changes: &mut Vec<Repair>,
@@ -40,8 +40,8 @@ pub(super) fn order(
     ordered
 }
 
-/// Whether a message of `role` may not follow `last`. Only calls that await an approval have
-/// no result after them; their message stays as it is.
+/// Returns `true` if a message of `role` may not follow `last`. Only calls that await an approval
+/// have no result after them; their message stays as it is.
 fn repeats(last: &Message, role: Role) -> bool {
     role == Role::Assistant && last.role() == role && last.tool_calls().next().is_none()
 }

@@ -73,13 +73,13 @@ impl From<ToolCall> for Part {
 pub struct Media {
     /// The MIME type, such as `image/png`. Empty when only a URL is known.
     pub media_type: Arc<str>,
-    /// The bytes or where to get them.
+    /// The bytes or their location.
     pub source: MediaSource,
     /// A file name or title to show the model.
     pub name: Option<Arc<str>>,
 }
 
-/// Where the bytes of a [`Media`] are.
+/// The location of the bytes of a [`Media`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MediaSource {
@@ -117,7 +117,7 @@ impl Media {
         }
     }
 
-    /// What is in it, when that is text.
+    /// The decoded content, when it is text.
     pub(crate) fn text(&self) -> Option<String> {
         use base64::Engine as _;
         let MediaSource::Base64(data) = &self.source else {
@@ -138,13 +138,13 @@ impl Media {
     }
 }
 
-/// A provider's own block, byte for byte, with the provider it came from.
+/// A provider's own block, byte for byte, with the provider's name.
 ///
 /// It is sent back to that provider as it is and to no other.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {
-    /// Which wire format it belongs to (`anthropic`, `openai`, `ollama`); `None` when unknown.
+    /// The wire format it belongs to (`anthropic`, `openai`, `ollama`); `None` when unknown.
     pub provider: Option<Arc<str>>,
     /// The block's JSON.
     pub raw: Arc<RawValue>,
@@ -159,7 +159,7 @@ impl ProviderBlock {
         }
     }
 
-    /// Whether the block may be sent to `provider`.
+    /// Returns `true` if the block may be sent to `provider`.
     pub fn is_for(&self, provider: &str) -> bool {
         self.provider.as_deref().is_none_or(|own| own == provider)
     }
@@ -188,7 +188,7 @@ impl fmt::Debug for ProviderBlock {
 pub struct ToolCall {
     /// The call's id, assigned by the model's provider.
     pub id: Arc<str>,
-    /// Which tool.
+    /// The tool's name.
     pub name: Arc<str>,
     /// The parsed arguments. Anything but an object means that they could not be parsed, and
     /// such a call is answered with an error instead of being run.

@@ -1,4 +1,4 @@
-//! Making a history valid again, and saying what was changed.
+//! The repair of a history, and the report of its changes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::check::ModelCheck;
 use super::mend::mend;
 use super::role::Role;
 
-/// What [`Messages::repair`] changed, in the order of the messages. Usually nothing.
+/// The changes made by [`Messages::repair`], in the order of the messages. Usually nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repairs(Vec<Repair>);
 
@@ -29,9 +29,9 @@ pub enum Repair {
     DroppedResult {
         /// The result.
         index: usize,
-        /// Which call it named.
+        /// The id of the call it named.
         id: Arc<str>,
-        /// Whether the call has another result.
+        /// True if the call has another result.
         duplicate: bool,
     },
     /// An error result was added for a call that has none.
@@ -45,16 +45,16 @@ pub enum Repair {
     },
     /// A result that stood elsewhere now follows its call.
     MovedResult {
-        /// Where it stood.
+        /// The original index.
         index: usize,
-        /// Which call it answers.
+        /// The id of the call it answers.
         id: Arc<str>,
     },
     /// A result was given the id or the name of its call.
     CompletedResult {
         /// The result.
         index: usize,
-        /// Which call it answers.
+        /// The id of the call it answers.
         id: Arc<str>,
     },
     /// An empty result was given the text `(no output)`.
@@ -76,7 +76,7 @@ pub enum Repair {
         /// Their message.
         index: usize,
     },
-    /// A message that says nothing was removed.
+    /// A message without content was removed.
     DroppedMessage {
         /// The message.
         index: usize,
@@ -148,12 +148,12 @@ impl fmt::Display for Repair {
 }
 
 impl Repairs {
-    /// Whether nothing was changed.
+    /// Returns `true` if nothing was changed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many changes there were.
+    /// The number of changes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -186,20 +186,21 @@ impl fmt::Display for Repairs {
 }
 
 impl Messages {
-    /// Makes the history pass [`validate_for_model`](Messages::validate_for_model) and says what
-    /// it changed.
+    /// Makes the history pass [`validate_for_model`](Messages::validate_for_model) and returns the
+    /// changes.
     ///
     /// In this order: calls that were cut off while they streamed are dropped (no name, or
     /// unreadable arguments and no result); so are results without a call and second results;
-    /// results that stand elsewhere, or not in the order of the calls, are moved behind their
-    /// calls, in the order of these; an error result is added for each call without one; an id used a second time is changed (`_2`), in its result too;
-    /// messages that say nothing are dropped; neighbouring assistant messages are merged. An
-    /// assistant that speaks first is given a user message to answer, because dropping it could
-    /// take its calls and results along.
+    /// results at another position, or not in the order of the calls, are moved behind their calls,
+    /// in the order of these; an error result is added for each call without one; an id used a
+    /// second time is changed (`_2`), in its result too; messages without content are dropped;
+    /// neighbouring assistant messages are merged. An assistant message at the beginning is
+    /// preceded by a new user message, because dropping it could drop its calls and results as
+    /// well.
     ///
     /// A second repair changes nothing. Messages that need no change stay the very same (by
     /// pointer), so the longest possible prefix stays byte for byte what a provider has cached.
-    /// Thinking is never edited; it goes only with its whole message. A history without any
+    /// Thinking is never edited; it is dropped only with its whole message. A history without any
     /// content but the system's cannot be made valid.
     ///
     /// ```
@@ -239,7 +240,7 @@ impl ModelCheck {
     /// Checks `messages` and, only if they fail or their results are not in the order of the calls,
     /// repairs them, leaving `pending` alone.
     ///
-    /// Messages that passed before are not looked at again.
+    /// Messages that passed before are not checked again.
     pub fn ensure(&mut self, messages: &mut Messages, pending: &[Arc<str>]) -> Repairs {
         match self.check(messages) {
             Ok(()) if !self.is_unordered() => Repairs::default(),

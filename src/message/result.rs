@@ -1,4 +1,4 @@
-//! What a tool call came to.
+//! The result of a tool call.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use crate::util::secret;
 use super::content::Content;
 use super::part::{Part, ToolCall};
 
-/// What a tool result says that says nothing: providers refuse empty ones.
+/// The text of a tool result without content: providers refuse empty ones.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
 /// The content of a [suppressed](ToolResult::suppressed) result.
 const SUPPRESSED: &str = "[output suppressed by hook]";
 
-/// The result of one tool call: what the model reads, and what is meant for others.
+/// The result of one tool call: the content for the model, and the data for others.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// Which call it answers.
+    /// The id of the call it answers.
     pub tool_call_id: Arc<str>,
-    /// Which tool produced it.
+    /// The name of the tool that produced it.
     pub name: Arc<str>,
-    /// What the model reads.
+    /// The content for the model.
     pub content: Content,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub is_error: bool,
     /// Structured data for programs; the model does not see it.
     pub details: Option<Value>,
     /// Text for the user instead of `content`.
     pub display: Option<String>,
-    /// Whether nothing of it should be shown to the user.
+    /// True if none of it should be shown to the user.
     pub silent: bool,
-    /// Whether the work goes on and its outcome will arrive later.
+    /// True if the work continues and its outcome will arrive later.
     pub is_async: bool,
 }
 
@@ -75,11 +75,12 @@ impl ToolResult {
     /// The same result with `[output suppressed by hook]` as its content and without details and
     /// display; a failed one stays failed.
     ///
-    /// What a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that neither the model,
-    /// readers, the store nor traces receive what the tool has returned. Progress that the tool
-    /// reported before was sent already, and a [`FilesystemHook`](crate::hooks::FilesystemHook) may
-    /// have written a long result into a file; a [`wrap_tool_call`](crate::hook::wrap_tool_call)
-    /// hook that is added behind it suppresses the result before that.
+    /// The replacement that a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that
+    /// neither the model, readers, the store nor traces receive the tool's output. Progress that
+    /// the tool reported before was sent already, and a
+    /// [`FilesystemHook`](crate::hooks::FilesystemHook) may have written a long result into a file;
+    /// a [`wrap_tool_call`](crate::hook::wrap_tool_call) hook that is added behind it suppresses
+    /// the result before that.
     ///
     /// ```
     /// use agentcore::{ToolResult, hook};
@@ -133,7 +134,7 @@ impl ToolResult {
         }
     }
 
-    /// The four-field form, for peers that speak it.
+    /// The four-field form, for peers that use it.
     pub fn view(&self) -> ToolResultView {
         ToolResultView {
             tool_call_id: self.tool_call_id.clone(),
@@ -152,16 +153,16 @@ impl ToolResult {
 /// `output` is empty on failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResultView {
-    /// Which call it answers.
+    /// The id of the call it answers.
     #[serde(default)]
     pub tool_call_id: Arc<str>,
-    /// Which tool produced it.
+    /// The name of the tool that produced it.
     #[serde(default)]
     pub name: Arc<str>,
-    /// What the tool said.
+    /// The tool's output.
     #[serde(default)]
     pub output: String,
-    /// What went wrong; empty on success.
+    /// The error; empty on success.
     #[serde(
         default,
         deserialize_with = "or_default",

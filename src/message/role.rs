@@ -1,11 +1,11 @@
-//! Who speaks.
+//! The roles of a conversation.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind};
 
-/// Who a message is from.
+/// The role of a message's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Instructions from the program.
@@ -29,7 +29,7 @@ impl Role {
         }
     }
 
-    /// Whether messages of this role may come from outside: `user` and `system`.
+    /// Returns `true` if messages of this role may come from outside: `user` and `system`.
     pub fn is_user_input(self) -> bool {
         matches!(self, Self::User | Self::System)
     }

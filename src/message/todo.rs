@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Todo {
     /// The task's id.
     pub id: Arc<str>,
-    /// What to do.
+    /// The task.
     pub title: String,
-    /// How far it is.
+    /// Its progress.
     pub status: TodoStatus,
 }
 
@@ -27,7 +27,7 @@ impl Todo {
     }
 }
 
-/// How far a task is: `pending`, `in_progress` or `done` (`completed` is read too).
+/// The progress of a task: `pending`, `in_progress` or `done` (`completed` is read too).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {

@@ -1,4 +1,4 @@
-//! How many tokens a history takes.
+//! The estimate of a history's tokens.
 
 use std::io;
 
@@ -15,7 +15,7 @@ impl Messages {
     /// token for four bytes, rounded down.
     ///
     /// Calls built in code have no such text and count nothing. A run uses a [`TokenCounter`],
-    /// which looks at everything.
+    /// which counts everything.
     ///
     /// ```
     /// use agentcore::Messages;
@@ -97,7 +97,7 @@ const PAGE_BYTES: u64 = 100_000;
 /// The most pages that count. Providers take few more in a request, and none beyond its window.
 const MOST_PAGES: u64 = 100;
 
-/// How many pages a document may have. It is not read for that.
+/// The estimated number of pages of a document. It is not read for that.
 fn pages(document: &Media) -> u64 {
     match &document.source {
         MediaSource::Base64(data) => {
@@ -146,7 +146,7 @@ impl TokenCounter for EstimateCounter {
     }
 }
 
-/// How long the value is as JSON, without writing it down.
+/// The length of the value as JSON, computed without writing it.
 fn json_len(value: &Value) -> u64 {
     struct Length(u64);
 

@@ -10,7 +10,7 @@ use super::part::{Part, ToolCall};
 use super::role::Role;
 use crate::error::{Error, ErrorKind};
 
-/// Which rule a history breaks, and where.
+/// The rule a history breaks, and the position.
 ///
 /// Its text names the place: `message[2]: tool message missing tool_call_id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ValidationError {
     problem: Problem,
 }
 
-/// What is wrong with a message or a history.
+/// A problem of a message or a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -28,17 +28,17 @@ pub enum Problem {
     NoMessages,
     /// Messages of this role may not come from outside.
     RoleNotAllowed(Role),
-    /// A message from outside says nothing.
+    /// A message from outside has no content.
     EmptyContent,
-    /// A message of this role says nothing.
+    /// A message of this role has no content.
     EmptyMessage(Role),
-    /// A tool message does not say which call it answers.
+    /// A tool message has no id of the call it answers.
     MissingToolCallId,
-    /// A tool message does not say which tool it is from.
+    /// A tool message has no tool name.
     MissingToolName,
     /// A call has no id.
     MissingCallId,
-    /// A call does not say which tool it is for.
+    /// A call has no tool name.
     MissingCallName,
     /// One of several parts is an empty text.
     EmptyText,
@@ -56,7 +56,7 @@ pub enum Problem {
     NoConversation,
     /// The first message that is not the system's is not the user's.
     UserNotFirst(Role),
-    /// The assistant speaks twice in a row.
+    /// Two assistant messages are in a row.
     RepeatedAssistant,
 }
 
@@ -88,12 +88,12 @@ impl ValidationError {
         self.index
     }
 
-    /// Which of the message's calls, counted from 0, when the problem is one of them.
+    /// The index of the message's call, counted from 0, when the problem is in one of them.
     pub fn call(&self) -> Option<usize> {
         self.call
     }
 
-    /// What is wrong.
+    /// The problem.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
@@ -160,9 +160,8 @@ impl From<ValidationError> for Error {
 impl Messages {
     /// Checks that every message is complete in itself.
     ///
-    /// Tool messages name their call and tool, assistant messages say or call something, calls
-    /// have an id and a name, and user and system messages say something. An empty history is
-    /// valid.
+    /// Tool messages name their call and tool, assistant messages have content or calls, calls have
+    /// an id and a name, and user and system messages have content. An empty history is valid.
     ///
     /// # Errors
     ///
@@ -181,8 +180,7 @@ impl Messages {
             .try_for_each(|(index, message)| complete(index, message))
     }
 
-    /// Checks messages that came from outside: at least one, of the user or the system only, and
-    /// none empty.
+    /// Checks messages from outside: at least one, of the user or the system only, and none empty.
     ///
     /// # Errors
     ///
@@ -206,12 +204,12 @@ impl Messages {
 
     /// Checks that any provider takes the history as it is.
     ///
-    /// On top of [`validate`](Messages::validate): there is a conversation and the user begins
-    /// it; the assistant does not speak twice in a row (the user may: providers take such messages
-    /// as one); only the assistant calls; each call has one result, directly after the calling
-    /// message, in any order among its siblings; no id is used twice; no text part is empty, and
-    /// no message is only white space or only thinking. System messages may stand anywhere but
-    /// between a call and its results.
+    /// In addition to [`validate`](Messages::validate): there is a conversation and the user begins
+    /// it; no two assistant messages are in a row (two user messages may be: providers take them as
+    /// one); only the assistant calls; each call has one result, directly after the calling
+    /// message, in any order among its siblings; no id is used twice; no text part is empty, and no
+    /// message is only white space or only thinking. System messages may stand anywhere but between
+    /// a call and its results.
     ///
     /// A history that fails can be [repaired](Messages::repair). One that is checked again each
     /// time it grows is cheaper to check with a [`ModelCheck`].
@@ -240,7 +238,7 @@ pub(super) fn complete(index: usize, message: &Message) -> Result<(), Validation
     }
 }
 
-/// Whether there is nothing but empty texts. A call is content of the assistant's alone.
+/// Returns `true` if there is nothing but empty texts. A call is content of the assistant's alone.
 fn lacks_content(message: &Message) -> bool {
     let counts_calls = message.role() == Role::Assistant;
     message.content().parts().iter().all(|part| match part {

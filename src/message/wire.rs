@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Messages {
     }
 }
 
-/// Reads a sequence; an error says at which element.
+/// Reads a sequence; an error contains the index of the element.
 fn read_each<'de, A, T, U>(mut seq: A, name: &str, wrap: fn(T) -> U) -> Result<Vec<U>, A::Error>
 where
     A: SeqAccess<'de>,
@@ -150,9 +150,9 @@ impl Serialize for Message {
     }
 }
 
-/// What stands in `content` and what in `tool_calls`.
+/// Splits the parts into the fields `content` and `tool_calls`.
 ///
-/// An explicit empty text part is not plain: as a string it could not be told from no part.
+/// An explicit empty text part is not plain: as a string it would be the same as no part.
 fn split(parts: &[Part]) -> (ContentOut<'_>, Calls<'_>) {
     let (text, calls) = match parts {
         [Part::Text(text), calls @ ..] if !text.is_empty() => (text.as_str(), calls),
@@ -220,7 +220,7 @@ struct MessageIn<'a> {
     is_async: Option<bool>,
 }
 
-/// `null` that is there is a value, unlike one that is absent.
+/// Reads a present `null` as a value, unlike an absent field.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

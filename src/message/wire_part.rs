@@ -2,7 +2,7 @@
 //!
 //! Blocks that must survive byte for byte are [`RawValue`]s, and those only pass through plain
 //! structs: `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a
-//! part is read as raw JSON, its `type` is looked at, and then it is read again as what it is.
+//! part is read as raw JSON, its `type` is read, and then it is read again as that type.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -80,7 +80,8 @@ impl Serialize for Part {
     }
 }
 
-/// Whether the block of an unknown provider, written without a wrapper, is read as this part.
+/// Returns `true` if the block of an unknown provider, written without a wrapper, is read as this
+/// part.
 fn reads_back_bare(part: &Part, block: &ProviderBlock) -> bool {
     block.provider.is_none() && read_part(block.raw.as_ref().to_owned()).is_ok_and(|p| p == *part)
 }
@@ -93,7 +94,7 @@ struct CallIn {
     // Absent means none; `null` is what a call with unreadable arguments is written as.
     #[serde(default, deserialize_with = "present")]
     args: Option<Value>,
-    /// What models and their servers call them: the value, or its text.
+    /// The arguments as models and their servers name them: the value, or its text.
     arguments: Option<Value>,
 }
 

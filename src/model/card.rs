@@ -1,4 +1,4 @@
-//! Which model a call is booked as.
+//! The model under which the usage of a call is recorded.
 
 use std::sync::Arc;
 

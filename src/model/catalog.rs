@@ -1,4 +1,4 @@
-//! What is known about many models.
+//! A catalog of model profiles.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::profile::{ModelProfile, Prices};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The table that comes with the crate; `data/README.md` has its source, licence and format.
+/// The built-in table; `data/README.md` has its source, licence and format.
 const BUILTIN: &str = include_str!("../../data/models.json");
 
 /// Profiles of models, found by the ids that people and providers use for them.
@@ -27,7 +27,7 @@ const BUILTIN: &str = include_str!("../../data/models.json");
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     inserted: HashMap<String, ModelProfile>,
-    /// The last one that knows a model wins.
+    /// The last table that contains a model takes precedence.
     tables: Vec<Arc<Table>>,
 }
 
@@ -44,7 +44,7 @@ struct Provider {
     models: Vec<(Vec<Pattern>, ModelProfile)>,
 }
 
-/// How an id is recognised. All texts are in lower case.
+/// A pattern that matches model ids. All texts are in lower case.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Pattern {
@@ -55,7 +55,7 @@ enum Pattern {
 }
 
 impl Pattern {
-    /// How well it fits: exactly before in part, more text before less.
+    /// The quality of the match: exact before partial, more text before less.
     fn fit(&self, id: &str, undated: &str) -> Option<(u8, usize)> {
         match self {
             Self::Exact(text) if id == text => Some((2, text.len())),
@@ -78,12 +78,12 @@ impl Pattern {
 }
 
 impl Catalog {
-    /// A catalog that knows no model.
+    /// Creates a catalog without models.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The catalog that comes with the crate. It is read on first use; a clone shares the table.
+    /// The built-in catalog. It is read on first use; a clone shares the table.
     pub fn builtin() -> &'static Self {
         static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
             Catalog::from_json(BUILTIN).expect("the table was read when the crate was tested")
@@ -107,20 +107,20 @@ impl Catalog {
         })
     }
 
-    /// Adds one model, by its whole id or by the part after the provider's name, in place of
-    /// whatever was known about it.
+    /// Adds one model, by its whole id or by the part after the provider's name, and replaces an
+    /// earlier entry.
     pub fn insert(&mut self, id: impl AsRef<str>, profile: ModelProfile) {
         self.inserted.insert(id.as_ref().to_lowercase(), profile);
     }
 
-    /// Puts another catalog on top: where both know a model, `other` is right. Models that were
-    /// [inserted](Self::insert) one by one still come before every table.
+    /// Adds another catalog on top: where both contain a model, `other` takes precedence. Models
+    /// that were [inserted](Self::insert) one by one still take precedence over every table.
     pub fn merge(&mut self, other: Self) {
         self.inserted.extend(other.inserted);
         self.tables.extend(other.tables);
     }
 
-    /// What is known about `model`.
+    /// The profile of `model`.
     ///
     /// One provider's name in front (`anthropic:` or `anthropic/`) restricts the search to that
     /// provider. Upper and lower case are the same, and a date at the end (`-20250929`,

@@ -19,10 +19,10 @@ use super::response::ModelResponse;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// What stands for the beginning.
+    /// The summary of the beginning.
     pub summary: String,
-    /// How many leading messages of the history the summary replaces. System messages at the very
-    /// beginning are instructions and stay in the prompt all the same.
+    /// The number of leading messages of the history that the summary replaces. System messages at
+    /// the very beginning are instructions and stay in the prompt.
     pub through_message: usize,
 }
 
@@ -36,41 +36,40 @@ impl Compaction {
     }
 }
 
-/// Why a compaction is asked for.
+/// The reason for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
     /// The context is filling up, or the model ran out of room.
     Auto,
-    /// Somebody asked for it.
+    /// It was requested by the caller.
     Manual,
 }
 
-/// How a compactor asks a model on a run's account.
+/// The function through which a compactor calls a model on a run's account.
 pub(crate) type Caller = Arc<
     dyn Fn(Arc<dyn Model>, ModelRequest) -> BoxFuture<'static, Result<ModelResponse>> + Send + Sync,
 >;
 
-/// What a compactor goes by.
+/// The input of a compactor.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CompactionRequest {
     /// The whole history.
     pub messages: Messages,
-    /// The compaction in force: a new one replaces it and must cover what it covered.
+    /// The current compaction: a new one replaces it and must cover at least as much.
     pub current: Option<Compaction>,
-    /// Why it is asked for.
+    /// The reason for the compaction.
     pub trigger: CompactionTrigger,
     /// The model that reads what the compaction leaves.
     pub model: Arc<dyn Model>,
-    /// How tokens are counted.
+    /// The counter of tokens.
     pub counter: Arc<dyn TokenCounter>,
     caller: Option<Caller>,
 }
 
 impl CompactionRequest {
-    /// A request outside any run, asked for by hand: what [`call`](Self::call) uses is booked
-    /// nowhere.
+    /// A request outside any run, made by hand: the usage of [`call`](Self::call) is not recorded.
     pub fn new(messages: impl Into<Messages>, model: impl Model) -> Self {
         Self {
             messages: messages.into(),
@@ -82,12 +81,12 @@ impl CompactionRequest {
         }
     }
 
-    /// Asks a model, the run's or another. Tokens, cost and time go to the run's account, and
-    /// what is worth a retry is tried again as the run's own calls are.
+    /// Asks a model, the run's or another. Tokens, cost and time are recorded on the run's account,
+    /// and errors are retried as in the run's own calls.
     ///
     /// # Errors
     ///
-    /// What the model failed with, and an exhausted budget.
+    /// The model's error, and an exhausted budget.
     pub async fn call(
         &self,
         model: &Arc<dyn Model>,
@@ -118,14 +117,15 @@ impl fmt::Debug for CompactionRequest {
 
 /// Shortens what is sent to the model.
 ///
-/// The loop asks before every model call, when a provider says the prompt is too long, when an
-/// answer ran into the output limit, and when the caller asks. An agent has one compactor: the
+/// The loop asks before every model call, when a provider reports that the prompt is too long, when
+/// an answer reached the output limit, and when the caller asks. An agent has one compactor: the
 /// one given to [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or that of a
 /// [hook](crate::Hook::compactor).
 #[async_trait]
 pub trait Compactor: Send + Sync + 'static {
-    /// Whether it is time. `context_tokens` is what the provider reported for the last request
-    /// plus an estimate of what was added since, or all estimate where nothing was reported.
+    /// Returns `true` if the history should be compacted now. `context_tokens` is what the provider
+    /// reported for the last request plus an estimate of what was added since, or all estimate
+    /// where nothing was reported.
     fn should_compact(
         &self,
         messages: &Messages,
@@ -151,7 +151,7 @@ impl<C: Compactor + ?Sized> Compactor for Arc<C> {
     }
 }
 
-/// Never compacts, whatever the hooks would.
+/// Never compacts, and takes precedence over the compactors of hooks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompaction;
 

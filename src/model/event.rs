@@ -1,4 +1,4 @@
-//! What a model says while it speaks.
+//! The events of a model's stream.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::stop::StopReason;
 
 /// One event of a model's stream.
 ///
-/// A well-formed stream is `Start`, then any of the others, then `Stop` as the last event; one
-/// that ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and
-/// the two `ToolCall` deltas are only shown; what is kept of them comes as one whole `Part` or
-/// `ToolCall` when the piece is complete, so a half-streamed call never reaches the history.
+/// A well-formed stream is `Start`, then any of the others, then `Stop` as the last event; one that
+/// ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and the two
+/// `ToolCall` deltas are only shown; the kept version arrives as one whole `Part` or `ToolCall`
+/// when the piece is complete, so a half-streamed call never reaches the history.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
@@ -25,7 +25,7 @@ pub enum ModelEvent {
     Thinking(String),
     /// A tool call begins, to show.
     ToolCallStart {
-        /// Tells the calls of one response apart while they stream.
+        /// The index of the call within the response, for parallel streams.
         index: u32,
         /// The call's id.
         id: Arc<str>,
@@ -34,7 +34,7 @@ pub enum ModelEvent {
     },
     /// A piece of a call's arguments, to show.
     ToolCallDelta {
-        /// Which call.
+        /// The index of the call.
         index: u32,
         /// The next piece of JSON text.
         json: String,
@@ -47,11 +47,11 @@ pub enum ModelEvent {
     PartEnd,
     /// Usage so far. Each event replaces the one before.
     Usage(Usage),
-    /// What came so far is void and the response begins anew: a fallback took over.
+    /// The output so far is superseded and the response begins again: a fallback took over.
     Restart,
     /// The response is complete.
     Stop {
-        /// Why, if the provider said so.
+        /// The reason, if the provider reported one.
         reason: Option<StopReason>,
         /// The stop sequence that was generated.
         sequence: Option<Arc<str>>,
@@ -68,18 +68,18 @@ impl ModelEvent {
     }
 }
 
-/// How a response introduces itself.
+/// The metadata at the beginning of a response.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ResponseHead {
     /// The provider's id of the response; empty when it gives none.
     pub id: Arc<str>,
-    /// The model that answers, as the provider names it; empty when it does not say.
+    /// The model that answers, as the provider names it; empty when it was not reported.
     pub model: Arc<str>,
     /// The provider's id of the request, from its headers.
     pub request_id: Option<Arc<str>>,
     /// The model that answers, when it is not the one that was asked: a fallback's next one. The
-    /// call is booked as its.
+    /// usage is recorded under its name.
     pub answered_by: Option<Box<ModelCard>>,
 }
 

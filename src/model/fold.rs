@@ -57,7 +57,7 @@ impl ResponseFold {
         }
     }
 
-    /// Takes in an event that goes on to somebody else. Pieces are not copied twice.
+    /// Adds an event that is passed on elsewhere. Pieces are not copied twice.
     pub(crate) fn note(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Text(text) if self.text_open => {
@@ -72,7 +72,7 @@ impl ResponseFold {
         }
     }
 
-    /// What has been folded so far: the partial answer of a stream that broke.
+    /// The response folded so far: the partial answer of an interrupted stream.
     pub fn partial(&self) -> &ModelResponse {
         &self.response
     }
@@ -85,7 +85,7 @@ impl ResponseFold {
         self.response
     }
 
-    /// Whether `Stop` has come.
+    /// Returns `true` once `Stop` was received.
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }
@@ -94,7 +94,7 @@ impl ResponseFold {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StreamTruncated`] when `Stop` never came.
+    /// [`ErrorKind::StreamTruncated`] when `Stop` was not received.
     pub fn finish(self) -> Result<ModelResponse> {
         if self.stopped {
             return Ok(self.response);

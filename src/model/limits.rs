@@ -4,10 +4,10 @@ use crate::error::{Error, ErrorKind};
 
 /// The largest answer a model may give.
 ///
-/// An answer that goes beyond one of them ends with [`ErrorKind::ResponseTooLarge`], which is not
+/// An answer that exceeds one of them ends with [`ErrorKind::ResponseTooLarge`], which is not
 /// retried. Its text up to the limit stays in the history, marked as aborted like that of an
-/// interrupted one; its calls are dropped, and none of them runs. The next run on the session goes
-/// on from there.
+/// interrupted one; its calls are dropped, and none of them runs. The next run on the session
+/// continues from there.
 ///
 /// ```
 /// use agentcore::model::ResponseLimits;

@@ -13,16 +13,16 @@ use super::limits::{ResponseLimits, Used};
 
 /// Measures the events of one answer against its limits.
 ///
-/// A call and a piece of thinking come twice, in pieces and whole. The pieces count as they come,
-/// and the whole by what it has more than they had.
+/// A call and a piece of thinking arrive twice, in pieces and whole. The pieces count as they
+/// arrive, and the whole by the bytes it has more than they had.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseMeter {
     used: Used,
     started: bool,
     open: Open,
-    /// Bytes of the thinking whose whole part has not come.
+    /// Bytes of the thinking whose complete part has not arrived.
     thinking: usize,
-    /// Calls that have begun and are not whole, with the bytes that came of them.
+    /// Calls that have begun and are incomplete, with the number of bytes received.
     begun: HashMap<Arc<str>, usize>,
     /// Their ids, by the model's own numbers.
     ids: HashMap<u32, Arc<str>>,

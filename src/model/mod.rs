@@ -1,6 +1,6 @@
-//! Who answers: the [`Model`] trait, what is asked of it and what comes back.
+//! The [`Model`] trait, its requests and its responses.
 //!
-//! * A [`ModelRequest`] goes in, a [`ModelStream`] of [`ModelEvent`]s comes out, and
+//! * The input is a [`ModelRequest`], the output a [`ModelStream`] of [`ModelEvent`]s, and
 //!   [`ModelResponse`] is those events folded.
 //! * A provider implements [`Model::stream`] alone. Retries, budgets and hooks are the loop's.
 //!

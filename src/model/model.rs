@@ -24,7 +24,7 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent>>;
 /// A language model.
 ///
 /// Implementations send one request and decode one stream. They do not retry: the loop does,
-/// because only it knows what has been shown and what has run.
+/// because only it tracks which events were emitted and which calls have run.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `Model`",
@@ -38,7 +38,7 @@ pub trait Model: Send + Sync + 'static {
     /// Limits, prices and abilities.
     fn profile(&self) -> &ModelProfile;
 
-    /// Which model `request` is for, and so whose prices count: this one, unless
+    /// The model that `request` is for, and so whose prices count: this one, unless
     /// [`ModelRequest::model`] names another of its provider, which is looked up in
     /// [`Catalog::builtin`](super::Catalog::builtin).
     ///
@@ -48,13 +48,12 @@ pub trait Model: Send + Sync + 'static {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())
     }
 
-    /// Every model that may come to answer `request`: a budget sets aside what the dearest of
-    /// them could cost.
+    /// All models that may answer `request`: a budget reserves the cost of the most expensive one.
     fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
         vec![self.card(request)]
     }
 
-    /// Sends `request` and returns the answer's events as they come.
+    /// Sends `request` and returns the answer's events as they arrive.
     ///
     /// The stream ends with [`ModelEvent::Stop`] or an error. Cancel safe: dropping the future or
     /// the stream closes the connection.

@@ -1,10 +1,10 @@
-//! What is known about one model.
+//! The profile of one model.
 
 use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// What a model takes, gives and costs.
+/// The limits, abilities and prices of a model.
 ///
 /// ```
 /// use agentcore::model::{ModelProfile, Prices};
@@ -18,21 +18,21 @@ use crate::usage::Usage;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelProfile {
-    /// How many tokens prompt and answer may have together.
+    /// The maximum number of tokens of prompt and answer together.
     pub context_window: u64,
-    /// How many tokens an answer may have.
+    /// The maximum number of tokens of an answer.
     pub max_output_tokens: u32,
-    /// What tokens cost; `None` when that is not known.
+    /// The prices of tokens; `None` when they are unknown.
     pub prices: Option<Prices>,
-    /// Whether the model takes images.
+    /// True if the model accepts images.
     pub images: bool,
-    /// Whether tokens read from a prompt cache have a price of their own.
+    /// True if tokens read from a prompt cache have a price of their own.
     pub prompt_cache: bool,
 }
 
 impl Default for ModelProfile {
-    /// What an unknown model is taken for: a window of 128,000 tokens, answers of 8,192, no
-    /// prices, images taken.
+    /// The assumptions about an unknown model: a window of 128,000 tokens, answers of 8,192, no
+    /// prices, images accepted.
     fn default() -> Self {
         Self {
             context_window: 128_000,
@@ -89,7 +89,7 @@ impl ModelProfile {
         self
     }
 
-    /// What one call of `usage` costs in US dollars; `None` when the prices are not known.
+    /// The cost of one call of `usage` in US dollars; `None` when the prices are unknown.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         Some(self.prices?.cost(usage))
     }
@@ -108,7 +108,7 @@ pub struct Prices {
     pub cache_read: f64,
     /// Prompt tokens written to the cache.
     pub cache_write: f64,
-    /// What every token of a call with a long prompt costs, where that differs.
+    /// The prices of every token of a call with a long prompt, where they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrices>,
 }
@@ -162,7 +162,7 @@ impl Prices {
         self
     }
 
-    /// What one call of `usage` costs, in US dollars.
+    /// The cost of one call of `usage`, in US dollars.
     ///
     /// Add up the costs of calls, not their usages: the price can depend on how long the prompt
     /// of a call was.
@@ -188,7 +188,7 @@ impl Prices {
             / 1e6
     }
 
-    /// Whether every price is an amount that somebody could pay.
+    /// Returns `true` if every price is finite and not negative.
     pub(crate) fn are_sound(&self) -> bool {
         let base = [self.input, self.output, self.cache_read, self.cache_write];
         let long = self.long.map_or([0.0; 4], |long| {

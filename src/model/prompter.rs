@@ -1,4 +1,4 @@
-//! Where the system prompt comes from.
+//! The source of the system prompt.
 
 use async_trait::async_trait;
 
@@ -6,7 +6,7 @@ use crate::error::Result;
 
 use super::system::SystemPrompt;
 
-/// What a [`Prompter`] may look at.
+/// The data available to a [`Prompter`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PromptContext<'a> {

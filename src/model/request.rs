@@ -1,4 +1,4 @@
-//! What is asked of a model.
+//! A request to a model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::taps::{self, EventSink, Tap, Taps};
 pub struct ToolDefinition {
     /// The name the model calls.
     pub name: Arc<str>,
-    /// What it does and when to use it.
+    /// The description of the tool and its use.
     pub description: Arc<str>,
     /// The JSON Schema of its arguments, an object schema.
     pub parameters: Arc<Value>,
@@ -62,9 +62,9 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// Sequences that end the generation.
     pub stop: Arc<[String]>,
-    /// Which tools the model may or must call.
+    /// The tools the model may or must call.
     pub tool_choice: ToolChoice,
-    /// What form the answer has.
+    /// The form of the answer.
     pub response_format: Option<ResponseFormat>,
     /// Knobs that not every model has.
     pub settings: ModelSettings,
@@ -72,7 +72,7 @@ pub struct ModelRequest {
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
     visible: bool,
-    /// Whether nobody wants to see single events although the request is visible.
+    /// True if single events are not needed although the request is visible.
     coarse: bool,
     held: bool,
     /// `None` leaves them to the agent.
@@ -81,7 +81,7 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// A request of one's own (a summary, a judge): its events are shown to nobody.
+    /// Creates a separate request (a summary, a judge): its events are not emitted.
     pub fn new(messages: impl Into<Messages>) -> Self {
         Self {
             messages: messages.into(),
@@ -110,8 +110,7 @@ impl ModelRequest {
         self
     }
 
-    /// The same request with limits of its own on the size of the answer, instead of the agent's
-    /// or the default ones.
+    /// Sets separate limits on the size of the answer, instead of the agent's or the default ones.
     #[must_use]
     pub fn with_response_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits = Some(limits);
@@ -122,9 +121,9 @@ impl ModelRequest {
     /// array or a `Vec` of events.
     ///
     /// `f` is kept as a prototype and cloned for every attempt, so its captured state starts over
-    /// on a retry. `Stop` is the moment to flush what was held back; an attempt that fails gets
-    /// none. What is kept in the history is folded from the events before any `f`: a redactor
-    /// edits the [`ModelResponse`](super::ModelResponse) too.
+    /// on a retry. `Stop` is the moment to flush held-back events; an attempt that fails gets none.
+    /// The history is folded from the events before any `f`: a redactor edits the
+    /// [`ModelResponse`](super::ModelResponse) too.
     #[must_use]
     pub fn map_events<F, I>(mut self, f: F) -> Self
     where
@@ -160,8 +159,8 @@ impl ModelRequest {
         self
     }
 
-    /// Whether somebody sees the single events. When not, a provider may join neighbouring text
-    /// events that arrived together.
+    /// Returns `true` if single events are observed. When not, a provider may join neighbouring
+    /// text events that arrived together.
     pub fn wants_events(&self) -> bool {
         (self.visible && !self.coarse) || !self.taps.is_empty()
     }
@@ -172,7 +171,7 @@ impl ModelRequest {
         self.limits.unwrap_or_default()
     }
 
-    /// How many tokens the prompt has, as `counter` counts: messages, instructions and tools.
+    /// The number of tokens of the prompt, as `counter` counts: messages, instructions and tools.
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> u64 {
         let messages = counter.count_messages(&self.messages);
         messages.saturating_add(request_overhead(counter, &self.system, &self.tools))
@@ -217,7 +216,7 @@ impl ModelRequest {
     }
 }
 
-/// The tokens of what a request says besides its messages.
+/// The tokens of a request other than those of its messages.
 pub(crate) fn request_overhead(
     counter: &dyn TokenCounter,
     system: &SystemPrompt,

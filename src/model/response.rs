@@ -9,13 +9,13 @@ use crate::usage::Usage;
 use super::card::ModelCard;
 use super::stop::StopReason;
 
-/// What a model answered: its events, folded.
+/// The answer of a model: its events, folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelResponse {
     /// Text, thinking and calls, in the model's order.
     pub content: Content,
-    /// Why the model stopped; `None` when the provider did not say.
+    /// The reason the model stopped; `None` when it was not reported.
     pub stop_reason: Option<StopReason>,
     /// The stop sequence that was generated.
     pub stop_sequence: Option<Arc<str>>,

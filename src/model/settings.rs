@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Knobs that not every model has. A provider leaves out what its API does not know.
+/// Knobs that not every model has. A provider omits the settings that its API does not support.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {
-    /// How much the model may think before it answers.
+    /// The amount of thinking before the answer.
     pub thinking: Option<ThinkingMode>,
     /// Nucleus sampling, 0 to 1.
     pub top_p: Option<f64>,
@@ -16,9 +16,9 @@ pub struct ModelSettings {
     pub top_k: Option<u32>,
     /// A seed for repeatable sampling.
     pub seed: Option<u64>,
-    /// Whether one turn may hold several tool calls.
+    /// True if one turn may hold several tool calls.
     pub parallel_tool_calls: Option<bool>,
-    /// Whether prompt-cache breakpoints are set where the provider has them. `None` means yes.
+    /// True if prompt-cache breakpoints are set where the provider has them. `None` means yes.
     pub prompt_cache: Option<bool>,
 }
 
@@ -71,7 +71,7 @@ impl ModelSettings {
     }
 }
 
-/// How much a model may think.
+/// The amount of thinking a model may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingMode {
@@ -85,7 +85,7 @@ pub enum ThinkingMode {
     Effort(Arc<str>),
 }
 
-/// Which tools the model may or must call.
+/// The tools the model may or must call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {
@@ -100,7 +100,7 @@ pub enum ToolChoice {
     Tool(Arc<str>),
 }
 
-/// What form the answer has.
+/// The form of the answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ResponseFormat {

@@ -1,9 +1,9 @@
-//! Why a model stopped.
+//! The reasons why a model stops.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why the model stopped generating. A label only: whether there are tool calls decides what
+/// The reason the model stopped generating. A label only: whether there are tool calls decides what
 /// the loop does next.
 ///
 /// | here | Anthropic | OpenAI and compatible | Ollama |
@@ -32,7 +32,7 @@ pub enum StopReason {
     PauseTurn,
     /// The context window is full.
     ContextWindow,
-    /// A reason this crate does not know, as the provider spelled it.
+    /// An unknown reason, as the provider spelled it.
     Other(Arc<str>),
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// Whether a section of the system prompt changes from turn to turn.
+/// The stability of a section of the system prompt from turn to turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stability {
     /// The same in every request: stands before the prompt-cache breakpoint.
@@ -20,14 +20,14 @@ pub struct Section {
     pub id: Arc<str>,
     /// Its text.
     pub text: Arc<str>,
-    /// Whether it changes from turn to turn.
+    /// The stability from turn to turn.
     pub stability: Stability,
 }
 
-/// A system prompt made of sections, outside the history.
+/// A system prompt as a list of sections, outside the history.
 ///
-/// Sections keep the order in which their ids were first set; volatile ones come after all
-/// stable ones, so that what a prompt cache covers never depends on them. A clone is one pointer.
+/// Sections keep the order in which their ids were first set; volatile ones follow all stable ones,
+/// so that the part covered by a prompt cache never depends on them. A clone is one pointer.
 ///
 /// ```
 /// use agentcore::model::{Stability, SystemPrompt};
@@ -112,12 +112,12 @@ impl SystemPrompt {
         join(self.of(stability))
     }
 
-    /// Whether there is no section.
+    /// Returns `true` if there is no section.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether both are the same object, so that nothing needs to be compared.
+    /// Returns `true` if both are the same object, so that nothing needs to be compared.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

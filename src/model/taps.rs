@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::event::ModelEvent;
 
-/// Where an event goes on to; see [`ModelRequest::pipe_events`](super::ModelRequest::pipe_events).
+/// The next receiver of an event; see
+/// [`ModelRequest::pipe_events`](super::ModelRequest::pipe_events).
 pub struct EventSink<'a>(&'a mut dyn FnMut(ModelEvent));
 
 impl EventSink<'_> {

@@ -1,8 +1,8 @@
-//! Which addresses belong to the public internet.
+//! The addresses of the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is, by the IANA registries of special-purpose addresses.
+/// The class of an address, by the IANA registries of special-purpose addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// On the public internet.
@@ -19,7 +19,7 @@ const METADATA: &str = "a cloud's metadata service";
 const PRIVATE: &str = "a private address";
 
 /// Networks of IPv4 that are not public. The first that holds an address decides, so single
-/// addresses come first.
+/// addresses are first.
 const V4: [([u8; 4], u32, Kind); 19] = [
     ([100, 100, 100, 200], 32, Special(METADATA)),
     ([168, 63, 129, 16], 32, Special(METADATA)),

@@ -1,4 +1,4 @@
-//! Which URLs may be fetched.
+//! The policy for URLs that may be fetched.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +32,7 @@ const LOCAL: [&str; 10] = [
 /// Names of metadata services outside of `.internal`.
 const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instance-data"];
 
-/// Which URLs may be fetched: those of the public internet, and what is added.
+/// The URLs that may be fetched: those of the public internet, and additions.
 ///
 /// It is meant for URLs that a model, a page or a remote server names, which must not reach the
 /// program's own machine or network. Two things are checked: the URL as it is written, with
@@ -98,9 +98,9 @@ impl AddressPolicy {
         self
     }
 
-    /// Allows a host, whatever its name resolves to: its DNS is trusted. `wiki.corp` is allowed on
-    /// the ports of the policy, `localhost:3000` on that port alone. Names below the host are not
-    /// included.
+    /// Allows a host, regardless of the addresses its name resolves to: its DNS is trusted.
+    /// `wiki.corp` is allowed on the ports of the policy, `localhost:3000` on that port alone.
+    /// Names below the host are not included.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// When the URL is refused; the text says why.
+    /// When the URL is refused; the text contains the reason.
     pub fn check_url(&self, url: &str) -> Result<(), Refused> {
         self.parse(url).map(drop)
     }
@@ -142,7 +142,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// When the address is refused; the text says why.
+    /// When the address is refused; the text contains the reason.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), Refused> {
         if self.addresses.contains(&address) {
             return Ok(());
@@ -171,7 +171,7 @@ impl AddressPolicy {
         self.check_host(url)
     }
 
-    /// Whether the host is one that was added, whatever it resolves to.
+    /// Returns `true` if the host is one that was added, regardless of its addresses.
     pub(crate) fn trusts(&self, url: &Url) -> bool {
         let Some(host) = url.host_str().map(plain) else {
             return false;
@@ -241,7 +241,7 @@ impl Default for AddressPolicy {
     }
 }
 
-/// Why a URL or an address is refused.
+/// The reason a URL or an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub(crate) String);
 
@@ -297,7 +297,7 @@ fn literal(host: &str) -> Option<IpAddr> {
     bare.unwrap_or(host).parse().ok()
 }
 
-/// The name without a dot at its end.
+/// The name without a trailing dot.
 fn plain(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }

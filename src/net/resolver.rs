@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// How many look-ups run at once.
+/// The number of look-ups that run at once.
 const MAX_LOOK_UPS: usize = 16;
 
 static LOOK_UPS: LazyLock<Arc<Semaphore>> =

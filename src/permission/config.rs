@@ -55,7 +55,7 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// When a rule could never match; the text says which, and where it is.
+    /// When a rule could never match; the text names the rule and its place.
     pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
         let source: Arc<str> = source.into();
         let lists = [

@@ -13,7 +13,7 @@ use super::protected::{is_protected, is_repository};
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, SimpleCommand, Weight};
 
-/// What decisions stand on.
+/// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
     pub(super) places: &'a Places,
@@ -35,7 +35,7 @@ impl Policy<'_> {
             .filter(move |rule| !facts.guessed || matching::names_tool(rule, facts.tool))
     }
 
-    /// Decides about a call. `granted` says whether this session allows it already.
+    /// Decides about a call. `granted` is true if this session allows it already.
     pub(super) fn decide(&self, facts: &Facts<'_>, granted: bool) -> Explanation {
         let mut unsure = None;
         for rule in self.of(Behavior::Deny) {
@@ -69,7 +69,7 @@ impl Policy<'_> {
         self.by_mode(facts, gap.as_deref())
     }
 
-    /// What has to be answered whatever allow rules say.
+    /// The question that has to be answered regardless of allow rules.
     fn asks<'s>(&'s self, facts: &Facts<'_>, mut unsure: Option<&'s Rule>) -> Option<Explanation> {
         for rule in self.of(Behavior::Ask) {
             match matching::catches(rule, facts, self.places) {
@@ -115,7 +115,8 @@ impl Policy<'_> {
         })
     }
 
-    /// Whether nothing but scripts is unknown, and rules that name each command allow them.
+    /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
+    /// them.
     fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
         let names = |command: &SimpleCommand| {
             self.allowing(facts).any(|rule| {
@@ -275,7 +276,8 @@ impl Policy<'_> {
     }
 }
 
-/// Whether the command only sets upper-case variables, and nothing of the whole is unclear.
+/// Returns `true` if the command only sets upper-case variables, and nothing of the whole is
+/// unclear.
 fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
     let is_upper = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
     command.argv.is_empty()
@@ -283,7 +285,7 @@ fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
         && command.assignments.iter().all(is_upper)
 }
 
-/// Whether hiding a command could get round the rule.
+/// Returns `true` if hiding a command could get round the rule.
 fn restricts_commands(rule: &Rule) -> bool {
     match rule.kind {
         Kind::Command(_) => true,

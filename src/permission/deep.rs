@@ -1,9 +1,9 @@
-//! Where programs begin that go down into folders by themselves.
+//! The starting folders of programs that search folders recursively.
 
 use super::shell::{Analysis, SimpleCommand, Word, operands};
 
-/// Such programs, the options that make them one, and how many words they need besides a folder.
-/// What begins nowhere begins in the working directory.
+/// Such programs, the options that make them one, and the number of words they need in addition to
+/// a folder. Without a folder, they start in the working directory.
 const DEEP: [(&str, &str, usize); 21] = [
     ("grep", "-r -R --recursive", 1),
     ("egrep", "-r -R --recursive", 1),
@@ -97,7 +97,8 @@ fn is_given(options: &str, word: &Word) -> bool {
     })
 }
 
-/// How many words may be a pattern or a place to search in. A pattern given as an option counts.
+/// The number of words that may be a pattern or a place to search in. A pattern given as an option
+/// counts.
 fn searched(argv: &[Word], values: &str) -> usize {
     let mut kept = Vec::new();
     let mut has_pattern = false;

@@ -1,4 +1,4 @@
-//! Why a call may run or not.
+//! The decision about a call, and its reason.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::rule::Rule;
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It may run.
     Allow,
-    /// Somebody has to answer first.
+    /// A person has to answer first.
     Ask,
     /// It does not run.
     Deny,
@@ -32,13 +32,13 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// What was decided.
+    /// The decision.
     pub decision: Verdict,
     /// The rule that decided, if one did.
     pub rule: Option<Rule>,
     /// The source of that rule, if it has one.
     pub source: Option<String>,
-    /// Whether a rule or a protection decided, so that a hook's allow is not enough.
+    /// True if a rule or a protection decided, so that a hook's allow is not enough.
     pub by_rule: bool,
     /// The reason, written for people and for the model.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What is known of a call before it runs.
+//! The facts about a call before it runs.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) struct Facts<'a> {
     pub(super) args: &'a Value,
     pub(super) read_only: bool,
     pub(super) touches: Vec<Touch>,
-    /// What is touched is only guessed, from the arguments of a tool nothing is known of.
+    /// True if the touched paths are only guessed, from the arguments of an unknown tool.
     pub(super) guessed: bool,
 }
 
@@ -99,7 +99,7 @@ impl Touch {
         }))
     }
 
-    /// What is touched instead if links lead elsewhere.
+    /// The touch of the link's target, if links lead elsewhere.
     fn led(&self, places: &Places) -> Option<Self> {
         match self {
             Self::Read(path) => destination(path, places).map(Self::Read),
@@ -118,7 +118,7 @@ fn touch(access: Access, places: &Places) -> Touch {
     }
 }
 
-/// What arguments with well-known names say, for tools that do not say it themselves.
+/// The touches by arguments with well-known names, for tools that do not declare them.
 fn named(tool: &str, args: &Value, read_only: bool, places: &Places) -> Vec<Touch> {
     let text = |names: &[&str]| {
         names

@@ -1,9 +1,9 @@
 //! Wildcards: tool names, words and path segments.
 
-/// Most alternatives that braces in one name may stand for.
+/// The maximum number of alternatives of braces in one name.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// How sure a match is: a word that is only known when the shell runs may match.
+/// The certainty of a match: a word that is only known when the shell runs may match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
     /// It cannot match.
@@ -42,7 +42,8 @@ pub(crate) fn tokens(text: &str) -> Vec<Tok> {
         .collect()
 }
 
-/// Whether `pattern` matches all of `text`; in time proportional to the product of their lengths.
+/// Returns `true` if `pattern` matches all of `text`; in time proportional to the product of their
+/// lengths.
 pub(crate) fn matches(pattern: &[Tok], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -73,7 +74,7 @@ pub(crate) fn matches(pattern: &[Tok], text: &[char]) -> bool {
     pattern[p..].iter().all(|tok| *tok == Tok::Many)
 }
 
-/// Whether some text matches both patterns.
+/// Returns `true` if some text matches both patterns.
 pub(crate) fn intersect(left: &[Tok], right: &[Tok]) -> bool {
     // Patterns this long are no file names; assume the worst.
     if left.len().saturating_mul(right.len()) > 1 << 22 {
@@ -107,7 +108,7 @@ pub(crate) struct NameGlob {
 }
 
 impl NameGlob {
-    /// `None` if the braces stand for too many names.
+    /// `None` if the braces expand to too many names.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
         let mut open = vec![pattern.to_owned()];
         let mut alternatives = Vec::new();
@@ -129,7 +130,7 @@ impl NameGlob {
         Some(Self { alternatives })
     }
 
-    /// Whether `name` matches.
+    /// Returns `true` if `name` matches.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let name = name.chars().collect::<Vec<_>>();
         self.alternatives
@@ -137,7 +138,7 @@ impl NameGlob {
             .any(|pattern| matches(pattern, &name))
     }
 
-    /// The names it stands for, if it holds no wildcard.
+    /// The names it matches, if it has no wildcard.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         self.alternatives
             .iter()
@@ -154,7 +155,7 @@ impl NameGlob {
     }
 }
 
-/// What stands before, in and after the first `{..}` that has no braces inside.
+/// Splits the text before, in and after the first `{..}` that has no braces inside.
 fn braces(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     let end = text.find('}')?;
     let start = text[..end].rfind('{')?;

@@ -1,4 +1,4 @@
-//! What somebody allowed for the rest of a session.
+//! The permissions granted for the rest of a session.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -7,8 +7,8 @@ const MAX_HOST: usize = 253;
 /// The longest label of a name, in bytes.
 const MAX_LABEL: usize = 63;
 
-/// The one spelling of a host: lower case, without dots at its end, names beyond ASCII as
-/// `xn--..`, addresses in their usual form. `None` for what clients may read otherwise.
+/// The canonical form of a host: lower case, without trailing dots, names beyond ASCII as `xn--..`,
+/// addresses in their usual form. `None` for what clients may read otherwise.
 pub(super) fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
@@ -30,7 +30,7 @@ pub(super) fn canonical(host: &str) -> Option<String> {
     (!is_number || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
 }
 
-/// Whether the host is an address: nothing is below one.
+/// Returns `true` if the host is an address, which has no subdomains.
 pub(super) fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok()
 }
@@ -52,8 +52,8 @@ fn spelled(label: &str) -> Option<String> {
     None
 }
 
-/// Whether the mapping of internationalised names leaves the letter as it is. Only common
-/// alphabets: letters that are composed, wide or look like others come in several spellings.
+/// Returns `true` if the mapping of internationalised names leaves the letter as it is. Only common
+/// alphabets: letters that are composed, wide or look like others have several spellings.
 fn stands_for_itself(c: char) -> bool {
     matches!(c,
         'a'..='z' | '0'..='9' | '-'

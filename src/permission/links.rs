@@ -1,4 +1,4 @@
-//! Where paths lead once symbolic links are followed.
+//! The targets of paths through symbolic links.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ const MOST_PATHS: usize = 1024;
 /// Changes of directory that are followed.
 const MOST_DIRECTORIES: usize = 4;
 
-/// Where the words of one command lead, each path looked up once.
+/// The targets of the words of one command, each path looked up once.
 #[derive(Debug)]
 pub(super) struct Links<'a> {
     places: &'a Places,
@@ -29,8 +29,8 @@ impl<'a> Links<'a> {
         Self { places, known }
     }
 
-    /// The other paths that `word` leads to, from the workspace and from where the command may
-    /// have changed to. What follows the first wildcard stays as it is written.
+    /// The other paths that `word` leads to, from the workspace and from where the command may have
+    /// changed to. The part after the first wildcard stays as it is written.
     pub(super) fn of_word(&mut self, word: &Word, directories: &[Word]) -> Vec<Word> {
         if !self.places.follows_links || word.starts_with_dash() {
             return Vec::new();
@@ -99,10 +99,10 @@ fn join(base: &str, path: &str) -> String {
     }
 }
 
-/// The other path that `path` leads to through links; `None` when it is what it is called, when
-/// nobody knows where it begins, or when this machine does not have it.
+/// The other path that `path` leads to through links; `None` when it contains none, when its
+/// starting folder is unknown, or when this machine does not have it.
 ///
-/// A path in the workspace is told as one, whatever links lead to the workspace itself.
+/// A path in the workspace is returned as one, regardless of links to the workspace itself.
 pub(super) fn destination(path: &str, places: &Places) -> Option<String> {
     let workspace = places.workspace.as_deref();
     let full = match (path.strip_prefix("~/"), places.home.as_deref()) {
@@ -119,8 +119,8 @@ pub(super) fn destination(path: &str, places: &Places) -> Option<String> {
     (told != lexical(&full.to_string_lossy())).then_some(told)
 }
 
-/// Follows all links of what is there of a path, also one whose target is not: a write would make
-/// it.
+/// Follows all links of the existing part of a path, also one whose target is missing: a write
+/// would create it.
 fn resolve(path: &Path, links: usize) -> Option<PathBuf> {
     if let Ok(real) = fs::canonicalize(path) {
         return Some(real);

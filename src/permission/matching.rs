@@ -11,7 +11,7 @@ use super::rule::{Behavior, Kind, Rule};
 use super::shell::{SimpleCommand, Word};
 use super::url::Url;
 
-/// Whether a deny or ask rule fires: on anything the call does, and on what it may do.
+/// Matches a deny or ask rule against everything the call does, or may do.
 pub(super) fn catches(rule: &Rule, facts: &Facts<'_>, places: &Places) -> Match {
     let by_name = names_tool(rule, facts.tool);
     match &rule.kind {
@@ -94,7 +94,7 @@ fn paths(
     if by_name && !seen { Match::Yes } else { found }
 }
 
-/// Whether the command reads what the pattern names, as far as its words say.
+/// Matches the pattern against the files the command reads, by its words.
 fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
     let hit = |named: &Named| caught(names, named, pattern, places);
     let opened = names.read.iter().map(hit);
@@ -113,8 +113,8 @@ fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match 
     }
 }
 
-/// Whether the command writes what the pattern names: redirections, and words of programs that
-/// do more than read.
+/// Matches the pattern against the files the command writes: redirections, and words of programs
+/// that do more than read.
 fn written_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
     let words = names.words.iter().filter(|word| !word.only_reads);
     let written = names.written.iter().chain(words.map(|word| &word.named));
@@ -128,12 +128,12 @@ fn caught(names: &NamedPaths, named: &Named, pattern: &PathPattern, places: &Pla
     hits.max().unwrap_or(Match::No)
 }
 
-/// Whether an allow rule covers every call of the tool.
+/// Returns `true` if an allow rule covers every call of the tool.
 pub(super) fn allows_all(rule: &Rule, facts: &Facts<'_>) -> bool {
     matches!(rule.kind, Kind::Whole) && names_tool(rule, facts.tool)
 }
 
-/// Whether an allow rule covers this one thing.
+/// Returns `true` if an allow rule covers this one touch.
 pub(super) fn allows(rule: &Rule, facts: &Facts<'_>, touch: &Touch, places: &Places) -> bool {
     let by_name = names_tool(rule, facts.tool);
     match (&rule.kind, touch) {
@@ -155,7 +155,7 @@ fn path_allowed(pattern: &PathPattern, path: &str, places: &Places) -> bool {
     pattern.covers(&PathOf::of_text(path, places), places)
 }
 
-/// Whether an allow rule about a name or an argument covers the call.
+/// Returns `true` if an allow rule about a name or an argument covers the call.
 pub(super) fn allows_argument(rule: &Rule, facts: &Facts<'_>) -> bool {
     if !names_tool(rule, facts.tool) {
         return false;
@@ -172,7 +172,7 @@ pub(super) fn allows_argument(rule: &Rule, facts: &Facts<'_>) -> bool {
     }
 }
 
-/// Whether an allow rule covers every command of any shell tool.
+/// Returns `true` if an allow rule covers every command of any shell tool.
 pub(super) fn allows_commands(rule: &Rule, facts: &Facts<'_>) -> bool {
     let is_any = match &rule.kind {
         Kind::Whole => true,
@@ -182,7 +182,7 @@ pub(super) fn allows_commands(rule: &Rule, facts: &Facts<'_>) -> bool {
     is_any && governs_commands(rule, facts.tool)
 }
 
-/// Whether an allow rule covers this simple command.
+/// Returns `true` if an allow rule covers this simple command.
 pub(super) fn allows_command(rule: &Rule, facts: &Facts<'_>, command: &SimpleCommand) -> bool {
     match &rule.kind {
         Kind::Command(pattern) => governs_commands(rule, facts.tool) && pattern.allows(command),
@@ -190,7 +190,7 @@ pub(super) fn allows_command(rule: &Rule, facts: &Facts<'_>, command: &SimpleCom
     }
 }
 
-/// Whether an allow rule covers writing to this redirection's target.
+/// Returns `true` if an allow rule covers writing to this redirection's target.
 pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) -> bool {
     let covers = match &rule.kind {
         Kind::Whole => true,
@@ -200,17 +200,18 @@ pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) ->
     covers && governs_writes(rule)
 }
 
-/// Whether the rule is about this tool by its name.
+/// Returns `true` if the rule is about this tool by its name.
 pub(super) fn names_tool(rule: &Rule, tool: &str) -> bool {
     rule.name.matches(tool) || is_server_of(rule.tool(), tool)
 }
 
-/// Whether the rule is about commands that this tool runs: `Bash` stands for every shell tool.
+/// Returns `true` if the rule is about commands that this tool runs: `Bash` applies to every shell
+/// tool.
 fn governs_commands(rule: &Rule, tool: &str) -> bool {
     names_tool(rule, tool) || rule.name.matches("Bash")
 }
 
-/// Whether the rule is about whatever writes files.
+/// Returns `true` if the rule is about all tools that write files.
 fn governs_writes(rule: &Rule) -> bool {
     rule.name.matches("Write") || rule.name.matches("Edit")
 }
@@ -224,7 +225,7 @@ fn is_server_of(rule: &str, tool: &str) -> bool {
             .is_some_and(|rest| rest.starts_with("__"))
 }
 
-/// Whether a rule without a specifier is about whatever touches this.
+/// Returns `true` if a rule without a specifier is about all calls with this touch.
 fn governs(rule: &Rule, touch: &Touch) -> bool {
     // A pattern such as `*` names tools; a family's own name stands for what its tools do.
     let names = rule.name.names().unwrap_or_default();

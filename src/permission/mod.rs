@@ -2,11 +2,11 @@
 //!
 //! [`Permissions`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
-//! order. The first step that has something to say wins; how specific a rule is never matters:
+//! order. The first step with a decision wins; how specific a rule is never matters:
 //!
 //! 1. a **deny** rule: absolute, in every mode;
 //! 2. **plan mode**: a tool that does more than read is denied;
-//! 3. a **grant** of this session: somebody answered "yes, for the session" to the same call;
+//! 3. a **grant** of this session: the answer "yes, for the session" was given to the same call;
 //! 4. an **ask** rule, a protected path, or a command that may hide something denied;
 //! 5. an **allow** rule that covers everything the call does;
 //! 6. the **mode**.
@@ -18,11 +18,11 @@
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
 //!
-//! The rules of a run also hold in the [child runs](crate::Session::child_of) of its tools, besides
-//! theirs: a rule to allow must be in both.
+//! The rules of a run also apply in the [child runs](crate::Session::child_of) of its tools, in
+//! addition to theirs: a rule to allow must be in both.
 //!
-//! Rules are not a sandbox. They judge what a call says it does; a script file, a build tool or a
-//! program's own configuration can do anything once it runs.
+//! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
+//! or a program's own configuration can do anything once it runs.
 //!
 //! ```
 //! use agentcore::permission::Permissions;

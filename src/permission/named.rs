@@ -9,19 +9,19 @@ use super::words::{changes_some, path_words, shows_some, targets};
 /// The words of a command that may be paths, and where links lead them.
 #[derive(Debug)]
 pub(super) struct NamedPaths {
-    /// What redirections read, and where the command goes.
+    /// The paths that redirections read, and the targets of `cd`.
     pub(super) read: Vec<Named>,
-    /// What redirections and options write.
+    /// The paths that redirections and options write.
     pub(super) written: Vec<Named>,
-    /// What programs copy, move or link to.
+    /// The targets that programs copy, move or link to.
     pub(super) targets: Vec<Named>,
-    /// Where programs begin that go down into folders.
+    /// The starting folders of programs that search folders recursively.
     pub(super) deep: Vec<Named>,
     /// All words of all commands.
     pub(super) words: Vec<NamedWord>,
-    /// Whether a program shows the content of a file that a word names.
+    /// True if a program shows the content of a file that a word names.
     pub(super) shows_some: bool,
-    /// Whether a program changes a file that a word names.
+    /// True if a program changes a file that a word names.
     pub(super) changes_some: bool,
     directories: Vec<Word>,
 }
@@ -30,8 +30,8 @@ pub(super) struct NamedPaths {
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) word: Word,
-    /// What it may be, more than one thing when it holds variables of known values, each with the
-    /// other paths it leads to.
+    /// The possible readings, several when it holds variables of known values, each with the other
+    /// paths it leads to.
     readings: Vec<(Word, Vec<Word>)>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct NamedWord {
 }
 
 impl Named {
-    /// Whether nothing is kept of what is written there.
+    /// Returns `true` if written data is not kept there.
     pub(super) fn is_free(&self) -> bool {
         let text = self.word.literal().unwrap_or_default();
         matches!(

@@ -21,7 +21,7 @@ const SAME: &[(&str, &str)] = &[
     ("npm", "g=--global f=--force"),
 ];
 
-/// Whether the flags `given` hold `wanted`, alone, among others or under its other name.
+/// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
 pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let groups = SAME.iter().find(|(name, _)| *name == program);
     let groups = groups.map_or("", |(_, groups)| *groups);
@@ -61,7 +61,7 @@ fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
     name.len() > 3 && long.any(|option| option.starts_with(name))
 }
 
-/// Whether one of the letters in `same` is among those of `flag`.
+/// Returns `true` if one of the letters in `same` is among those of `flag`.
 fn has_short(flag: &str, same: &[&str]) -> bool {
     let mut letters = same.iter().filter(|option| option.len() == 1);
     letters.any(|letter| flag[1..].contains(letter))

@@ -8,7 +8,7 @@ use super::pattern::CommandPattern;
 use super::rule::{Behavior, Kind, Rule};
 use super::url::UrlPattern;
 
-/// What a tool's specifier is about, by the tool's name.
+/// The subject of a tool's specifier, by the tool's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Command,

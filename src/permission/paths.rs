@@ -1,4 +1,4 @@
-//! Paths and patterns of paths, compared by their segments after `.` and `..` are gone.
+//! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
 use super::glob::{Match, Tok, intersect, matches, tokens};
 use super::shell::{Part, Word};
@@ -6,16 +6,16 @@ use crate::util::text::is_hidden;
 
 pub(crate) use crate::util::path::lexical;
 
-/// Where relative paths and `~` begin.
+/// The starting folders of relative paths and `~`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// The workspace, absolute.
     pub(crate) workspace: Option<String>,
     /// The home directory, absolute.
     pub(crate) home: Option<String>,
-    /// Whether the file system takes names that differ in case only for the same.
+    /// True if the file system takes names that differ in case only for the same.
     pub(crate) folds_case: bool,
-    /// Whether paths that tools name are looked up in the file system.
+    /// True if paths that tools name are looked up in the file system.
     pub(crate) follows_links: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Segment {
 
 /// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
 const MOST_DIRECTORIES: usize = 4;
-/// Where a path that is not absolute begins when that place is not known.
+/// The start of a relative path when its folder is unknown.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
 
@@ -43,7 +43,7 @@ pub(crate) struct PathPattern {
 }
 
 impl PathPattern {
-    /// What is wrong with `text`, if it can match nothing.
+    /// Parses `text`; the error describes a pattern that can match nothing.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if text.contains(|c: char| c.is_control()) {
             return Err("a path pattern holds no control characters".to_owned());
@@ -91,7 +91,7 @@ impl PathPattern {
         all
     }
 
-    /// Whether a rule to allow covers `path`: it certainly is the pattern's.
+    /// Returns `true` if a rule to allow covers `path`: it certainly is the pattern's.
     pub(crate) fn covers(&self, path: &PathOf, places: &Places) -> bool {
         let beneath = self.text.ends_with('/');
         let mut pattern = self.segments(places);
@@ -103,8 +103,8 @@ impl PathPattern {
         path.is_known() && path.0.iter().all(is)
     }
 
-    /// Whether a rule to deny or to ask catches `path`: it may be the pattern's or lie under what
-    /// is, in any case of letters where the file system does not tell them apart.
+    /// Matches a rule to deny or to ask against `path`: it may be the pattern's or lie under one
+    /// that is, in any case of letters where the file system ignores case.
     pub(crate) fn catches(&self, path: &PathOf, places: &Places) -> Match {
         self.restricts(path, places, true)
     }
@@ -137,7 +137,7 @@ impl PathPattern {
         found.unwrap_or(Match::No)
     }
 
-    /// Whether something the pattern matches may lie beneath `path`.
+    /// Returns `true` if a path the pattern matches may lie beneath `path`.
     pub(crate) fn lies_beneath(&self, path: &PathOf, places: &Places) -> bool {
         let mut fixed = self.segments(places);
         let mut path = path.clone();
@@ -230,7 +230,7 @@ impl PathOf {
         Self(all)
     }
 
-    /// The same path, or what it is besides where links lead.
+    /// The same path, with the targets of links as alternatives.
     pub(crate) fn or_led(mut self, led: &[Word]) -> Self {
         let nowhere = Places::default();
         self.0
@@ -248,12 +248,12 @@ impl PathOf {
         )
     }
 
-    /// Whether it is known but for wildcards.
+    /// Returns `true` if it is known except for wildcards.
     pub(crate) fn is_known(&self) -> bool {
         !self.0.iter().flatten().any(|s| *s == Segment::Unknown)
     }
 
-    /// Whether it certainly lies in the workspace.
+    /// Returns `true` if it certainly lies in the workspace.
     pub(crate) fn is_inside(&self, places: &Places) -> bool {
         let root = start(places.workspace.as_deref(), NO_WORKSPACE);
         self.is_known()
@@ -345,7 +345,7 @@ fn finish(path: &mut Vec<Segment>, name: &mut Vec<Tok>) {
     path.push(Segment::Name(name));
 }
 
-/// Whether `pattern` matches `path`; with `beneath`, or what lies under it.
+/// Matches `pattern` against `path`; with `beneath`, also against paths under it.
 fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     let columns = path.len() + 1;
     let mut below = vec![Match::No; columns];

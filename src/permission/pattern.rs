@@ -22,7 +22,7 @@ enum PatternWord {
 }
 
 impl CommandPattern {
-    /// What is wrong with `text`, if it can match nothing.
+    /// Parses `text`; the error describes a pattern that can match nothing.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let (body, mut rest) = match text.strip_suffix(":*") {
             Some(body) => (body.trim_end(), true),
@@ -46,12 +46,13 @@ impl CommandPattern {
         Ok(Self { words, rest })
     }
 
-    /// Whether every command matches.
+    /// Returns `true` if every command matches.
     pub(crate) fn is_any(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Whether the command is certainly one the pattern allows: literal words, `*` within a word.
+    /// Returns `true` if the command is certainly one the pattern allows: literal words, `*` within
+    /// a word.
     pub(crate) fn allows(&self, command: &SimpleCommand) -> bool {
         if self.is_any() {
             return true;
@@ -90,8 +91,8 @@ impl CommandPattern {
         }) == Match::Yes
     }
 
-    /// Whether the command is, or may be, one the pattern denies or asks about: after wrappers,
-    /// directories and global options are gone, flags in any order.
+    /// Matches a command that is, or may be, one the pattern denies or asks about: after wrappers,
+    /// directories and global options are removed, flags in any order.
     pub(crate) fn catches(&self, command: &SimpleCommand) -> Match {
         if self.is_any() {
             return Match::Yes;
@@ -242,7 +243,7 @@ impl CommandPattern {
 struct Parts {
     words: Vec<String>,
     flags: Vec<String>,
-    /// Whether a word may be a flag that is only known when the shell runs.
+    /// True if a word may be a flag that is only known when the shell runs.
     is_partial: bool,
 }
 
@@ -321,7 +322,7 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
     }
 }
 
-/// What follows the last slash, as a pattern.
+/// The part after the last slash, as a pattern.
 fn program_glob(word: &Word) -> Vec<Tok> {
     let mut toks = Vec::new();
     for part in &word.parts {

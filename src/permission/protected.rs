@@ -32,7 +32,7 @@ pub(super) fn is_protected(path: &PathOf, places: &Places, own: &[String]) -> bo
         .any(|pattern| pattern.catches(path, &places) >= Match::Maybe)
 }
 
-/// Whether writing `path` puts another repository in place, hooks and all.
+/// Returns `true` if writing `path` puts another repository in place, including its hooks.
 pub(super) fn is_repository(path: &PathOf, places: &Places) -> bool {
     PathPattern::new("/**/.git")
         .is_ok_and(|pattern| pattern.is(path, &in_any_case(places)) >= Match::Maybe)

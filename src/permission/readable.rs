@@ -1,4 +1,4 @@
-//! What a call may show of the files it comes upon.
+//! The filter for files that a call may show in its results.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,14 +17,14 @@ use super::rule::{Behavior, Kind, Rule};
 
 /// The rules that may keep a file from being shown, and the call they are about.
 ///
-/// A search says where it looks, not what it will find there; its own path may be free and a file
-/// beneath it not.
+/// A search names its folder, not the files it will find there; its own path may be allowed and a
+/// file beneath it not.
 pub(super) struct Readable {
     rules: Vec<Rule>,
     places: Places,
     tool: String,
     args: Value,
-    /// Where links lead the folders of what was shown so far.
+    /// The targets of links in the folders of the files shown so far.
     folders: Mutex<HashMap<String, Option<String>>>,
 }
 

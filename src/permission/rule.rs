@@ -13,7 +13,7 @@ use super::paths::PathPattern;
 use super::pattern::CommandPattern;
 use super::url::UrlPattern;
 
-/// What a rule does with a call it matches.
+/// The effect of a rule on a call it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
@@ -21,7 +21,7 @@ pub enum Behavior {
     Allow,
     /// It never runs.
     Deny,
-    /// Somebody has to answer first.
+    /// A person has to answer first.
     Ask,
 }
 
@@ -60,10 +60,10 @@ impl fmt::Display for Behavior {
 ///
 /// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
 /// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words
-/// of commands. `Write(..)` and `Edit(..)` govern whatever writes, redirections included. A tool
-/// says what it does in [`Tool::accesses`](crate::Tool::accesses). Of a tool that says nothing,
-/// rules to deny and to ask look at arguments called `path`, `command`, `url` and the like; rules
-/// to allow never do.
+/// of commands. `Write(..)` and `Edit(..)` govern everything that writes, redirections included. A
+/// tool declares its accesses in [`Tool::accesses`](crate::Tool::accesses). Of a tool that declares
+/// none, rules to deny and to ask look at arguments called `path`, `command`, `url` and the like;
+/// rules to allow never do.
 ///
 /// A rule that could never match is an error:
 ///
@@ -88,7 +88,7 @@ pub struct Rule {
     pub(super) kind: Kind,
 }
 
-/// What the specifier looks at.
+/// The kind of a specifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// There is none.
@@ -107,8 +107,8 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// A [`Config`](crate::ErrorKind::Config) error if it could never match; the text says what
-    /// to write instead.
+    /// A [`Config`](crate::ErrorKind::Config) error if it could never match; the text contains a
+    /// correction.
     pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
         parse::rule(Some(behavior), text)
     }
@@ -131,19 +131,19 @@ impl Rule {
         }
     }
 
-    /// What the model reads when the rule denies, instead of the rule's text.
+    /// Sets the text the model reads when the rule denies, instead of the rule's text.
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    /// Where the rule comes from, for explanations: a file, `user settings`.
+    /// Sets the source of the rule, for explanations: a file, `user settings`.
     pub fn with_source(mut self, source: impl Into<Arc<str>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// What the rule does with a call.
+    /// The effect of the rule on a call.
     pub fn behavior(&self) -> Behavior {
         self.behavior
     }
@@ -153,17 +153,17 @@ impl Rule {
         &self.tool
     }
 
-    /// What stands in the parentheses.
+    /// The text in the parentheses.
     pub fn specifier(&self) -> Option<&str> {
         self.specifier.as_deref()
     }
 
-    /// What the model reads when the rule denies.
+    /// The text the model reads when the rule denies.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
 
-    /// Where the rule comes from.
+    /// The source of the rule.
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }

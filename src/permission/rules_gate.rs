@@ -125,13 +125,13 @@ impl Permissions {
         }
     }
 
-    /// The absolute path that `~` stands for.
+    /// Sets the absolute path of `~`.
     pub fn home(mut self, path: impl Into<String>) -> Self {
         self.places.home = Some(path.into());
         self
     }
 
-    /// Whether names that differ only in case are the same file, as on most disks of macOS and
+    /// Sets whether names that differ only in case are the same file, as on most disks of macOS and
     /// Windows, where this is the default. Rules to deny and to ask then match in any case of
     /// letters, rules to allow only in the case of the rule. Protected paths are always protected
     /// in any case.
@@ -140,9 +140,9 @@ impl Permissions {
         self
     }
 
-    /// Whether paths named by tools and by words of commands are looked up on this machine, and
-    /// judged where symbolic links lead as well; true by default. The look-up blocks: turn it off
-    /// for a workspace on another machine, or on a file system that may be slow.
+    /// Sets whether paths named by tools and by words of commands are looked up on this machine,
+    /// and the targets of symbolic links checked as well; true by default. The look-up blocks: turn
+    /// it off for a workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.places.follows_links = follows;
         self
@@ -166,14 +166,14 @@ impl Permissions {
         self.rules.iter()
     }
 
-    /// What would be decided about a call in the configured mode, and why, without the grants of
-    /// any session.
+    /// The decision about a call in the configured mode, with its reason, without the grants of any
+    /// session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
         let facts = Facts::of(call, tool, &self.places);
         self.decide(&facts, PermissionMode::Default, None)
     }
 
-    /// What would be decided about a shell command, and why.
+    /// The decision about a shell command, with its reason.
     pub fn explain_command(&self, command: &str) -> Explanation {
         let facts = Facts::of_command(command, &self.places);
         self.decide(&facts, PermissionMode::Default, None)
@@ -251,7 +251,8 @@ impl PermissionGate for Permissions {
     }
 }
 
-/// What somebody is asked: what the call does, invisible characters shown, and why it is asked.
+/// The question for a person: the call's action, invisible characters shown, and the reason for
+/// asking.
 fn question(facts: &Facts<'_>, found: &Explanation) -> String {
     let what = facts.touches.first().map(|touch| match touch {
         Touch::Command(command) => format!("run `{}`", printable(&command.text)),

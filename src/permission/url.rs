@@ -4,7 +4,7 @@ use super::glob::{matches, tokens};
 use super::host::{canonical, is_address};
 use super::paths::lexical;
 
-/// What a rule about URLs matches.
+/// The pattern of a rule about URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UrlPattern {
     /// The host, or any below it; on one port, or on all.
@@ -173,7 +173,7 @@ fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// `path` without `.`, `..` and needless escapes; a slash at its end stays.
+/// `path` without `.`, `..` and needless escapes; a trailing slash stays.
 fn normal(path: &str) -> String {
     let path = decoded(path);
     match path.as_str() {

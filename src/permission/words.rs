@@ -1,4 +1,4 @@
-//! Which words of a command name files, and what its program does with them.
+//! The words of a command that name files, and the use its program makes of them.
 
 use super::shell::{Analysis, Part, SimpleCommand, Word};
 
@@ -81,7 +81,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, boo
     })
 }
 
-/// What of a word may be a path: all of it, or what follows an option's name.
+/// The parts of a word that may be a path: all of it, or the part after an option's name.
 fn candidates(word: &Word) -> Vec<Word> {
     let prefix = word.literal_prefix();
     let mut all = vec![word.clone()];
@@ -119,7 +119,8 @@ fn retilded(word: Word) -> Word {
     }
 }
 
-/// Whether a program that otherwise only reads is told to change what it names.
+/// Returns `true` if the options of a program that otherwise only reads make it change the files it
+/// names.
 fn changes_files(program: &str, command: &SimpleCommand) -> bool {
     let argv = &command.argv;
     let mut words = argv.iter().map(Word::literal_prefix).skip(1);
@@ -144,7 +145,7 @@ fn changes_files(program: &str, command: &SimpleCommand) -> bool {
     }
 }
 
-/// Whether a program shows what is in a file that it is given.
+/// Returns `true` if a program shows the content of a file that it is given.
 pub(super) fn shows_some(analysis: &Analysis) -> bool {
     analysis.commands.iter().any(|command| {
         let program = command.program().unwrap_or_default();
@@ -173,7 +174,7 @@ pub(super) fn shows_some(analysis: &Analysis) -> bool {
     })
 }
 
-/// Whether a program is told to change files, whichever.
+/// Returns `true` if a program changes any files.
 pub(super) fn changes_some(analysis: &Analysis) -> bool {
     analysis.commands.iter().any(|command| {
         let program = command.program().unwrap_or_default();
@@ -198,8 +199,8 @@ pub(super) fn changes_some(analysis: &Analysis) -> bool {
     })
 }
 
-/// What commands that copy, move, link or unpack write to: their last words, and folders that
-/// options name.
+/// The files that commands write to by copying, moving, linking or unpacking: their last words, and
+/// folders that options name.
 pub(super) fn targets(analysis: &Analysis) -> Vec<Word> {
     analysis.commands.iter().flat_map(targets_of).collect()
 }

@@ -22,7 +22,7 @@ pub struct BudgetLimits {
     pub tokens: Option<u64>,
     /// The longest it may take; it is stopped wherever it is then.
     pub duration: Option<Duration>,
-    /// Whether a model whose price is not known counts as free instead of being refused.
+    /// True if a model whose price is unknown counts as free instead of being refused.
     pub allow_unpriced: bool,
 }
 
@@ -36,7 +36,7 @@ struct Node {
     limits: BudgetLimits,
     deadline: Option<Instant>,
     amounts: Mutex<Amounts>,
-    /// The root's is told when a reservation is settled anywhere in the tree.
+    /// Notified, in the root, when a reservation is settled anywhere in the tree.
     settled: Notify,
     /// The root's limit on how many model calls of the tree are in progress at once.
     permits: Semaphore,
@@ -49,7 +49,7 @@ struct Amounts {
     reserved_usd: f64,
     /// Wide enough for any number of reservations: each one returned leaves those of others.
     reserved_tokens: u128,
-    /// Whether something was used whose price is not known.
+    /// True if tokens were used whose price is unknown.
     unpriced: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Estimate {
     pub(crate) price: Option<DearestPrice>,
 }
 
-/// What a million tokens cost at most: fresh or written to the cache, in prompts of any length.
+/// The highest price of a million tokens: fresh or written to the cache, in prompts of any length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DearestPrice {
     input: f64,
@@ -123,7 +123,7 @@ impl Budget {
         }))
     }
 
-    /// What has been spent, in USD, children included; `None` when a price was not known.
+    /// The amount spent in USD, children included; `None` when a price was unknown.
     pub fn spent_usd(&self) -> Option<f64> {
         let amounts = lock(&self.0.amounts);
         (!amounts.unpriced).then_some(amounts.usd)
@@ -134,7 +134,7 @@ impl Budget {
         lock(&self.0.amounts).tokens
     }
 
-    /// What is left in USD, here and in every budget above; `None` without a limit.
+    /// The remaining amount in USD, here and in every budget above; `None` without a limit.
     pub fn remaining_usd(&self) -> Option<f64> {
         self.chain()
             .filter_map(|node| {
@@ -144,7 +144,7 @@ impl Budget {
             .reduce(f64::min)
     }
 
-    /// What is left in tokens, here and in every budget above; `None` without a limit.
+    /// The remaining tokens, here and in every budget above; `None` without a limit.
     pub fn remaining_tokens(&self) -> Option<u64> {
         self.chain()
             .filter_map(|node| {
@@ -154,12 +154,12 @@ impl Budget {
             .min()
     }
 
-    /// When the time is up, here or in any budget above.
+    /// The earliest deadline, here or in any budget above.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.chain().filter_map(|node| node.deadline).min()
     }
 
-    /// Why nothing more may be spent, if so.
+    /// The reason why nothing more may be spent, if so.
     pub(crate) fn exhausted(&self) -> Option<String> {
         if self
             .deadline()
@@ -182,8 +182,8 @@ impl Budget {
 
     /// Sets the worst case of a call aside.
     ///
-    /// When it does not fit although something is left, it waits for other calls of the tree to
-    /// settle; when there are none, the answer's length is cut to what fits.
+    /// When it does not fit although a part is left, it waits for other calls of the tree to
+    /// settle; when there are none, the answer's length is cut to that part.
     pub(crate) async fn reserve(&self, estimate: Estimate) -> Result<Reservation> {
         loop {
             let mut settled = std::pin::pin!(self.root().settled.notified());
@@ -234,7 +234,7 @@ impl Budget {
         })
     }
 
-    /// A reservation of nothing, for a tree without limits: what is used is booked all the same.
+    /// An empty reservation, for a tree without limits: usage is recorded all the same.
     pub(crate) fn unlimited(&self) -> Reservation {
         Reservation {
             budget: self.clone(),
@@ -245,19 +245,20 @@ impl Budget {
         }
     }
 
-    /// Whether money or tokens are limited, here or above.
+    /// Returns `true` if money or tokens are limited, here or above.
     pub(crate) fn is_limited(&self) -> bool {
         self.chain()
             .any(|node| node.limits.usd.is_some() || node.limits.tokens.is_some())
     }
 
-    /// Whether money counts here or in any budget above, so that prices must be known.
+    /// Returns `true` if money is limited here or in any budget above, so that prices must be
+    /// known.
     pub(crate) fn needs_prices(&self) -> bool {
         self.chain()
             .any(|node| node.limits.usd.is_some() && !node.limits.allow_unpriced)
     }
 
-    /// Books what was used.
+    /// Records usage and cost.
     pub(crate) fn spend(&self, usage: Usage, cost: Option<f64>) {
         for node in self.chain() {
             let mut amounts = lock(&node.amounts);
@@ -267,7 +268,7 @@ impl Budget {
         }
     }
 
-    /// What a model call of the tree needs to begin.
+    /// The permits for concurrent model calls of the tree.
     pub(crate) fn permits(&self) -> &Semaphore {
         &self.root().permits
     }
@@ -282,7 +283,7 @@ impl Budget {
 }
 
 impl Amounts {
-    /// How many output tokens fit, at most `full`.
+    /// The number of output tokens that fit, at most `full`.
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
@@ -301,7 +302,7 @@ impl Amounts {
         output
     }
 
-    /// What was used and what is reserved.
+    /// The sum of the used and the reserved tokens.
     fn all_tokens(&self) -> u64 {
         let all = self.reserved_tokens.saturating_add(self.tokens.into());
         u64::try_from(all).unwrap_or(u64::MAX)
@@ -323,14 +324,14 @@ pub(crate) struct Reservation {
     budget: Budget,
     usd: f64,
     tokens: u64,
-    /// How long the prompt was taken to be; `None` without limits.
+    /// The estimated length of the prompt; `None` without limits.
     pub(crate) input_tokens: Option<u64>,
-    /// How long the answer may be, when less than was asked for fits.
+    /// The limit of the answer, when less than the requested length fits.
     pub(crate) max_output_tokens: Option<u32>,
 }
 
 impl Reservation {
-    /// Whether it is still there in full, after something was spent beside it.
+    /// Returns `true` if the reservation still fits after other calls have spent.
     pub(crate) fn fits(&self) -> bool {
         self.budget.chain().all(|node| {
             let amounts = lock(&node.amounts);

@@ -32,7 +32,7 @@ use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
 
-/// What a context is made of when a run begins.
+/// The parts of a context at the beginning of a run.
 pub(crate) struct ContextParts {
     pub(crate) shared: Arc<Shared>,
     pub(crate) setting: Arc<Setting>,
@@ -117,7 +117,7 @@ impl RunContext {
         self.0.parts.setting.cwd.as_deref()
     }
 
-    /// Which turn it is: 1 during the first model call and the tool calls it asks for, 0 before.
+    /// The current turn: 1 during the first model call and the tool calls it asks for, 0 before.
     pub fn turn(&self) -> u32 {
         self.0.turn.load(Ordering::Relaxed)
     }
@@ -148,13 +148,13 @@ impl RunContext {
     }
 
     /// Asks a model on this run's account, for a summary or a judgement: the budget pays, the
-    /// statistics count it, and what is worth a retry is tried again. Its events are shown to
-    /// nobody, and nothing of it goes into the history. [`Next::run`](crate::Next::run) is the way
-    /// to the run's own model through the inner hooks.
+    /// statistics count it, and what is worth a retry is tried again. Its events are not emitted,
+    /// and nothing of it goes into the history. [`Next::run`](crate::Next::run) is the way to the
+    /// run's own model through the inner hooks.
     ///
     /// # Errors
     ///
-    /// What the model failed with, and an exhausted budget.
+    /// The model's error, and an exhausted budget.
     ///
     /// # Cancel safety
     ///
@@ -169,7 +169,7 @@ impl RunContext {
         asked.await
     }
 
-    /// How tokens are counted where the provider has not said.
+    /// The token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(&self) -> &Arc<dyn TokenCounter> {
         &self.0.parts.setting.counter
     }
@@ -184,13 +184,13 @@ impl RunContext {
         lock(&self.0.tools).get(name)
     }
 
-    /// The permission mode in force.
+    /// The current permission mode.
     pub fn permission_mode(&self) -> PermissionMode {
         *lock(&self.0.mode)
     }
 
-    /// Adds a gate that calls of this run have to pass besides those that are there: what one
-    /// denies is denied, and what one asks about is asked about.
+    /// Adds a gate that calls of this run have to pass in addition to the existing ones: a call
+    /// that any gate denies is denied, and one that any asks about is asked about.
     pub fn add_gate(&self, gate: impl PermissionGate) {
         let mut gates = lock(&self.0.gates);
         *gates = gates.and(Arc::new(gate));
@@ -255,7 +255,7 @@ impl RunContext {
         });
     }
 
-    /// Tells work on the side when the run is over.
+    /// Cancelled when the run ends; for background work.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.parts.cancellation
     }
@@ -265,7 +265,7 @@ impl RunContext {
         lock(&self.0.stop).get_or_insert(reason.into().into());
     }
 
-    /// Where files live and commands run, if the agent has such a place.
+    /// The backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
         self.0.parts.setting.backend.as_ref()
     }
@@ -287,7 +287,7 @@ impl RunContext {
     }
 }
 
-/// What the engine needs besides.
+/// The methods that only the engine needs.
 impl RunContext {
     pub(crate) fn shared(&self) -> &Shared {
         &self.0.parts.shared
@@ -301,7 +301,7 @@ impl RunContext {
         self.parent().map_or(0, |parent| parent.depth)
     }
 
-    /// What asks models on the run's account.
+    /// The caller that sends model requests on the run's account.
     pub(crate) fn caller(&self) -> Arc<dyn ModelCaller> {
         self.0.parts.caller.clone()
     }
@@ -310,12 +310,12 @@ impl RunContext {
         &self.0.memo
     }
 
-    /// Whether calls of this tool need no question of the mode's.
+    /// Returns `true` if calls of this tool need no question of the mode.
     pub(crate) fn is_allowed(&self, tool: &str) -> bool {
         self.0.parts.setting.allowed_tools.contains(tool)
     }
 
-    /// What calls of this run have to pass.
+    /// The gates that calls of this run have to pass.
     pub(crate) fn gates(&self) -> Gates {
         lock(&self.0.gates).clone()
     }
@@ -334,8 +334,8 @@ impl RunContext {
         self.0.attempts.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What was shown of the answer is void: its first message, and the number of the attempt
-    /// that comes next. `None` when nothing was shown.
+    /// Takes the emitted part of the answer as superseded: returns its first message and the number
+    /// of the next attempt. `None` when nothing was shown.
     pub(crate) fn void_attempt(&self) -> Option<(u32, Uuid)> {
         let first = lock(&self.0.shown).take()?;
         Some((self.0.attempts.load(Ordering::Relaxed), first))
@@ -404,7 +404,7 @@ impl RunContext {
         SdkMessage::System(SystemEvent::new(self.shared().envelope(), kind))
     }
 
-    /// Sends `init`, in front of whatever was emitted so far. Does nothing the second time.
+    /// Sends `init`, before all messages emitted so far. Does nothing the second time.
     pub(crate) fn open(&self) {
         self.shared().open(|envelope: Envelope| {
             // Without `init`, nothing reaches the reader.
@@ -417,7 +417,7 @@ impl RunContext {
         });
     }
 
-    /// Asks whoever may answer: the confirmer, then whoever holds a responder.
+    /// Asks a question: the confirmer first, then the holder of a responder.
     pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
         self.open();
         let number = self.0.asks.fetch_add(1, Ordering::Relaxed);
@@ -471,7 +471,7 @@ impl RunContext {
     }
 }
 
-/// Asks a confirmer. One that panics has not said yes.
+/// Asks a confirmer. A confirmer that panics counts as a denial.
 async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
     let confirm = panic::caught(confirmer.confirm(request)).await;
     confirm.unwrap_or_else(|text| Answer::Deny(format!("the one who was asked panicked: {text}")))

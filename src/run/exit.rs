@@ -1,4 +1,4 @@
-//! Why a run ended.
+//! The reasons for a run's end.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sdk::ResultSubtype;
 
-/// Why a run ended.
+/// The reason a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum ExitReason {
     StopSequence,
     /// The answer ran into the output limit and could not be shortened.
     MaxTokens,
-    /// Calls wait for an approval that comes later.
+    /// Calls wait for a later approval.
     AwaitingApproval,
     /// A hook stopped the run.
     HookStopped,
@@ -29,7 +29,7 @@ pub enum ExitReason {
     /// The answer did not match the schema that was asked for, not even after
     /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
-    /// Somebody interrupted the run.
+    /// The run was interrupted from outside.
     Interrupted,
     /// The caller gave the run up.
     Aborted,
@@ -61,7 +61,7 @@ impl ExitReason {
         }
     }
 
-    /// Whether the run did what it was meant to.
+    /// Returns `true` if the run ended as intended.
     pub fn is_success(self) -> bool {
         self.subtype().is_success()
     }
@@ -85,9 +85,9 @@ impl ExitReason {
         }
     }
 
-    /// The `terminal_reason` of the result message. The wire has no words for a refusal and a
-    /// loop of equal calls; both stand as `model_error`. A run that was stopped while tools were
-    /// running says `aborted_tools`.
+    /// The `terminal_reason` of the result message. The wire has no words for a refusal and a loop
+    /// of equal calls; both stand as `model_error`. A run that was stopped while tools were running
+    /// has `aborted_tools`.
     pub fn terminal_reason(self) -> &'static str {
         match self {
             Self::EndTurn | Self::StopSequence | Self::MaxTokens => "completed",

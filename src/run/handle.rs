@@ -41,9 +41,9 @@ impl RunHandle {
         Self(shared)
     }
 
-    /// Stops the run at once: the model's stream and the running tools are dropped, open calls
-    /// are answered as cancelled, and the result message comes with
-    /// [`ExitReason::Interrupted`]. Does nothing after the end.
+    /// Stops the run at once: the model's stream and the running tools are dropped, open calls are
+    /// answered as cancelled, and the result message has [`ExitReason::Interrupted`]. Does nothing
+    /// after the end.
     pub fn interrupt(&self) {
         self.0.request_stop(Stop::Interrupt);
     }
@@ -53,8 +53,9 @@ impl RunHandle {
         self.0.request_stop(Stop::Abort);
     }
 
-    /// Says something to the model while it works: taken up after the tool calls in
-    /// progress, before the next model call. False when the run has ended and nobody will read it.
+    /// Sends a message to the model during the run: taken up after the tool calls in progress,
+    /// before the next model call. Returns `false` when the run has ended and the message will not
+    /// be read.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
         self.0.steer(message.into())
     }
@@ -90,17 +91,17 @@ impl RunHandle {
         self.exit_reason()
     }
 
-    /// Why the run ended; `None` while it goes on, and when it was dropped.
+    /// The reason the run ended; `None` while it is in progress, and when it was dropped.
     pub fn exit_reason(&self) -> Option<ExitReason> {
         lock(&self.0.end).as_ref().map(|end| end.0)
     }
 
-    /// The state the run ended with; `None` while it goes on.
+    /// The state the run ended with; `None` while it is in progress.
     pub fn state(&self) -> Option<AgentState> {
         lock(&self.0.end).as_ref().map(|end| end.1.clone())
     }
 
-    /// What the run has used so far.
+    /// The usage of the run so far.
     pub fn stats(&self) -> RunStats {
         lock(&self.0.stats).clone()
     }
@@ -116,7 +117,7 @@ impl RunHandle {
         stats.by_model.values().map(|model| model.cost_usd).sum()
     }
 
-    /// How many times the model has been asked.
+    /// The number of model calls so far.
     pub fn turn_count(&self) -> u32 {
         lock(&self.0.stats).turns
     }

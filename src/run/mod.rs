@@ -1,7 +1,7 @@
 //! One run: the stream a reader polls, and what can be done to it from outside.
 //!
-//! [`Run`] is the loop. Nothing is spawned: the loop advances while somebody polls it, and a
-//! reader that stops polling stops it. `run.await` is the same loop, collected.
+//! [`Run`] is the loop. Nothing is spawned: the loop advances only while it is polled. `run.await`
+//! is the same loop, collected.
 //!
 //! * [`RunHandle`] interrupts and steers a run from anywhere.
 //! * [`Responder`] answers its questions; holding one is a promise to do so.

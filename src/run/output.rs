@@ -23,18 +23,18 @@ pub struct RunOutput {
     /// The whole history. An input that was taken back, because it was refused or too long, is not
     /// in it.
     pub messages: Messages,
-    /// The tokens of this run, without subagents, as the providers reported them. Most report what
-    /// an answer has used at its end, so one that broke off counts too little, unless money or
-    /// tokens are limited: then what was not reported is estimated.
+    /// The tokens of this run, without subagents, as the providers reported them. Most report the
+    /// usage of an answer at its end, so an interrupted one counts too little, unless money or
+    /// tokens are limited: then the unreported usage is estimated.
     pub usage: Usage,
     /// The cost in USD, subagents included; `None` when some price is not known.
     pub cost: Option<f64>,
-    /// How many times the model was asked, not counting what was asked once more because nothing
-    /// came or the context was too long.
+    /// The number of model calls, not counting those repeated because the answer was empty or the
+    /// context was too long.
     pub turns: u32,
-    /// Why the run ended.
+    /// The reason the run ended.
     pub end: ExitReason,
-    /// The session's id, to go on with [`Agent::session`](crate::Agent::session).
+    /// The session's id, to continue it with [`Agent::session`](crate::Agent::session).
     pub session_id: Arc<str>,
     /// The calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,
@@ -52,7 +52,7 @@ impl RunOutput {
 
 impl Error {
     /// The result, so far, of the run that ended with this error: its history is valid, and the
-    /// session can go on. `None` for errors from elsewhere.
+    /// session can be continued. `None` for errors from elsewhere.
     pub fn partial(&self) -> Option<&RunOutput> {
         self.attachment()
     }

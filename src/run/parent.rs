@@ -11,7 +11,7 @@ use crate::tool::Answer;
 
 use super::context::RunContext;
 
-/// How deep child runs may ever nest, whatever an agent allows.
+/// The maximum nesting depth of child runs, regardless of an agent's own limit.
 pub(crate) const MAX_DEPTH: u32 = 8;
 
 /// The call a child run belongs to.
@@ -24,7 +24,7 @@ pub struct ParentCall {
     pub run_id: Arc<str>,
     /// The tool call the child runs in.
     pub tool_use_id: Arc<str>,
-    /// How deep the child is: 1 for a child of a run that has no parent.
+    /// The depth of the child: 1 for a child of a run that has no parent.
     pub depth: u32,
 }
 
@@ -39,7 +39,7 @@ impl ParentCall {
     }
 }
 
-/// How a child run asks whoever answers its parent's questions.
+/// The function through which a child run asks its parent's confirmer or responder.
 pub(crate) type AskParent =
     Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
 

@@ -11,8 +11,8 @@ use crate::util::sync::lock;
 
 use super::shared::Shared;
 
-/// The questions that are open. Only responders own it: when the last is dropped, every sender
-/// goes and every question resolves to [`Answer::Unanswered`].
+/// The questions that are open. Only responders own it: when the last is dropped, every sender is
+/// dropped and every question resolves to [`Answer::Unanswered`].
 #[derive(Default)]
 pub(crate) struct Desk(Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>);
 
@@ -23,13 +23,13 @@ impl Desk {
         receiver
     }
 
-    /// Forgets a question nobody waits for any more.
+    /// Removes a question that no longer has a waiting asker.
     pub(crate) fn close(&self, id: &str) {
         lock(&self.0).remove(id);
     }
 }
 
-/// Closes a question when its asker stops waiting, whatever the reason.
+/// Closes a question when its asker stops waiting, for any reason.
 pub(crate) struct Waiting {
     pub(crate) desk: Weak<Desk>,
     pub(crate) id: Arc<str>,
@@ -78,8 +78,8 @@ impl Responder {
         Self(desk)
     }
 
-    /// Answers the question `id` (a request, or its id). False when nobody waits for it any
-    /// more: it was answered, timed out, or its run is gone.
+    /// Answers the question `id` (a request, or its id). Returns `false` when the question is no
+    /// longer open: it was answered, timed out, or its run is gone.
     pub fn respond(&self, id: impl AsRef<str>, answer: Answer) -> bool {
         lock(&self.0.0)
             .remove(id.as_ref())

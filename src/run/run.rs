@@ -23,11 +23,11 @@ use super::output::RunOutput;
 use super::responder::Responder;
 use super::shared::{OutputFormat, Shared};
 
-/// The messages that are handed out before other tasks of the reader have their turn. The loop yields
-/// on its own, but not past a message that waits.
+/// The number of messages that are yielded before other tasks of the reader have their turn. The
+/// loop yields on its own, but not past a message that waits.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// The finished background tasks that are announced before the run goes on.
+/// The maximum number of finished background tasks that are announced before the run continues.
 const TASKS_AT_ONCE: usize = 64;
 
 /// A run: a stream of messages, or, awaited, its output.
@@ -35,15 +35,15 @@ const TASKS_AT_ONCE: usize = 64;
 /// Lazy: nothing happens until it is polled, and it advances only while it is. The stream begins
 /// with `system/init`, ends with exactly one `result`, and then yields `None`.
 ///
-/// It can be awaited, but is no `Future` itself: give [`finish`](Self::finish) to `tokio::spawn`,
-/// `futures::join!` and others that want one. [`next`](Self::next) needs no import; the other
+/// It can be awaited, but is no `Future` itself: pass [`finish`](Self::finish) to `tokio::spawn`,
+/// `futures::join!` and others that require one. [`next`](Self::next) needs no import; the other
 /// combinators are those of `futures::StreamExt`.
 ///
 /// # Cancel safety
 ///
 /// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
-/// cancels everything in it: the request, the tools, the subagents. What was appended to the
-/// session before stays, and the next run on it answers what was left open.
+/// cancels everything in it: the request, the tools, the subagents. Everything appended to the
+/// session before stays, and the next run on it answers the calls that were left open.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -66,7 +66,7 @@ pub struct Run {
     shared: Arc<Shared>,
     tasks: TaskScope,
     output: Option<Box<Result<RunOutput>>>,
-    /// The messages handed out since the last pause.
+    /// The number of messages yielded since the last pause.
     handed_out: usize,
 }
 
@@ -108,7 +108,10 @@ impl Run {
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
-    #[expect(clippy::should_implement_trait, reason = "the name that streams have for it")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the name that streams have for it"
+    )]
     pub fn next(&mut self) -> Next<'_, Self> {
         StreamExt::next(self)
     }
@@ -129,8 +132,8 @@ impl Run {
     }
 
     /// Asks for an answer that matches a JSON Schema. The last text is parsed into
-    /// [`RunOutput::structured`]; an answer that does not match is sent back with what is wrong,
-    /// a bounded number of times.
+    /// [`RunOutput::structured`]; an answer that does not match is sent back with its errors, a
+    /// bounded number of times.
     ///
     /// Call it before the first poll; later it has no effect. `name` is `[A-Za-z0-9_-]{1,64}`.
     pub fn output_schema(self, name: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
@@ -168,8 +171,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// When the run ends with [`ExitReason::Error`](super::ExitReason::Error);
-    /// [`Error::partial`] has what it had come to. Every other end is `Ok`.
+    /// When the run ends with [`ExitReason::Error`](super::ExitReason::Error); [`Error::partial`]
+    /// has its partial output. Every other end is `Ok`.
     pub async fn finish(mut self) -> Result<RunOutput> {
         while poll_fn(|cx| Pin::new(&mut self).poll_next(cx))
             .await
@@ -178,7 +181,7 @@ impl Run {
         self.into_output()
     }
 
-    /// What the run came to, once the stream has ended.
+    /// Returns the run's output, once the stream has ended.
     ///
     /// # Errors
     ///
@@ -215,7 +218,7 @@ impl Run {
 }
 
 impl FinishedTask {
-    /// Tells the reader, and returns what to tell the model.
+    /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
         let Self { id, label, outcome } = self;
         let (status, mut text) = match outcome {

@@ -1,4 +1,4 @@
-//! What all runs of an agent have in common.
+//! The settings shared by all runs of an agent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::message::TokenCounter;
 use crate::tool::{Confirmer, Gates};
 use crate::trace::TraceRecorder;
 
-/// What the runs of an agent know of it, shared by all of them.
+/// The agent's settings that its runs read, shared by all of them.
 pub(crate) struct Setting {
     pub(crate) agent: Arc<str>,
     pub(crate) cwd: Option<Arc<str>>,
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
-    /// What calls of a run have to pass when it begins.
+    /// The gates that calls of a run have to pass at its beginning.
     pub(crate) gates: Gates,
     pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
     pub(crate) ask_timeout: Option<Duration>,

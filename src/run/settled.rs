@@ -11,7 +11,7 @@ use super::context::RunContext;
 
 type Watcher = Box<dyn FnOnce(&ToolResult) + Send>;
 
-/// What waits for the results of a run's calls, by the call.
+/// The watchers of the results of a run's calls, by call.
 #[derive(Default)]
 struct Watchers(Mutex<HashMap<Arc<str>, Vec<Watcher>>>);
 

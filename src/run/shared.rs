@@ -1,4 +1,4 @@
-//! What the loop, its reader and its handles share.
+//! The state shared by the loop, its reader and its handles.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -25,14 +25,14 @@ use super::exit::ExitReason;
 use super::responder::Desk;
 use super::stats::RunStats;
 
-/// How many messages may wait for the reader before a model's stream waits for it.
+/// The number of messages that may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
 
 /// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
 /// their own.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
-/// Why the loop should end wherever it is, strongest last.
+/// The reason for stopping the loop wherever it is, strongest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stop {
@@ -50,20 +50,20 @@ pub(crate) struct OutputFormat {
     pub(crate) schema: Arc<Value>,
 }
 
-/// What the caller and handles ask for; the loop takes it up between two turns.
+/// The requests of the caller and of handles; the loop takes them up between two turns.
 #[derive(Default)]
 pub(crate) struct Control {
     /// Taken up when the run begins.
     pub(crate) output: Option<OutputFormat>,
     pub(crate) steering: Vec<Message>,
-    /// Set when nobody will read what is steered from here on.
+    /// True once further steering would not be read.
     closed: bool,
     pub(crate) compact: bool,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) mode: Option<PermissionMode>,
 }
 
-/// One run as the loop, its reader and its handles know it.
+/// The state of one run shared by the loop, its reader and its handles.
 pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
@@ -108,7 +108,7 @@ struct Queue {
     messages: VecDeque<SdkMessage>,
     /// Set until `init` has been put in front: what is emitted before waits behind it.
     held: bool,
-    /// Set once the run is over: nothing comes after its result.
+    /// True once the run has ended: its result is the last message.
     closed: bool,
     /// Messages are numbered as they are queued, so that the numbers are the reader's order.
     next_seq: u64,
@@ -150,7 +150,7 @@ impl Shared {
         envelope
     }
 
-    /// Puts `init` in front of whatever was emitted so far. Does nothing the second time.
+    /// Puts `init` before all messages emitted so far. Does nothing the second time.
     pub(crate) fn open(&self, init: impl FnOnce(Envelope) -> SdkMessage) {
         if !lock(&self.queue).held {
             return;
@@ -228,13 +228,13 @@ impl Shared {
         .await;
     }
 
-    /// Whether a stream should let the reader catch up before it goes on.
+    /// Returns `true` if a stream should let the reader catch up before it continues.
     pub(crate) fn is_backed_up(&self) -> bool {
         let queue = lock(&self.queue);
         !queue.held && queue.messages.len() >= BACKLOG
     }
 
-    /// Says something to the model before its next turn; false when there will be none.
+    /// Queues a message to the model for its next turn; returns `false` when there will be none.
     pub(crate) fn steer(&self, message: Message) -> bool {
         let mut control = lock(&self.control);
         if !control.closed {
@@ -250,7 +250,7 @@ impl Shared {
         control.closed
     }
 
-    /// Takes no more steering, whatever is left.
+    /// Accepts no more steering, even if messages are left.
     pub(crate) fn end_steering(&self) {
         lock(&self.control).closed = true;
     }
@@ -294,8 +294,8 @@ impl Shared {
         }
     }
 
-    /// Awaits `future`, one of those that come after a run's end and so also after a stop. Once the
-    /// run is stopped it has until `grace` is over, which begins then: `None` when it takes longer.
+    /// Awaits `future`, one of the steps after a run's end and so also after a stop. Once the run
+    /// is stopped it has until the end of `grace`, which begins then: `None` when it takes longer.
     pub(crate) async fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,

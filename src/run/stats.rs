@@ -1,4 +1,4 @@
-//! What a run has used so far.
+//! The usage of a run so far.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::sdk::PermissionDenial;
 use crate::usage::Usage;
 
-/// What a run has used so far, without its subagents.
+/// The usage of a run so far, without its subagents.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// How many times the loop asked the model.
+    /// The number of times the loop called the model.
     pub turns: u32,
     /// Tokens of this run.
     pub usage: Usage,
@@ -25,7 +25,7 @@ pub struct RunStats {
     pub permission_denials: Vec<PermissionDenial>,
 }
 
-/// What one model was used for.
+/// The usage of one model.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelStats {

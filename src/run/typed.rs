@@ -44,7 +44,7 @@ impl Run {
     /// # Errors
     ///
     /// [`ErrorKind::StructuredOutput`] when no answer matched within the allowed retries, and
-    /// whenever the run ends without an answer; [`Error::partial`] has what it had come to.
+    /// whenever the run ends without an answer; [`Error::partial`] has its partial output.
     pub fn output<T>(self) -> TypedRun<T>
     where
         T: DeserializeOwned + schemars::JsonSchema,

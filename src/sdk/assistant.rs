@@ -16,7 +16,7 @@ use crate::message::{Message, ToolCall};
 use crate::usage::Usage;
 
 words! {
-    /// Why an answer failed.
+    /// The reason an answer failed.
     AssistantErrorKind {
         /// The key is missing or was refused.
         AuthenticationFailed = "authentication_failed",
@@ -51,17 +51,17 @@ words! {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantEvent {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
     /// The answer.
     pub message: ApiMessage,
-    /// Why it failed, for an answer that stands for a failure.
+    /// The reason of the failure, for an answer that represents one.
     pub error: Option<AssistantErrorKind>,
     /// The provider's id of the request.
     pub request_id: Option<String>,
-    /// Messages that this one replaces: they are void.
+    /// The superseded messages, which this one replaces.
     pub supersedes: Vec<Uuid>,
-    /// Whether the answer was cut short by an interrupt.
+    /// True if the answer was cut short by an interrupt.
     pub aborted: bool,
 }
 
@@ -140,7 +140,7 @@ impl AssistantEvent {
     }
 }
 
-/// A message of the Messages API: what the model said, and how.
+/// A message of the Messages API: the model's output and its metadata.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ApiMessage {
@@ -148,9 +148,9 @@ pub struct ApiMessage {
     pub id: Arc<str>,
     /// The model that answered.
     pub model: Arc<str>,
-    /// What it said, shared with the history.
+    /// The output, shared with the history.
     pub message: Arc<Message>,
-    /// Why it stopped; `None` while it writes.
+    /// The reason it stopped; `None` while it is streaming.
     pub stop_reason: Option<Arc<str>>,
     /// The stop sequence that was met.
     pub stop_sequence: Option<Arc<str>>,

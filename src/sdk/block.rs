@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::fields::read;
 use crate::message::{Content, Media, MediaSource, Part, ProviderBlock, ToolCall, ToolResult};
 
-/// Whose format this is: blocks of other providers have no place in it.
+/// The provider of this format: blocks of other providers are not written.
 pub(crate) const PROVIDER: &str = "anthropic";
 
 /// One part as a content block. Only for parts that have such a form; see [`Blocks`].
@@ -27,7 +27,7 @@ pub(crate) struct Blocks<'a>(pub(crate) &'a [Part]);
 pub(crate) struct ToolResultBlock<'a>(pub(crate) &'a ToolResult);
 
 impl Block<'_> {
-    /// Whether the part has a form here.
+    /// Returns `true` if the part has a form here.
     pub(crate) fn is_some(&self) -> bool {
         match self.0 {
             Part::Text(text) => !text.is_empty(),
@@ -154,7 +154,7 @@ impl Serialize for Source<'_> {
 }
 
 /// Raw JSON on one line, so that a message stays one line. JSON has line breaks only between
-/// tokens, where a space says the same.
+/// tokens, where a space is equivalent.
 pub(super) fn one_line(raw: &RawValue) -> Cow<'_, RawValue> {
     if !raw.get().contains(['\n', '\r']) {
         return Cow::Borrowed(raw);
@@ -182,7 +182,7 @@ struct Wire {
     is_error: Option<bool>,
 }
 
-/// What a content block is in a message.
+/// A parsed content block of a message.
 pub(super) enum Parsed {
     Part(Part),
     Result(Box<ToolResult>),

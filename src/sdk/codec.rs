@@ -1,4 +1,4 @@
-//! How a message is written and read.
+//! The writing and reading of a message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What every message carries.
+//! The common fields of every message.
 
 use std::sync::Arc;
 
@@ -9,16 +9,17 @@ use uuid::Uuid;
 
 use super::fields::Fields;
 
-/// What every message carries besides its own fields.
+/// The common fields of every message.
 ///
-/// The default has no id, no session and the number 0, as a client's message that says nothing.
+/// The default has no id, no session and the number 0, like a client's message without these
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Envelope {
     /// The message's own id. Nil when a client sent the message without one.
     #[serde(default, deserialize_with = "lenient_uuid")]
     pub uuid: Uuid,
-    /// Which session it belongs to. Empty when a client did not say.
+    /// The id of its session. Empty when a client did not set it.
     #[serde(default, deserialize_with = "lenient_text")]
     pub session_id: Arc<str>,
     /// Its number in the run, from 0. This is an extension: other emitters number nothing.
@@ -72,8 +73,8 @@ impl Envelope {
         self
     }
 
-    /// Writes the fields. `parent` says whether the message declares `parent_tool_use_id`, as
-    /// `null` when there is none.
+    /// Writes the fields. `parent` is true if the message declares `parent_tool_use_id`, as `null`
+    /// when there is none.
     pub(super) fn write<M: SerializeMap>(
         &self,
         to: &mut Fields<'_, M>,

@@ -1,4 +1,4 @@
-//! Flat JSON objects that keep what they do not know.
+//! Flat JSON objects that keep unknown fields.
 //!
 //! Writing: [`Fields`] writes the known fields of an object in order and then the unknown ones.
 //! Reading: [`with_extra`] compares what was read with what would be written, and keeps the rest.
@@ -94,7 +94,7 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
     }
 }
 
-/// Reads the fields that `T` knows, and skips the others.
+/// Reads the fields of `T`, and skips the others.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
@@ -112,7 +112,7 @@ pub(super) fn with_extra<T: Serialize>(
     Ok(value)
 }
 
-/// What `original` has and `known` has not, at any depth. In an array, `null` stands for an
+/// The part of `original` that is not in `known`, at any depth. In an array, `null` represents an
 /// element that is wholly known. Content in blocks that is written as a string is kept whole.
 fn rest(original: Value, known: &Value) -> Option<Value> {
     match (original, known) {
@@ -167,7 +167,8 @@ fn merge(known: &mut Value, rest: &Value) {
     }
 }
 
-/// Whether these blocks are what content says in one text, so that either may stand for both.
+/// Returns `true` if these blocks are equivalent to content in one text, so that either form may be
+/// used for both.
 fn is_long_form(blocks: &[Value], text: &str) -> bool {
     match blocks {
         [] => text.is_empty(),
@@ -176,7 +177,7 @@ fn is_long_form(blocks: &[Value], text: &str) -> bool {
     }
 }
 
-/// A set of words that may grow: an enum with one more variant, for words it does not know yet.
+/// A set of words that may grow: an enum with one more variant, for unknown words.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
@@ -184,7 +185,7 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$about])* $variant,)*
-            /// A word this version does not know.
+            /// A word unknown to this version.
             Other(std::sync::Arc<str>),
         }
 

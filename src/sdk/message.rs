@@ -14,7 +14,7 @@ use super::result::ResultMessage;
 use super::system::SystemEvent;
 use super::user::UserEvent;
 
-/// What a run says: one message of its stream.
+/// One message of a run's stream.
 ///
 /// It serialises as one flat JSON object, `type` first, in the message format of the Claude Agent
 /// SDK (declared shapes of `@anthropic-ai/claude-agent-sdk` 0.3.330), and reads such messages
@@ -35,21 +35,21 @@ use super::user::UserEvent;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SdkMessage {
-    /// What happens around the conversation; `system/init` is the first message of a run.
+    /// An event around the conversation; `system/init` is the first message of a run.
     System(SystemEvent),
     /// An answer of the model, complete.
     Assistant(Box<AssistantEvent>),
-    /// What is said to the model: input, or the results of a turn's tool calls.
+    /// A message to the model: input, or the results of a turn's tool calls.
     User(Box<UserEvent>),
     /// The end of a run; the last message.
     Result(Box<ResultMessage>),
     /// A piece of an answer, while it is written.
     StreamEvent(PartialEvent),
-    /// A tool call that starts, goes on, or ends.
+    /// A tool call that starts, continues, or ends.
     ToolProgress(Box<ToolProgress>),
-    /// A call waits for somebody's word. An extension of the format.
+    /// A call waits for a person's decision. An extension of the format.
     PermissionRequest(Box<PermissionRequest>),
-    /// A message of a type this version does not know.
+    /// A message of a type unknown to this version.
     Unknown(Box<UnknownMessage>),
 }
 
@@ -57,7 +57,7 @@ pub enum SdkMessage {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnknownMessage {
-    /// What could be read of the common fields. Not written: `raw` is.
+    /// The common fields that could be read. Not written: `raw` is.
     pub envelope: Envelope,
     /// The `type`.
     pub kind: Arc<str>,
@@ -105,7 +105,7 @@ impl SdkMessage {
         self.envelope().uuid
     }
 
-    /// Which session it belongs to.
+    /// The id of its session.
     pub fn session_id(&self) -> &str {
         &self.envelope().session_id
     }
@@ -152,7 +152,7 @@ impl SdkMessage {
         }
     }
 
-    /// Whether this is the end of the run.
+    /// Returns `true` if this is the end of the run.
     pub fn is_result(&self) -> bool {
         matches!(self, Self::Result(_))
     }

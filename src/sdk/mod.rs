@@ -1,14 +1,14 @@
-//! What a reader of a run sees: messages, in the format of the Claude Agent SDK.
+//! The messages of a run's stream, in the format of the Claude Agent SDK.
 //!
-//! A run is a stream of [`SdkMessage`]s: `system/init` first, one `result` last, in between what
-//! the model says, which tools run, and what happens around them. Every message has an id, a
-//! session and a number ([`Envelope`]).
+//! A run is a stream of [`SdkMessage`]s: `system/init` first, one `result` last, in between the
+//! model's output, the tool calls, and the events around them. Every message has an id, a session
+//! and a number ([`Envelope`]).
 //!
 //! # JSON
 //!
 //! One message is one flat object on one line, `type` first. Names and nesting are those of the
-//! declared types of `@anthropic-ai/claude-agent-sdk` 0.3.330. What later versions add survives a
-//! round trip: an unknown type is an [`UnknownMessage`], an unknown subtype a
+//! declared types of `@anthropic-ai/claude-agent-sdk` 0.3.330. Additions of later versions survive
+//! a round trip: an unknown type is an [`UnknownMessage`], an unknown subtype a
 //! [`SystemKind::Unknown`], an unknown field stays in [`Envelope::extra`].
 //!
 //! Extensions, which other readers skip: the type `permission_request`, the subtypes

@@ -1,4 +1,4 @@
-//! What system messages say of runs, requests and calls.
+//! The system messages about runs, requests and calls.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct Init {
     /// The version of the program that emits the stream.
     #[serde(rename = "claude_code_version")]
     pub version: Arc<str>,
-    /// Where the key comes from; `none` when that is not told.
+    /// The source of the key; `none` when it is not reported.
     #[serde(rename = "apiKeySource")]
     pub api_key_source: Arc<str>,
     /// The names of the slash commands.
@@ -86,7 +86,7 @@ impl McpServerStatus {
 }
 
 words! {
-    /// What a run is doing.
+    /// The activity of a run.
     Activity {
         /// It shortens the history.
         Compacting = "compacting",
@@ -95,19 +95,19 @@ words! {
     }
 }
 
-/// What a run is doing. Subtype `status`.
+/// The activity of a run. Subtype `status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// What it does; `None` when nothing special.
+    /// The activity; `None` for nothing special.
     pub status: Option<Activity>,
     /// The permission mode, when it changed.
     #[serde(rename = "permissionMode", skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<Arc<str>>,
-    /// How compaction went: `success` or `failed`.
+    /// The outcome of the compaction: `success` or `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compact_result: Option<Arc<str>>,
-    /// Why compaction failed.
+    /// The reason the compaction failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compact_error: Option<String>,
 }
@@ -123,32 +123,32 @@ impl Status {
 }
 
 words! {
-    /// Who asked for a compaction.
+    /// The trigger of a compaction.
     CompactTrigger {
-        /// Somebody.
+        /// The caller.
         Manual = "manual",
         /// The length of the history.
         Auto = "auto",
     }
 }
 
-/// What came before was replaced by a summary. Subtype `compact_boundary`.
+/// The earlier messages were replaced by a summary. Subtype `compact_boundary`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompactBoundary {
-    /// Who asked for it.
+    /// The trigger.
     pub trigger: CompactTrigger,
-    /// How many tokens the history had.
+    /// The number of tokens of the history before.
     #[serde(default, deserialize_with = "count")]
     pub pre_tokens: u64,
-    /// How many it has now.
+    /// The number of tokens after it.
     #[serde(
         default,
         deserialize_with = "maybe_count",
         skip_serializing_if = "Option::is_none"
     )]
     pub post_tokens: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     #[serde(
         default,
         deserialize_with = "maybe_count",
@@ -194,16 +194,16 @@ impl PreservedMessages {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApiRetry {
-    /// Which retry comes now, from 1.
+    /// The number of this retry, from 1.
     pub attempt: u32,
-    /// How many there may be.
+    /// The maximum number of retries.
     pub max_retries: u32,
-    /// How long it waits, in milliseconds.
+    /// The wait before the retry, in milliseconds.
     #[serde(deserialize_with = "count")]
     pub retry_delay_ms: u64,
     /// The HTTP status; `None` when there was no answer.
     pub error_status: Option<u16>,
-    /// What went wrong.
+    /// The error.
     pub error: AssistantErrorKind,
 }
 
@@ -230,17 +230,17 @@ impl ApiRetry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PermissionDenied {
-    /// Which tool.
+    /// The tool's name.
     pub tool_name: Arc<str>,
-    /// Which call.
+    /// The call's id.
     pub tool_use_id: Arc<str>,
-    /// What the model is told.
+    /// The message for the model.
     #[serde(default)]
     pub message: String,
-    /// What decided: `rule`, `mode`, `hook`, ...
+    /// The source of the decision: `rule`, `mode`, `hook`, ...
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision_reason_type: Option<Arc<str>>,
-    /// Why, more closely.
+    /// The reason in more detail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
 }
@@ -263,21 +263,21 @@ impl PermissionDenied {
 }
 
 words! {
-    /// How much a piece of information matters.
+    /// The importance of a piece of information.
     Level {
-        /// Good to know.
+        /// Useful information.
         Info = "info",
         /// Worth a look.
         Notice = "notice",
         /// Something to try.
         Suggestion = "suggestion",
-        /// Something is wrong, and the run goes on.
+        /// A problem, despite which the run continues.
         Warning = "warning",
     }
 }
 
 words! {
-    /// How urgent a notification is.
+    /// The urgency of a notification.
     Priority {
         /// Whenever.
         Low = "low",
@@ -294,13 +294,13 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
-    /// What it is about; a later one with the same key replaces it.
+    /// The subject; a later one with the same key replaces it.
     pub key: Arc<str>,
     /// The text.
     pub text: String,
-    /// How urgent it is.
+    /// The urgency.
     pub priority: Priority,
-    /// How long to show it, in milliseconds.
+    /// The time to show it, in milliseconds.
     #[serde(
         default,
         deserialize_with = "maybe_count",

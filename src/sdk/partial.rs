@@ -18,13 +18,13 @@ use crate::usage::{Usage, maybe_count};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PartialEvent {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
     /// The piece.
     pub event: ApiStreamEvent,
-    /// How many times the answer was begun before this. An extension, absent when 0.
+    /// The number of earlier attempts at the answer. An extension, absent when 0.
     pub attempt: u32,
-    /// How long the first token took, in milliseconds.
+    /// The time to the first token, in milliseconds.
     pub ttft_ms: Option<u64>,
 }
 
@@ -39,26 +39,26 @@ pub enum ApiStreamEvent {
     },
     /// A block begins.
     ContentBlockStart {
-        /// Which block of the answer.
+        /// The index of the block in the answer.
         index: u32,
-        /// What it will be.
+        /// The kind of the block.
         block: BlockStart,
     },
     /// A block grows.
     ContentBlockDelta {
-        /// Which block of the answer.
+        /// The index of the block in the answer.
         index: u32,
         /// By what.
         delta: BlockDelta,
     },
     /// A block is complete.
     ContentBlockStop {
-        /// Which block of the answer.
+        /// The index of the block in the answer.
         index: u32,
     },
-    /// What is known at the end of the answer.
+    /// The data at the end of the answer.
     MessageDelta {
-        /// Why it stopped.
+        /// The reason it stopped.
         stop_reason: Option<Arc<str>>,
         /// The stop sequence that was met.
         stop_sequence: Option<Arc<str>>,
@@ -67,18 +67,18 @@ pub enum ApiStreamEvent {
     },
     /// The answer is complete.
     MessageStop,
-    /// The connection lives.
+    /// A sign that the connection is alive.
     Ping,
     /// The provider failed in the middle.
     Error {
         /// The provider's error object.
         error: Value,
     },
-    /// An event this version does not know, whole.
+    /// An event unknown to this version, unchanged.
     Unknown(Value),
 }
 
-/// What a block that begins will be.
+/// The kind of a block that begins.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BlockStart {
@@ -90,14 +90,14 @@ pub enum BlockStart {
     ToolUse {
         /// The call's id.
         id: Arc<str>,
-        /// Which tool.
+        /// The tool's name.
         name: Arc<str>,
     },
     /// Another block, whole.
     Other(Value),
 }
 
-/// What a block grows by.
+/// The piece that is added to a block.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BlockDelta {
@@ -208,8 +208,8 @@ impl Serialize for ApiStreamEvent {
     }
 }
 
-/// The usage of a `message_delta`, where a count replaces the one of `message_start`: those that
-/// were not told must be absent.
+/// The usage of a `message_delta`, where a count replaces the one of `message_start`: unreported
+/// counts must be absent.
 struct Told<'a>(&'a Usage);
 
 impl Serialize for Told<'_> {

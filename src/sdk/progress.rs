@@ -8,22 +8,22 @@ use serde_json::Value;
 use super::envelope::Envelope;
 use super::fields::{Fields, read};
 
-/// A tool call that starts, goes on, or ends. Type `tool_progress`.
+/// A tool call that starts, continues, or ends. Type `tool_progress`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolProgress {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
-    /// Which call.
+    /// The call's id.
     pub tool_use_id: Arc<str>,
-    /// Which tool.
+    /// The tool's name.
     pub tool_name: Arc<str>,
-    /// How long the call has run, in seconds.
+    /// The time the call has run, in seconds.
     pub elapsed_time_seconds: f64,
     /// The payload. An extension: `{"state":"started","args":..}` at the start,
-    /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own in between.
+    /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own data before that.
     pub data: Option<Value>,
-    /// Whether it only says that the call still runs.
+    /// True if it only reports that the call still runs.
     pub heartbeat: bool,
     /// The task that does the work.
     pub task_id: Option<Arc<str>>,
@@ -107,21 +107,21 @@ impl ToolProgress {
 
 /// A call that waits for approval. Type `permission_request`, an extension.
 ///
-/// Plain data: the answer goes to the run's responder, which takes the request for its id.
+/// Plain data: the answer is sent to the run's responder, which takes the request for its id.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PermissionRequest {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
     /// The request's id, which the answer names.
     pub id: Arc<str>,
-    /// Which call.
+    /// The call's id.
     pub tool_use_id: Arc<str>,
-    /// Which tool.
+    /// The tool's name.
     pub tool_name: Arc<str>,
     /// The arguments that would be used.
     pub input: Arc<Value>,
-    /// What to ask, for people.
+    /// The question, for people.
     pub question: String,
 }
 

@@ -12,9 +12,9 @@ use super::fields::{Fields, read, words};
 use crate::usage::{Usage, count, maybe_count};
 
 words! {
-    /// How a run ended, in the classes of the wire.
+    /// The outcome of a run, in the classes of the wire.
     ResultSubtype {
-        /// It came to its end.
+        /// It completed.
         Success = "success",
         /// It failed, was interrupted, or was stopped.
         ErrorDuringExecution = "error_during_execution",
@@ -28,7 +28,7 @@ words! {
 }
 
 impl ResultSubtype {
-    /// Whether the run came to its end.
+    /// Returns `true` if the run completed.
     pub fn is_success(&self) -> bool {
         *self == Self::Success
     }
@@ -38,27 +38,27 @@ impl ResultSubtype {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResultMessage {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
-    /// How the run ended.
+    /// The outcome of the run.
     pub subtype: ResultSubtype,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub duration_ms: u64,
-    /// How long it waited for the model, in milliseconds.
+    /// The time spent waiting for the model, in milliseconds.
     pub duration_api_ms: u64,
-    /// Whether it did not succeed.
+    /// True if it did not succeed.
     pub is_error: bool,
-    /// How many times the model was asked.
+    /// The number of model calls.
     pub num_turns: u32,
     /// The last text of the model.
     pub result: Option<String>,
-    /// What went wrong.
+    /// The errors.
     pub errors: Vec<String>,
-    /// Why the model stopped the last time.
+    /// The model's last stop reason.
     pub stop_reason: Option<Arc<str>>,
-    /// What the run has cost in US dollars, subagents included; from other emitters, what the
-    /// session has cost so far. `None` when some price is not known: the wire then says 0 and has a
-    /// model whose `costBasis` is `unknown`.
+    /// The cost of the run in US dollars, subagents included; from other emitters, the cost of the
+    /// session so far. `None` when some price is unknown: the wire form is then 0, with a model
+    /// whose `costBasis` is `unknown`.
     pub total_cost_usd: Option<f64>,
     /// The tokens of this run, without subagents.
     pub usage: Usage,
@@ -69,9 +69,9 @@ pub struct ResultMessage {
     pub permission_denials: Vec<PermissionDenial>,
     /// The answer in the form that was asked for.
     pub structured_output: Option<Value>,
-    /// Why the run ended, more closely than `subtype`: `completed`, `max_turns`, ...
+    /// The reason the run ended, in more detail than `subtype`: `completed`, `max_turns`, ...
     pub terminal_reason: Option<Arc<str>>,
-    /// How long the first token took, in milliseconds.
+    /// The time to the first token, in milliseconds.
     pub ttft_ms: Option<u64>,
 }
 
@@ -79,9 +79,9 @@ pub struct ResultMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PermissionDenial {
-    /// Which tool.
+    /// The tool's name.
     pub tool_name: Arc<str>,
-    /// Which call.
+    /// The call's id.
     pub tool_use_id: Arc<str>,
     /// The arguments.
     pub tool_input: Arc<Value>,
@@ -102,7 +102,7 @@ impl PermissionDenial {
     }
 }
 
-/// What one model was used for. In camel case on the wire.
+/// The usage of one model. In camel case on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "ModelWire", into = "ModelWire")]
 #[non_exhaustive]
@@ -119,9 +119,9 @@ pub struct ModelUsage {
     pub web_search_requests: u64,
     /// The cost in US dollars; `None` when the price is not known.
     pub cost_usd: Option<f64>,
-    /// How many tokens prompt and answer may have together.
+    /// The maximum number of tokens of prompt and answer together.
     pub context_window: u64,
-    /// How many tokens an answer may have.
+    /// The maximum number of tokens of an answer.
     pub max_output_tokens: u64,
     /// Fields this crate does not interpret.
     pub extra: Map<String, Value>,
@@ -240,7 +240,7 @@ struct Wire {
 }
 
 impl ResultMessage {
-    /// The end of a run that used nothing and said nothing; `is_error` is "not success".
+    /// Creates the result of a run without usage and output; `is_error` is "not success".
     pub fn new(envelope: Envelope, subtype: ResultSubtype) -> Self {
         Self {
             envelope,

@@ -13,7 +13,7 @@ use super::progress::ToolProgress;
 use super::result::ResultMessage;
 use super::system::SystemKind;
 
-/// One event: what is sent to somebody who watches an agent work.
+/// One event for a client that displays an agent's work.
 ///
 /// Not what `SdkMessage::StreamEvent` holds (that is [`sdk::PartialEvent`](super::PartialEvent)).
 ///
@@ -22,18 +22,18 @@ use super::system::SystemKind;
 #[serde(default)]
 #[non_exhaustive]
 pub struct StreamEvent {
-    /// What happens: one of the constants of this type.
+    /// The kind of event: one of the constants of this type.
     pub event: Cow<'static, str>,
-    /// Which tool or model.
+    /// The name of the tool or model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Which tool call.
+    /// The id of the tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<Arc<str>>,
     /// The payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Which thread. On [`DONE`](Self::DONE).
+    /// The id of the thread. On [`DONE`](Self::DONE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<Arc<str>>,
 }
@@ -43,7 +43,7 @@ impl StreamEvent {
     pub const MODEL_START: &'static str = "on_chat_model_start";
     /// The model wrote: `{"delta": text}`.
     pub const MODEL_STREAM: &'static str = "on_chat_model_stream";
-    /// The model starts over, and what it wrote since its start is void: `{"attempt": n}`.
+    /// The model starts over, and its output since its start is superseded: `{"attempt": n}`.
     pub const MODEL_RESTART: &'static str = "on_chat_model_restart";
     /// The answer is complete.
     pub const MODEL_END: &'static str = "on_chat_model_end";
@@ -78,7 +78,7 @@ impl StreamEvent {
         self
     }
 
-    /// The same event with what there is to tell.
+    /// Sets the data of the event.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
@@ -95,9 +95,9 @@ impl StreamEvent {
 
 /// Turns the messages of one run into [`StreamEvent`]s.
 ///
-/// Every start has its end, also when the run breaks off. Without partial messages each answer
-/// comes as one delta. Messages of subagents are left out: the call that runs one is an ordinary
-/// tool call.
+/// Every start has its end, also when the run is interrupted. Without partial messages each answer
+/// is one delta. Messages of subagents are left out: the call that runs one is an ordinary tool
+/// call.
 ///
 /// ```
 /// use agentcore::sdk::{Envelope, StreamEvents, ToolProgress};
@@ -118,7 +118,7 @@ pub struct StreamEvents {
     model: Option<Arc<str>>,
     /// An answer is being written.
     is_open: bool,
-    /// Text of that answer was told.
+    /// True once text of that answer was emitted.
     has_text: bool,
     /// The calls under way.
     tools: Vec<(Arc<str>, Arc<str>)>,

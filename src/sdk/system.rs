@@ -1,4 +1,4 @@
-//! What happens around the conversation.
+//! The events around the conversation.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use super::task::{TaskNotification, TaskProgress, TaskStarted, TaskUpdated};
 use crate::message::Todo;
 
 words! {
-    /// Whether a session works.
+    /// The state of a session.
     SessionState {
         /// It waits for input.
         Idle = "idle",
         /// It works.
         Running = "running",
-        /// It waits for somebody's decision.
+        /// It waits for a person's decision.
         RequiresAction = "requires_action",
     }
 }
 
-/// What happens around the conversation. Type `system`.
+/// An event around the conversation. Type `system`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SystemEvent {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
-    /// What happens.
+    /// The event.
     pub kind: SystemKind,
 }
 
@@ -43,33 +43,33 @@ pub struct SystemEvent {
 pub enum SystemKind {
     /// A turn begins. The first message of a run; a second one is no new session.
     Init(Box<Init>),
-    /// What the run is doing.
+    /// The activity of the run.
     Status(Box<Status>),
-    /// What came before was replaced by a summary.
+    /// The earlier messages were replaced by a summary.
     CompactBoundary(Box<CompactBoundary>),
     /// A request failed and will be sent again.
     ApiRetry(Box<ApiRetry>),
     /// A call was not allowed.
     PermissionDenied(Box<PermissionDenied>),
-    /// Something to know.
+    /// A piece of information.
     Informational {
         /// The text.
         content: String,
-        /// How much it matters.
+        /// Its importance.
         level: Level,
         /// The call it is about.
         tool_use_id: Option<Arc<str>>,
     },
     /// Something to show at once.
     Notification(Box<Notification>),
-    /// The session went to work, or came to rest.
+    /// The session became active or idle.
     SessionStateChanged {
-        /// What it does now.
+        /// The new state.
         state: SessionState,
     },
     /// Work began that may outlive its turn.
     TaskStarted(Box<TaskStarted>),
-    /// Such work goes on.
+    /// The progress of such work.
     TaskProgress(Box<TaskProgress>),
     /// Something about such work changed.
     TaskUpdated(Box<TaskUpdated>),
@@ -82,14 +82,14 @@ pub enum SystemKind {
         /// The paths of the files that were written, changed or taken out, when there are some.
         files: Option<Vec<String>>,
     },
-    /// The answer starts over: what was shown of it is void. An extension.
+    /// The answer starts over: its emitted messages are superseded. An extension.
     StreamRestart {
-        /// How many times it was begun before.
+        /// The number of earlier attempts.
         attempt: u32,
-        /// The messages that are void.
+        /// The superseded messages.
         supersedes: Vec<Uuid>,
     },
-    /// A subtype this version does not know.
+    /// A subtype unknown to this version.
     Unknown {
         /// The subtype.
         subtype: Arc<str>,

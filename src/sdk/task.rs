@@ -8,7 +8,7 @@ use super::fields::words;
 use crate::usage::count;
 
 words! {
-    /// How far a task is.
+    /// The progress of a task.
     TaskState {
         /// Not begun.
         Pending = "pending",
@@ -16,7 +16,7 @@ words! {
         Running = "running",
         /// Done.
         Completed = "completed",
-        /// It went wrong.
+        /// It failed.
         Failed = "failed",
         /// It was ended by force.
         Killed = "killed",
@@ -33,16 +33,16 @@ words! {
 pub struct TaskStarted {
     /// The task's id.
     pub task_id: Arc<str>,
-    /// What is done.
+    /// The description of the work.
     #[serde(default)]
     pub description: String,
     /// The call that began it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Arc<str>>,
-    /// Which subagent does it.
+    /// The subagent that does the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<Arc<str>>,
-    /// Which kind of work it is.
+    /// The kind of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<Arc<str>>,
     /// The subagent's prompt.
@@ -64,7 +64,7 @@ impl TaskStarted {
     }
 }
 
-/// What a task has used.
+/// The usage of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -91,34 +91,34 @@ impl TaskUsage {
     }
 }
 
-/// Work goes on. Subtype `task_progress`.
+/// The progress of a task. Subtype `task_progress`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskProgress {
     /// The task's id.
     pub task_id: Arc<str>,
-    /// What is done.
+    /// The description of the work.
     #[serde(default)]
     pub description: String,
-    /// What it has used so far.
+    /// Its usage so far.
     #[serde(default)]
     pub usage: TaskUsage,
     /// The call that began it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Arc<str>>,
-    /// Which subagent does it.
+    /// The subagent that does the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<Arc<str>>,
     /// The tool it used last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_tool_name: Option<Arc<str>>,
-    /// How it goes, in words.
+    /// The progress, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
 impl TaskProgress {
-    /// The task `task_id` goes on.
+    /// Creates a report on the progress of the task `task_id`.
     pub fn new(
         task_id: impl Into<Arc<str>>,
         description: impl Into<String>,
@@ -142,7 +142,7 @@ impl TaskProgress {
 pub struct TaskUpdated {
     /// The task's id.
     pub task_id: Arc<str>,
-    /// What changed.
+    /// The changes.
     pub patch: TaskPatch,
 }
 
@@ -160,16 +160,16 @@ impl TaskUpdated {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskPatch {
-    /// How far it is.
+    /// The progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskState>,
-    /// What is done.
+    /// The description of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What went wrong.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Whether the run goes on without waiting for it.
+    /// True if the run continues without waiting for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_backgrounded: Option<bool>,
 }
@@ -180,18 +180,18 @@ pub struct TaskPatch {
 pub struct TaskNotification {
     /// The task's id.
     pub task_id: Arc<str>,
-    /// How it ended.
+    /// The final state.
     pub status: TaskState,
     /// The file with its output; empty when there is none.
     #[serde(default)]
     pub output_file: String,
-    /// What came of it.
+    /// The outcome.
     #[serde(default)]
     pub summary: String,
     /// The call that began it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Arc<str>>,
-    /// What it used.
+    /// Its usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TaskUsage>,
 }

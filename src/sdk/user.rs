@@ -1,4 +1,4 @@
-//! What is said to the model.
+//! The messages to the model.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use super::envelope::Envelope;
 use super::fields::{Fields, read};
 use crate::message::{Content, Message};
 
-/// What is said to the model: input, or the results of a turn's tool calls. Type `user`.
+/// A message to the model: input, or the results of a turn's tool calls. Type `user`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UserEvent {
-    /// What every message carries.
+    /// The common fields of every message.
     pub envelope: Envelope,
     /// One user message, or the tool results of a turn: together one message on the wire.
     pub messages: Vec<Arc<Message>>,
-    /// What the tools have for programs; the model does not see it. From a run, an object with
-    /// `tool_use_id` and what there is of `details`, `display`, `silent` and `is_async`, when the
-    /// message holds one result; when it holds several, an array of such objects, of those results
-    /// that have something.
+    /// The tools' data for programs; the model does not see it. From a run, an object with
+    /// `tool_use_id` and the present ones of `details`, `display`, `silent` and `is_async`, when
+    /// the message holds one result; when it holds several, an array of such objects, of those
+    /// results that have any.
     pub tool_use_result: Option<Value>,
-    /// Whether the program made it up, rather than a person.
+    /// True if the program made the message, rather than a person.
     pub is_synthetic: bool,
 }
 

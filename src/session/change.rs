@@ -1,4 +1,4 @@
-//! What can happen to a stored session, and the JSON of it.
+//! The changes to a stored session, and their JSON.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::state::{AgentState, InputsChanged, MessageInfo, PendingCall, Record};
 pub(super) enum Change {
     /// A message was added, perhaps as an input the caller had named.
     Message(MessageAdded),
-    /// How the last message came about.
+    /// The metadata of the last message.
     Info(Arc<MessageInfo>),
     /// The history was cut to its first messages.
     Keep(usize),
     /// A call began.
     Started(Arc<str>),
-    /// A call ended while others of its turn went on; its message comes later.
+    /// A call ended while others of its turn were in progress; its message follows later.
     Ended(Arc<Message>),
-    /// What had started or ended is over.
+    /// The calls that had started or ended are settled.
     Settled,
     /// An input is known whose place in the history is not.
     Input(Arc<str>),
     /// The inputs that are known, and where they stand. Those appended before are among them.
     Inputs(InputsChanged),
-    /// Whose session it is, its title, where it began.
+    /// The session's user, its title, and where it began.
     About(About),
     /// The whole task list.
     Todos(Arc<Vec<Todo>>),
@@ -77,7 +77,8 @@ pub(super) struct FileChanged {
 }
 
 impl Change {
-    /// What a record that the loop appends does to the session, of which `about` is known.
+    /// Converts a record that the loop appends to a change; `about` is the session's current
+    /// description.
     pub(super) fn of(record: Record, about: &mut About) -> Self {
         match record {
             Record::Message { message, input_id } => {
@@ -142,7 +143,7 @@ impl Change {
     }
 }
 
-/// The data alone; the kind stands beside it.
+/// Serialises the data alone; the kind is stored next to it.
 impl Serialize for Change {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -7,8 +7,8 @@ use crate::state::{AgentState, StoredSession, changed_files};
 use super::change::{About, Change, FileChanged, MessageAdded};
 use super::fold::Folded;
 
-/// What makes `old` equal to `new`, with no call open any more. Messages that both share are
-/// compared by their pointers.
+/// The changes that make `old` equal to `new`, with no open calls left. Messages that both share
+/// are compared by their pointers.
 pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
     let before = old.state();
     let mut changes = Vec::new();

@@ -11,26 +11,26 @@ use super::record::Info;
 /// A task list and files.
 pub(super) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
 
-/// What the records so far come to.
+/// The session that results from the records so far.
 #[derive(Clone, Debug)]
 pub(super) struct Folded {
     state: AgentState,
     started: Vec<Arc<str>>,
     ended: Vec<Arc<Message>>,
     open_calls: OpenCalls,
-    /// The ids of inputs appended since the last save, with the place of the message that came
-    /// with each.
+    /// The ids of inputs appended since the last save, with the position of the message that each
+    /// was stored with.
     inputs: Vec<(Option<usize>, Arc<str>)>,
-    /// What the user said first; a title stays when the history is cut.
+    /// The first input of the user; a title stays when the history is cut.
     said_first: Option<Arc<str>>,
-    /// How many messages were lost before those from a place on. Whoever wrote on knew nothing of
-    /// it, and counted them.
+    /// The numbers of messages that were lost, with the position each loss precedes. Later records
+    /// were written without knowledge of it, and count them.
     lost: Vec<(usize, usize)>,
-    /// Which message to look at, and what was beside the history when it came.
+    /// The position of a requested message, and the other state when it was added.
     moment: Option<(usize, Beside)>,
-    /// When the first record was written, in milliseconds since the Unix epoch.
+    /// The time of the first record, in milliseconds since the Unix epoch.
     pub(super) created: u64,
-    /// When the last record was written.
+    /// The time of the last record.
     pub(super) at: u64,
     /// The number of the last record.
     pub(super) seq: u64,
@@ -56,18 +56,18 @@ impl Folded {
         }
     }
 
-    /// Looks at the moment when the message at this place came.
+    /// Captures the moment when the message at this position is added.
     pub(super) fn look_at(mut self, message: usize) -> Self {
         self.moment = Some((message, Beside::default()));
         self
     }
 
-    /// What the task list and the files were at the moment that was looked at.
+    /// The task list and the files at the requested moment.
     pub(super) fn beside(self) -> Beside {
         self.moment.map(|(_, beside)| beside).unwrap_or_default()
     }
 
-    /// Whether anything was ever written.
+    /// Returns `true` if any record was written.
     pub(super) fn exists(&self) -> bool {
         self.seq > 0
     }
@@ -191,7 +191,7 @@ impl Folded {
         self.apply_loosely(rest);
     }
 
-    /// Also drops what a cut would have said to drop, for that may be what is missing.
+    /// Also drops the data that a cut would have dropped, for the record of that may be missing.
     fn apply_loosely(&mut self, changes: Vec<Change>) {
         for change in changes {
             let cuts = matches!(change, Change::Keep(_));
@@ -239,7 +239,7 @@ impl Folded {
         }
     }
 
-    /// What a list will say once `changes` are written at the time `at`.
+    /// The info for lists once `changes` are written at the time `at`.
     pub(super) fn info_after(&self, changes: &[Change], at: u64) -> Info {
         let mut messages = self.state.messages.len();
         let mut said_first = self.said_first.clone();

@@ -1,4 +1,4 @@
-//! Where the logs of sessions are kept.
+//! The storage of the logs of sessions.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub(super) type Tail = (Vec<u8>, u64);
 ///
 /// Every method may block; they are called on threads for blocking work.
 pub(super) trait Log: Send + Sync + 'static {
-    /// The right to write a session's log, which nobody else has, in this process or another.
-    /// Dropping it gives the right back.
+    /// The exclusive right to write a session's log, in this process or another. Dropping it gives
+    /// the right back.
     type Writer: Send + 'static;
 
-    /// Who only reads takes turns here, where not all can read at once.
+    /// The queue in which readers take turns, where not all can read at once.
     fn readers(&self) -> Option<&Queue> {
         None
     }
@@ -42,7 +42,7 @@ pub(super) trait Log: Send + Sync + 'static {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
     }
 
-    /// Whether this is why one log cannot be read, and says nothing of the others.
+    /// Returns `true` if the error concerns one log only, and not the others.
     fn is_of_one(error: &Error) -> bool {
         error.kind() == ErrorKind::Corrupt
     }
@@ -51,22 +51,22 @@ pub(super) trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while somebody else has it.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while it is taken elsewhere.
     fn open(&self, id: &str) -> Result<(Self::Writer, Vec<u8>)>;
 
-    /// Puts what could not be read aside and cuts off a torn tail. `bytes` is what `open` gave
-    /// and `scan` what it came to; the damage is told where it is kept.
+    /// Puts what could not be read aside and cuts off a torn tail. `bytes` is the result of `open`
+    /// and `scan` their scan; the damage is then marked with the place it is kept in.
     fn heal(&self, writer: &mut Self::Writer, bytes: &[u8], scan: &mut Scan) -> Result<()>;
 
-    /// Adds `bytes`, whole lines, at the end. When it returns `Ok` they are durable; when it
-    /// fails, none of them is there, or the writer refuses every further append.
+    /// Adds `bytes`, whole lines, at the end. When it returns `Ok` they are durable; when it fails,
+    /// none of them is stored, or the writer refuses every further append.
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<()>;
 
     /// Removes the log and what was put aside of it; false when there was none. With a `size`, only
-    /// while it has that many bytes, which nobody changes meanwhile.
+    /// while it has that many bytes, under a lock.
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while somebody else may write it.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while it is open for writing elsewhere.
     fn remove(&self, id: &str, size: Option<u64>) -> Result<bool>;
 }

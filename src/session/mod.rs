@@ -20,9 +20,9 @@
 //! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
 //! | `info` | what lists say about the session; only on the last record of a write |
 //!
-//! The records of a write count only if its last one is there. What a provider wrote in several lines
-//! is kept in one. Where records are lost, `info` tells how many messages went with them: what names
-//! messages by their places is corrected, or forgotten where it cannot be.
+//! The records of a write count only if its last one is complete. Content that a provider wrote in
+//! several lines is kept in one. Where records are lost, `info` contains how many messages were
+//! lost with them: positions in later records are corrected, or dropped where they cannot be.
 
 mod change;
 mod diff;

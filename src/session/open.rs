@@ -12,7 +12,7 @@ use super::log::Log;
 use super::record;
 use super::scan::scan;
 
-/// What all sessions of a store share.
+/// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     /// The newest time that was given out, in milliseconds since the Unix epoch.
@@ -43,7 +43,7 @@ impl Clock {
     }
 }
 
-/// A time of a record; `None` when this system's clock cannot tell it.
+/// The time of a record; `None` when this system's clock cannot represent it.
 pub(super) fn time(at: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_millis(at))
 }
@@ -80,7 +80,7 @@ impl<L: Log> Open<L> {
         Ok(open)
     }
 
-    /// What is stored; `None` when that is nothing and nothing was lost.
+    /// The stored session; `None` when there is none and nothing was lost.
     pub(super) fn session(&self) -> Option<StoredSession> {
         session(&self.folded, self.damage.clone())
     }

@@ -15,8 +15,8 @@ use crate::util::sync::lock;
 /// Work that is done in its order, all of it on one of the runtime's threads for blocking work,
 /// which is given back when there is none left.
 ///
-/// A thread has the turn, never a future: one that nobody polls, as that of a run whose reader is
-/// slow, would keep all others from theirs.
+/// A thread has the turn, never a future: one that is not polled, like that of a run whose reader
+/// is slow, would block all others.
 #[derive(Clone, Default)]
 pub(super) struct Queue(Arc<Inner>);
 
@@ -30,7 +30,7 @@ struct Inner {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<Job>,
-    /// Whether a thread is at them, or about to be.
+    /// True while a thread works on them, or is about to.
     is_worked_at: bool,
 }
 
@@ -39,7 +39,7 @@ struct Job {
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// The duty to work at the jobs. Where the thread that took it never comes, because its runtime is
+/// The duty to work at the jobs. Where the thread that took it never runs, because its runtime is
 /// shut down, another does: the jobs may be those of another runtime.
 struct Duty(Option<Arc<Inner>>);
 
@@ -83,7 +83,7 @@ impl Queue {
         }
     }
 
-    /// How long the one whose turn it is has waited; asked once.
+    /// The waiting time of the current job; can be read once.
     pub(super) fn waited(&self) -> Duration {
         let since = lock(&self.0.since).take();
         since.map_or(Duration::ZERO, |since| since.elapsed())

@@ -16,10 +16,10 @@ pub(super) const VERSION: u32 = 1;
 /// Every record begins with this, in every version.
 pub(super) const MARK: &[u8] = b"{\"crc\":\"";
 const DIGITS: usize = 8;
-/// Where the comma behind the checksum stands; the checksum is over what follows.
+/// The position of the comma after the checksum; the checksum covers the bytes behind it.
 const COMMA: usize = MARK.len() + DIGITS + 1;
 
-/// What lists say about a session.
+/// The description of a session for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Info {
     pub(super) messages: usize,
@@ -51,7 +51,7 @@ struct Version {
     v: u32,
 }
 
-/// Why a line is no record.
+/// The reason why a line is no record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Damaged,
@@ -71,7 +71,7 @@ impl<'a> Line<'a> {
         parse(body).ok_or(Fault::Damaged)
     }
 
-    /// What changed; `Ok(None)` when it is of a kind that is not known yet.
+    /// The change; `Ok(None)` when its kind is unknown.
     pub(super) fn change(&self) -> serde_json::Result<Option<Change>> {
         Change::read(&self.kind, self.data)
     }
@@ -104,8 +104,8 @@ struct Out<'a> {
     info: Option<&'a Info>,
 }
 
-/// How many brackets a line may have before it is looked at whether it can be read again: JSON
-/// that is nested more than 127 deep is written but not read.
+/// The number of brackets above which a line is checked for readability: JSON that is nested more
+/// than 127 deep is written but not read.
 const SHALLOW: usize = 100;
 
 fn check_depth(line: &[u8]) -> Result<()> {
@@ -123,8 +123,8 @@ fn check_depth(line: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// JSON that came from a provider is kept as it is written, and may be written in several lines. No
-/// text in it has ends of lines that are not escaped, so between its tokens a space does as well.
+/// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
+/// has ends of lines that are not escaped, so between its tokens a space does as well.
 fn put_on_one_line(record: &mut [u8]) {
     let mut rest = record;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {

@@ -10,19 +10,19 @@ use super::change::Change;
 use super::fold::Folded;
 use super::record::{Fault, Info, Line, MARK, VERSION};
 
-/// How many beginnings of records are tried in one damaged line. Only a line that quotes logs
-/// has more, and trying them all would take time that grows with their square.
+/// The number of possible beginnings of records that are tried in one damaged line. Only a line
+/// that quotes logs has more, and trying them all would take time that grows with their square.
 const MAX_PIECES: usize = 1_000;
 
-/// What a log came to.
+/// The result of reading a log.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) folded: Folded,
-    /// What is wrong before `end` and has not been reported before.
+    /// The damage before `end` that has not been reported before.
     pub(super) damage: Vec<Damage>,
-    /// What follows the last finished write.
+    /// The bytes after the last complete write.
     pub(super) tail: Option<Damage>,
-    /// Where the last finished write ends.
+    /// The end of the last complete write.
     pub(super) end: u64,
 }
 
@@ -58,8 +58,8 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
     Ok(scanner.finish(bytes))
 }
 
-/// What a list says: the `info` of the last record in the end of a log. `None` when the last
-/// line is no whole record, or begins before these bytes.
+/// The info for lists: the `info` of the last record in the end of a log. `None` when the last line
+/// is no whole record, or begins before these bytes.
 pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
@@ -90,7 +90,7 @@ fn strip(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// How long the JSON object is that these bytes begin with; none when they do not.
+/// The length of the JSON object at the beginning of these bytes; 0 when there is none.
 fn object_len(bytes: &[u8]) -> usize {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     match values.next() {
@@ -107,9 +107,9 @@ struct Scanner {
     hole: Option<usize>,
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,
-    /// When that was written.
+    /// The time of that record.
     at: u64,
-    /// Whether something unreadable stands between the last record and the next.
+    /// True if there is something unreadable between the last record and the next.
     gap_explained: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::util::sync::lock;
 use super::log::Log;
 use super::open::{Clock, Open};
 
-/// What all that have a store share.
+/// The state shared by all users of a store.
 pub(super) struct Inner<L: Log> {
     pub(super) log: L,
     pub(super) clock: Clock,
@@ -21,10 +21,10 @@ pub(super) struct Inner<L: Log> {
 
 pub(super) type Shared<L> = Arc<Mutex<Option<Open<L>>>>;
 
-/// A session somebody is busy with.
+/// A session in use.
 struct Slot<L: Log> {
     users: usize,
-    /// Whether one of the users holds or is about to hold the lease.
+    /// True if one of the users holds or is about to hold the lease.
     held: bool,
     /// Locked only on threads for blocking work, and by its last user.
     open: Shared<L>,
@@ -36,7 +36,7 @@ pub(super) struct User<L: Log> {
     pub(super) id: Arc<str>,
     pub(super) open: Shared<L>,
     holds: bool,
-    /// Whether it is dropped where nothing may block.
+    /// True if it is dropped where nothing may block.
     pub(super) is_async: bool,
 }
 
@@ -126,7 +126,8 @@ impl<L: Log> Inner<L> {
 }
 
 impl<L: Log> User<L> {
-    /// Whose threads to close the session on; none where it may be done right here.
+    /// The runtime on whose threads the session is closed; `None` where it may be closed right
+    /// here.
     fn runtime(&self) -> Option<Handle> {
         match self.is_async {
             true => Handle::try_current().ok(),
@@ -145,7 +146,7 @@ impl<L: Log> User<L> {
         }
     }
 
-    /// Closes what was opened with this token. Who has leased it anew, closed it before.
+    /// Closes what was opened with this token. A later lease of the session has closed it before.
     fn close(&self, token: u64) {
         let mut open = lock(&self.open);
         if open.as_ref().is_some_and(|open| open.token == token) {
@@ -174,7 +175,7 @@ mod tests {
     struct Slow {
         is_open: Arc<AtomicBool>,
         closed: Sender<ThreadId>,
-        /// Whether it may be closed now.
+        /// Receives the permission to close.
         gate: Arc<Mutex<Receiver<()>>>,
     }
 

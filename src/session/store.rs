@@ -1,4 +1,4 @@
-//! A session store made of a log for each session.
+//! A session store over a log for each session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::record::Info;
 use super::scan::{last_info, scan, scan_into};
 use super::slots::Inner;
 
-/// How many bytes of a log's end are read first to list it.
+/// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
 /// Of how many sessions the ends are read at once.
 const AT_ONCE: usize = 100;
@@ -233,7 +233,8 @@ impl<L: Log> LogStore<L> {
     }
 }
 
-/// Does what blocks when it is its turn. Nothing of it is done if nobody waits for it then.
+/// Does what blocks when it is its turn. The work is skipped if its future has been dropped by
+/// then.
 async fn in_turn<T, F>(queue: Option<&Queue>, work: F) -> Result<T>
 where
     T: Send + 'static,
@@ -253,13 +254,13 @@ impl<L: Log> Inner<L> {
         }
     }
 
-    /// Whether the session can be read and was last written so long ago.
+    /// Returns `true` if the session can be read and its last write is older than `age`.
     fn is_older(&self, id: &str, age: Duration) -> Result<bool> {
         let info = self.info(id, self.log.tail(id, TAIL))?;
         Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
     }
 
-    /// What a list says of a log with this `end`; `None` for a session that has nothing in it.
+    /// The info for lists of a log with this `end`; `None` for a session without content.
     fn info(&self, id: &str, mut end: Result<Option<Tail>>) -> Result<Option<SessionInfo>> {
         let mut len = TAIL;
         loop {
@@ -302,7 +303,7 @@ impl<L: Log> Inner<L> {
     }
 }
 
-/// What a list says of a log whose last line cannot be read.
+/// The info for lists of a log whose last line cannot be read.
 fn whole_info(id: &str, bytes: &[u8]) -> Result<Option<(Info, u64)>> {
     let scan = scan(id, bytes)?;
     let (folded, at) = (&scan.folded, scan.folded.at);

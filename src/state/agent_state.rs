@@ -19,8 +19,8 @@ use super::message_info::{Infos, MessageInfo};
 
 pub(crate) type Files = BTreeMap<Arc<str>, Arc<str>>;
 
-/// What makes the one map of files the other: each path with its content, or none where it is
-/// taken out.
+/// The difference between two maps of files: each changed path with its new content, or none where
+/// it was removed.
 pub(crate) fn changed_files<'a>(
     before: &'a Files,
     after: &'a Files,
@@ -59,10 +59,10 @@ pub struct AgentState {
     /// The session's id.
     #[serde(default)]
     pub thread_id: Arc<str>,
-    /// Whose session it is.
+    /// The id of the session's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<Arc<str>>,
-    /// What lists call it; without one, what the user said first.
+    /// The title for lists; without one, they show the user's first input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
     /// The working directory of the agent that began it.
@@ -77,16 +77,16 @@ pub struct AgentState {
     /// Files the agent wrote: path to content.
     #[serde(default = "no_files", skip_serializing_if = "is_empty_map")]
     pub files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
-    /// The summary that stands for the history's beginning in requests.
+    /// The summary that replaces the history's beginning in requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
-    /// Calls that wait for somebody's approval.
+    /// The calls that wait for approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingCall>,
-    /// Which inputs had ids, and where they stand.
+    /// The inputs with ids, and their positions.
     #[serde(default, skip_serializing_if = "Inputs::is_empty")]
     pub(crate) inputs: Inputs,
-    /// How the answers came about.
+    /// The metadata of the answers.
     #[serde(default, skip_serializing_if = "Infos::is_empty")]
     pub(crate) infos: Infos,
 
@@ -99,10 +99,10 @@ pub struct AgentState {
     /// The run's last answer; set in `after_agent`.
     #[serde(skip)]
     pub response: Option<Arc<ModelResponse>>,
-    /// What this run added to the history; set in `after_agent`.
+    /// The messages this run added to the history; set in `after_agent`.
     #[serde(skip)]
     pub output_messages: Messages,
-    /// What this run used; set in `after_agent`.
+    /// The usage of this run; set in `after_agent`.
     #[serde(skip)]
     pub usage: Option<Usage>,
     #[serde(skip)]
@@ -142,7 +142,7 @@ impl AgentState {
         }
     }
 
-    /// What of it a store keeps: all but what belongs to one run.
+    /// Returns the part that a store keeps: all but the fields of one run.
     #[must_use]
     pub fn stored(&self) -> Self {
         Self {
@@ -156,32 +156,33 @@ impl AgentState {
         }
     }
 
-    /// Adds a tool for this run: what hooks do in `before_agent`. It wins over the agent's own
-    /// tool of the same name, and is gone when the run ends or the hook fails.
+    /// Adds a tool for this run: what hooks do in `before_agent`. It takes precedence over the
+    /// agent's own tool of the same name, and is removed when the run ends or the hook fails.
     pub fn register_tool(&mut self, tool: impl Tool) {
         self.tools.push(Arc::new(tool));
     }
 
-    /// How the assistant message at this place of the history came about, where that is known:
-    /// of answers that a run stored, and not of those that a hook has moved or changed.
+    /// The metadata of the assistant message at this position of the history, where it is known: of
+    /// answers that a run stored, and not of those that a hook has moved or changed.
     pub fn message_info(&self, message: usize) -> Option<&MessageInfo> {
         self.infos.get(message).map(|info| &**info)
     }
 
-    /// What is known of all assistant messages, with their places in the history, in order.
+    /// The metadata of all assistant messages, with their positions in the history, in order.
     pub fn message_infos(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageInfo)> {
         let infos = self.infos.iter();
         infos.map(|(message, info)| (message, &**info))
     }
 
-    /// The last message, if it is an answer, came about like this.
+    /// Stores the metadata of the last message, if that is an answer.
     pub(crate) fn inform(&mut self, info: Arc<MessageInfo>) {
         if let Some(Message::Assistant(_)) = self.messages.last() {
             self.infos.put(self.messages.len() - 1, info);
         }
     }
 
-    /// What was stored about places in the history `before` holds where these still are the same.
+    /// Keeps the data stored by position in the history only where `before` has the same message at
+    /// that position.
     pub(crate) fn keep_places(&mut self, before: &Messages) {
         let kept = self.messages.shared_prefix(before);
         self.inputs.keep(kept, self.messages.len());
@@ -192,8 +193,8 @@ impl AgentState {
         });
     }
 
-    /// What stands last in the history answers all inputs that have no answer yet, if it is a
-    /// whole answer.
+    /// Marks all inputs without an answer as answered by the last message of the history, if that
+    /// is a complete answer.
     pub(crate) fn settle_inputs(&mut self) {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));
@@ -202,8 +203,8 @@ impl AgentState {
         }
     }
 
-    /// Takes from `live` what was changed there through a context while a hook had `given` in
-    /// hand. What the hook itself changed in the state it returned, this one, goes first.
+    /// Takes from `live` what was changed there through a context while a hook had `given` in hand.
+    /// The hook's own changes in the state it returned, this one, take precedence.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         if Arc::ptr_eq(&self.todos, &given.todos) {
             self.todos = live.todos.clone();
@@ -214,8 +215,8 @@ impl AgentState {
         self.values.adopt(&given.values, &live.values);
     }
 
-    /// Drops the compaction when the messages it stands for are no longer those of `before`; true
-    /// when it had to go.
+    /// Drops the compaction when the messages it replaces are no longer those of `before`; returns
+    /// `true` if it was dropped.
     pub(crate) fn drop_stale_compaction(&mut self, before: &Messages) -> bool {
         let covered = self
             .compaction
@@ -228,7 +229,7 @@ impl AgentState {
         is_stale
     }
 
-    /// The calls that wait for approval: they have no result, and are to get one.
+    /// The calls that wait for approval: they have no result yet.
     pub(crate) fn waiting(&self) -> Vec<Arc<str>> {
         self.pending
             .iter()
@@ -236,8 +237,8 @@ impl AgentState {
             .collect()
     }
 
-    /// Makes the history valid, but for the calls that wait for approval. What was stored about
-    /// places in it is kept where they are the same.
+    /// Makes the history valid, but for the calls that wait for approval. Data stored by position
+    /// in it is kept where the messages are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
         let (waiting, before) = (self.waiting(), self.messages.clone());
         let repairs = self.messages.repair_keeping(&waiting);
@@ -293,17 +294,17 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// What a decision names. Used once.
+    /// The id that a decision names. Used once.
     pub id: Arc<str>,
     /// The session it waits in. It is not asked about in a fork, so that it cannot run twice.
     pub session_id: Arc<str>,
     /// The call with its final arguments.
     pub call: ToolCall,
-    /// What is asked.
+    /// The question.
     pub question: String,
     /// A hash of tool name and arguments: a decision for other arguments is refused.
     pub args_hash: Arc<str>,
-    /// When the question expires, in milliseconds since the Unix epoch; `None` is never.
+    /// The time the question expires, in milliseconds since the Unix epoch; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at_ms: Option<u64>,
 }
@@ -326,14 +327,14 @@ impl PendingCall {
         }
     }
 
-    /// Whether the call is still the one that was asked about.
+    /// Returns `true` if the call is still the one the question was about.
     pub(crate) fn is_intact(&self) -> bool {
         *self.args_hash == *args_hash(&self.call)
     }
 }
 
-/// It tells a stale decision from a fresh one; it is no defence against somebody who can write the
-/// store.
+/// It distinguishes a stale decision from a fresh one; it is no defence against an attacker who can
+/// write the store.
 fn args_hash(call: &ToolCall) -> String {
     let args = call.args.to_string();
     format!("{:016x}", fnv1a([call.name.as_bytes(), args.as_bytes()]))

@@ -1,24 +1,24 @@
-//! What a store found and could not read.
+//! The unreadable parts of a stored session.
 
 use std::fmt;
 
 /// A part of a stored session that could not be read.
 ///
-/// What stands before and behind it was read all the same.
+/// The data before and after it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// Where it begins, in bytes from the beginning of what is stored.
+    /// The offset at which it begins, in bytes from the beginning of the stored data.
     pub offset: u64,
-    /// How many bytes it takes; none where records are missing.
+    /// The length in bytes; none where records are missing.
     pub len: u64,
-    /// What is wrong with it.
+    /// The kind of the damage.
     pub kind: DamageKind,
-    /// Where the unreadable bytes are kept, once somebody who may write has found them.
+    /// The place where the unreadable bytes are kept, once a writer has put them aside.
     pub kept_in: Option<String>,
 }
 
-/// What is wrong with a damaged part.
+/// The kind of a damaged part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DamageKind {
@@ -28,7 +28,7 @@ pub enum DamageKind {
     Corrupt,
     /// Records that should be here are not.
     Missing,
-    /// A record that is there already, or of a writer that had been replaced.
+    /// A duplicate record, or one of a writer that had been replaced.
     Stale,
 }
 

@@ -1,4 +1,4 @@
-//! What lists say of sessions.
+//! The description of sessions in lists.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -6,28 +6,28 @@ use std::time::{Duration, SystemTime};
 use super::snapshot::title_of;
 use super::store::StoredSession;
 
-/// What a list of sessions says about one.
+/// The entry of a session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
-    /// Its title; without one, what its user said first: on one line, the first 80 characters. That
+    /// Its title; without one, the user's first input: on one line, the first 80 characters. That
     /// stays when the history is cut.
     pub title: Option<Arc<str>>,
-    /// How many messages it has.
+    /// The number of its messages.
     pub messages: usize,
-    /// When it was first written, where the store knows.
+    /// The time of the first write, if the store records it.
     pub created_at: Option<SystemTime>,
-    /// When it was last written, where the store knows.
+    /// The time of the last write, if the store records it.
     pub updated_at: Option<SystemTime>,
-    /// How many bytes it takes in the store, where the store knows.
+    /// The size in the store in bytes, if the store records it.
     pub size: Option<u64>,
-    /// Whose session it is.
+    /// The id of the session's user.
     pub user_id: Option<Arc<str>>,
     /// The working directory it began in.
     pub cwd: Option<Arc<str>>,
-    /// Why it cannot be read, if it cannot; the rest is then a guess.
+    /// The reason it cannot be read, if it cannot; the other fields are then guesses.
     pub problem: Option<Arc<str>>,
 }
 
@@ -47,8 +47,8 @@ impl SessionInfo {
         }
     }
 
-    /// What the session itself tells: all but its times and its size, and the title of a history
-    /// whose beginning was cut.
+    /// Builds the entry from the session itself: all but its times and its size, and the title of a
+    /// history whose beginning was cut.
     pub fn of(session: &StoredSession) -> Self {
         let state = &session.state;
         let said_first = || state.messages.user_messages().find_map(title_of);
@@ -59,7 +59,7 @@ impl SessionInfo {
         info
     }
 
-    /// Whether it was last written so long ago. One without a time never was.
+    /// Returns `true` if the last write is at least `age` ago. One without a time never was.
     pub fn is_older_than(&self, age: Duration) -> bool {
         let elapsed = self.updated_at.and_then(|time| time.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed >= age)

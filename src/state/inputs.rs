@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
-/// How many inputs a session remembers. A list that grew by `SLACK` is cut to the newest: the whole
-/// list is stored each time.
+/// The number of inputs a session remembers. A list that grew by `SLACK` is cut to the newest: the
+/// whole list is stored each time.
 const MOST: usize = 1_000;
 const SLACK: usize = 250;
 
@@ -26,7 +26,7 @@ impl Default for Inputs {
     }
 }
 
-/// Where an input stands in the history.
+/// An input's id and its position in the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Input {
     id: Arc<str>,
@@ -36,16 +36,16 @@ struct Input {
     /// The place behind its last message, where it was noted.
     #[serde(default)]
     until: usize,
-    /// What was answered to it, once something was.
+    /// The position of its answer, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<usize>,
 }
 
-/// What makes the inputs of one moment those of a later one.
+/// The difference between the inputs of two moments.
 #[cfg(feature = "__log")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InputsChanged {
-    /// How many of the first are the same.
+    /// The number of leading inputs that are the same.
     keep: usize,
     /// Those behind them.
     then: Vec<Input>,
@@ -68,7 +68,7 @@ impl Inputs {
         inputs.extend(change.then);
     }
 
-    /// What stands from message `place` on is not what stood there.
+    /// Drops positions from message `place` on, because those messages have changed.
     pub(crate) fn forget_from(&mut self, place: usize) {
         if self.is_empty() {
             return;
@@ -81,7 +81,7 @@ impl Inputs {
     }
 }
 
-/// What became of an input.
+/// The state of an input.
 pub(crate) enum Known<'a> {
     /// This message, at its place, was answered to it.
     Answered(usize, &'a AssistantMessage),
@@ -104,8 +104,8 @@ impl Inputs {
         self.0.iter().any(|input| *input.id == *id)
     }
 
-    /// What stands last in the history answers all inputs before it that have no answer yet, if it
-    /// is one.
+    /// Marks all earlier inputs without an answer as answered by the last message of the history,
+    /// if that is an answer.
     pub(crate) fn settle(&mut self, messages: &Messages) {
         let is_open = |input: &Input| {
             let is_before = input.until < messages.len();
@@ -121,7 +121,7 @@ impl Inputs {
         }
     }
 
-    /// The input `id` is made of these messages.
+    /// Adds the input `id`, which consists of these messages.
     pub(crate) fn begin(&mut self, id: Arc<str>, messages: Range<usize>) {
         Arc::make_mut(&mut self.0).push(Input {
             id,
@@ -148,8 +148,8 @@ impl Inputs {
         }
     }
 
-    /// These inputs, of which only the first message was named, go on as long as the messages
-    /// behind are parts of inputs.
+    /// Extends these inputs, of which only the first message was named, over the following messages
+    /// that are parts of inputs.
     pub(crate) fn extend(&mut self, ids: &[Arc<str>], is_part: impl Fn(usize) -> bool) {
         if ids.is_empty() {
             return;
@@ -197,8 +197,8 @@ impl Inputs {
         }
     }
 
-    /// The history was cut to its first `len` messages. What is left without its answer waits for
-    /// another.
+    /// The history was cut to its first `len` messages. Inputs that are left without their answer
+    /// wait for another.
     pub(crate) fn cut(&mut self, len: usize) {
         if self.is_empty() {
             return;
@@ -222,7 +222,7 @@ impl Inputs {
         *self = earlier;
     }
 
-    /// What became of the input `id` in this history; `None` when there was none.
+    /// The state of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<Known<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
         let said = |at: usize| Some((at, messages.get(at).and_then(answer)?));

@@ -31,7 +31,7 @@ impl Lease {
         }
     }
 
-    /// Which session.
+    /// The id of the session.
     pub fn session_id(&self) -> &Arc<str> {
         &self.session_id
     }

@@ -1,4 +1,4 @@
-//! What is known of answers beside what they say.
+//! The metadata of answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::model::{ModelResponse, StopReason};
 use crate::usage::Usage;
 use crate::util::lenient::or_default;
 
-/// How an assistant message came about. It is stored beside the message and never sent to a model.
+/// The metadata of an assistant message: how it was produced. It is stored next to the message and
+/// never sent to a model.
 ///
 /// JSON: `uuid, id?, model?, usage, stop_reason?, aborted?`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct MessageInfo {
     /// The tokens of the call that gave the answer; of an answer in parts, of all their calls.
     #[serde(default, deserialize_with = "or_default")]
     pub usage: Usage,
-    /// Why the model stopped, where it said so.
+    /// The reason the model stopped, if it was reported.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -37,7 +38,7 @@ pub struct MessageInfo {
         deserialize_with = "read_reason"
     )]
     pub stop_reason: Option<StopReason>,
-    /// Whether the answer breaks off because its run was stopped.
+    /// True if the answer is incomplete because its run was stopped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
 }
@@ -56,7 +57,7 @@ fn read_reason<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StopReason>,
 }
 
 impl MessageInfo {
-    /// What is known of the message of this response, shown under this `uuid`.
+    /// The metadata of the message of this response, emitted under this `uuid`.
     pub fn of(response: &ModelResponse, uuid: Uuid) -> Self {
         Self {
             uuid,
@@ -68,13 +69,13 @@ impl MessageInfo {
         }
     }
 
-    /// Whether the message is less than the model's whole answer.
+    /// Returns `true` if the message is less than the model's whole answer.
     pub(crate) fn breaks_off(&self) -> bool {
         self.aborted || self.stop_reason == Some(StopReason::PauseTurn)
     }
 }
 
-/// What is known of the assistant messages of a history, by their places in it.
+/// The metadata of the assistant messages of a history, by position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Infos(Option<Arc<BTreeMap<usize, Arc<MessageInfo>>>>);
@@ -101,7 +102,7 @@ impl Infos {
         Arc::make_mut(self.0.get_or_insert_default()).insert(message, info);
     }
 
-    /// Adds what `earlier` says of the first `kept` messages.
+    /// Adds the metadata in `earlier` of the first `kept` messages.
     pub(crate) fn put_before(&mut self, earlier: &Self, kept: usize) {
         for (message, info) in earlier.iter().take_while(|(message, _)| *message < kept) {
             if self.get(message).is_none() {
@@ -130,7 +131,7 @@ impl Infos {
         }
     }
 
-    /// The first message about which something else is known than in `other`.
+    /// The first message whose metadata differs from that in `other`.
     #[cfg(feature = "__log")]
     pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
         let differs = |at: &usize| match (self.get(*at), other.get(*at)) {

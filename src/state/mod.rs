@@ -1,10 +1,10 @@
-//! What a session is made of and where it is kept.
+//! The state of a session, and the stores that keep it.
 //!
 //! [`AgentState`] is one conversation. A [`SessionStore`] keeps such states; [`ThreadStore`] does
-//! so in memory, for an hour after the last access unless told otherwise. The others each have a
-//! feature: `session::JsonlStore` (`jsonl`) keeps sessions in files, `session::SqliteStore`
-//! (`sqlite`) in one database, `session::PostgresStore` (`postgres`) and `session::RedisStore`
-//! (`redis`) on a server, where any machine can go on with them.
+//! so in memory, by default for an hour after the last access. The others each have a feature:
+//! `session::JsonlStore` (`jsonl`) keeps sessions in files, `session::SqliteStore` (`sqlite`) in
+//! one database, `session::PostgresStore` (`postgres`) and `session::RedisStore` (`redis`) on a
+//! server, where any machine can continue them.
 
 mod agent_state;
 mod damage;

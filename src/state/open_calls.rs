@@ -14,7 +14,7 @@ const SEARCHED: usize = 64;
 /// The positions of calls in the lists of a session: those that have started, and the results of
 /// those that have ended.
 ///
-/// The lists are public, so an index is built anew when its list is not as it was left.
+/// The lists are public, so an index is rebuilt when its list has changed since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenCalls {
     started: Index,
@@ -71,7 +71,7 @@ impl OpenCall for Arc<Message> {
     }
 }
 
-/// Where each call is in a long list.
+/// The position of each call in a long list.
 #[derive(Clone, Debug, Default)]
 struct Index {
     positions: HashMap<Arc<str>, usize>,
@@ -110,7 +110,7 @@ impl Index {
         self.list = place(list);
     }
 
-    /// The position of a call. The index is built anew when the list was changed meanwhile.
+    /// The position of a call. The index is rebuilt when the list was changed meanwhile.
     fn find<T: OpenCall>(&mut self, list: &mut Vec<T>, id: &str) -> Option<usize> {
         let is_there = |position: &usize| list.get(*position).is_some_and(|item| item.is(id));
         let position = self.positions.get(id);

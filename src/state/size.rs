@@ -1,4 +1,4 @@
-//! How much memory a session takes, about.
+//! An estimate of the memory a session takes.
 
 use std::mem::size_of;
 
@@ -10,13 +10,13 @@ use super::agent_state::AgentState;
 use super::message_info::MessageInfo;
 use super::store::Record;
 
-/// What a shared value takes beside itself: its counters, and what the allocator adds.
+/// The overhead of a shared value: its counters, and that of the allocator.
 const SHARED: usize = 32;
 
-/// What a place in a map takes beside its key and value.
+/// The overhead of an entry in a map.
 const PLACE: usize = 24;
 
-/// What is stored beside a message.
+/// The size of a message's metadata.
 const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
 
 /// The bytes of one message: itself and all that it points to.
@@ -50,7 +50,7 @@ pub(super) fn beside(state: &AgentState) -> u64 {
     (size_of::<AgentState>() + all + places) as u64
 }
 
-/// What a record adds.
+/// The size a record adds.
 pub(super) fn of_record(record: &Record) -> u64 {
     let bytes = match record {
         Record::Message { message, .. } | Record::ToolEnded { result: message } => {

@@ -14,7 +14,7 @@ use super::agent_state::AgentState;
 use super::inputs::Inputs;
 use super::store::StoredSession;
 
-/// How many characters of what was said first make a title.
+/// The number of characters of the first input that make a title.
 const TITLE_CHARS: usize = 80;
 
 /// The title of a session whose first user message is this: its text on one line, cut.
@@ -46,8 +46,8 @@ struct Versioned {
     v: Option<u32>,
 }
 
-/// What a snapshot has beside the state. Read on its own, for messages keep some of their parts
-/// byte for byte, and a flattened struct would not.
+/// The fields of a snapshot other than the state. Read on its own, for messages keep some of their
+/// parts byte for byte, and a flattened struct would not.
 #[derive(Default, Deserialize)]
 struct Beside {
     #[serde(default)]

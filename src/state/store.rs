@@ -1,4 +1,4 @@
-//! Where sessions are kept.
+//! The stores of sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,32 +27,32 @@ pub enum Record {
         /// The caller's id of an input: the same id is stored once.
         input_id: Option<Arc<str>>,
     },
-    /// How the assistant message that was added last came about.
+    /// The metadata of the assistant message that was added last.
     MessageInfo {
-        /// What is known of it.
+        /// The metadata.
         info: Arc<MessageInfo>,
     },
     /// A tool call is about to run that may change the world.
     ToolStarted {
-        /// Which call.
+        /// The call's id.
         call_id: Arc<str>,
     },
-    /// A call of several ended while others go on. Its message is added when all have ended, and
-    /// takes the place of this.
+    /// A call of several ended while others are in progress. Its message is added when all have
+    /// ended, and takes the place of this.
     ToolEnded {
         /// The result, a [`Message::Tool`].
         result: Arc<Message>,
     },
-    /// Whose session it is and where it began. What is `None` stays as it is.
+    /// The session's user and where it began. A field that is `None` stays as it is.
     Began {
-        /// Whose session it is.
+        /// The id of the session's user.
         user_id: Option<Arc<str>>,
         /// The agent's working directory.
         cwd: Option<Arc<str>>,
     },
     /// The session was given a title.
     Titled {
-        /// What lists call it; `None` is what its user said first.
+        /// The title in lists; `None` is the user's first input.
         title: Option<Arc<str>>,
     },
     /// The task list was changed.
@@ -62,14 +62,14 @@ pub enum Record {
     },
     /// One of the files in the state was written or taken out.
     File {
-        /// Which.
+        /// The path.
         path: Arc<str>,
-        /// What is in it; `None` when it is gone.
+        /// The content; `None` when the file was removed.
         content: Option<Arc<str>>,
     },
 }
 
-/// What a store gives back.
+/// A session as a store returns it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoredSession {
@@ -84,9 +84,9 @@ pub struct StoredSession {
     /// The caller's ids of the inputs that were appended since the state was last saved. Those
     /// before are in the state.
     pub input_ids: Vec<Arc<str>>,
-    /// What could not be read. A run says so once, in a warning.
+    /// The parts that could not be read. A run reports them once, in a warning.
     pub damage: Vec<Damage>,
-    /// Where the calls are in `started` and `ended`.
+    /// The positions of the calls in `started` and `ended`.
     open_calls: OpenCalls,
 }
 
@@ -99,7 +99,7 @@ impl StoredSession {
         }
     }
 
-    /// Does what a record says.
+    /// Applies `record`.
     pub fn apply(&mut self, record: Record) {
         match record {
             Record::Message { message, input_id } => {
@@ -144,7 +144,7 @@ impl StoredSession {
     }
 }
 
-/// Whether the message is a result of this call.
+/// Returns `true` if the message is a result of this call.
 pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
     message
         .as_tool_result()
@@ -153,23 +153,23 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
 
 /// Keeps sessions.
 ///
-/// Six methods make a store; the rest follows from them. A store that can do better than
-/// [`create`](SessionStore::create) does by itself, all at once, should: forks and imports are
-/// made of it. [`conformance::session_store`](crate::testing::conformance::session_store) holds a
-/// store against all that is promised here.
+/// Six methods make a store; the rest follows from them. A store that can implement
+/// [`create`](SessionStore::create) atomically should: forks and imports are made of it.
+/// [`conformance::session_store`](crate::testing::conformance::session_store) holds a store against
+/// all that is promised here.
 ///
 /// * An id is any text that is not empty: an empty one is refused where a session would be made,
 ///   and names none elsewhere. A store may refuse an id that it cannot keep, with
 ///   [`ErrorKind::InvalidRequest`], but never takes one for another.
-/// * What is stored of an [`AgentState`] is what serde writes of it, all of it. Its `thread_id` is
-///   the id it is stored under, whatever it was.
+/// * The stored part of an [`AgentState`] is everything that serde writes of it. Its `thread_id` is
+///   the id it is stored under, regardless of its value before.
 /// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
 ///   written is as durable as the store can make it. Both refuse a lease that is no longer the
 ///   session's newest with [`ErrorKind::Conflict`].
 /// * A session that was leased but never written does not exist. An append of no records writes
 ///   nothing.
 /// * The tokens of leases grow, also when the session was removed in between or the store was
-///   opened anew.
+///   reopened.
 /// * Every future may be dropped at any time: a write is then done as a whole or not at all, and
 ///   a lease is given back, at the latest when the session is leased again.
 ///
@@ -293,8 +293,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::VersionTooNew`] when a newer version of this crate wrote it. What is damaged
-    /// is no error but in [`StoredSession::damage`], beside what can be read.
+    /// [`ErrorKind::VersionTooNew`] when a newer version of this crate wrote it. Damaged parts are
+    /// no error but in [`StoredSession::damage`], next to the readable state.
     async fn load(&self, id: &str) -> Result<Option<StoredSession>>;
 
     /// Adds records at the end, all of them or none. [`StoredSession::apply`] is what they do.
@@ -362,10 +362,10 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Copies the session's first `messages` messages to the new id: where to take another turn.
     ///
-    /// A cut between a call and its results moves behind the results. A summary that stands for
-    /// more than what is kept, and questions about calls that are not, are dropped. The task
-    /// list and the files are those of that moment where the store knows them, as all do that keep
-    /// a log, else those of now. No id of an input is known in the copy.
+    /// A cut between a call and its results moves behind the results. A summary that covers more
+    /// messages than are kept, and questions about calls that are not kept, are dropped. The task
+    /// list and the files are those of that moment in stores that have them, as all do that keep a
+    /// log, else those of now. No id of an input is known in the copy.
     ///
     /// # Errors
     ///

@@ -17,12 +17,12 @@ use super::threads::{Entry, Threads};
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// What the store of an agent holds that was not given one.
+/// The maximum number of sessions in the default store of an agent.
 const AGENT_SESSIONS: usize = 1_000;
 const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Sessions in memory, forgotten when nobody has touched them for the time to live (an hour
-/// unless told otherwise).
+/// Sessions in memory, dropped when they have not been used for the time to live (an hour by
+/// default).
 ///
 /// Expired sessions are swept on access, at most every five minutes, and by
 /// [`sweep`](ThreadStore::sweep); a session that a run holds is never swept. There is no global
@@ -125,18 +125,18 @@ impl ThreadStore {
         lock(&self.0).sweep()
     }
 
-    /// How many sessions there are, expired ones that nobody swept yet included.
+    /// The number of sessions, including expired ones that have not been swept yet.
     pub fn len(&self) -> usize {
         lock(&self.0).len()
     }
 
-    /// How many bytes of memory the sessions take, about: texts, files and other data are counted,
-    /// what the allocator adds is estimated.
+    /// An estimate of the memory the sessions take, in bytes: texts, files and other data are
+    /// counted, the allocator's overhead is estimated.
     pub fn bytes(&self) -> u64 {
         lock(&self.0).bytes()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

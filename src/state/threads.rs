@@ -1,4 +1,5 @@
-//! The sessions of a store in memory: in which order they were used, and which of them goes.
+//! The sessions of a store in memory: the order of their use, and the choice of the next one to
+//! drop.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use super::store::{Record, StoredSession};
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// How often sessions that were dropped for want of room are reported.
+/// The interval of the reports about sessions that were dropped to stay within the limits.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How much a store holds.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) sessions: usize,
@@ -31,25 +32,25 @@ pub(super) struct Threads {
     pub(super) bounds: Bounds,
     /// Boxed, for a map has room for more than it holds.
     entries: HashMap<Arc<str>, Box<Entry>>,
-    /// The sessions that may go for want of room, by their last use.
+    /// The sessions that may be dropped to stay within the limits, by their last use.
     idle: BTreeMap<u64, Arc<str>>,
-    /// How many of the entries exist for readers.
+    /// The number of entries that exist for readers.
     count: usize,
-    /// What all entries take.
+    /// The size of all entries.
     bytes: u64,
     swept_at: Instant,
     /// Counts uses and writes.
     clock: u64,
-    /// The newest token, of any session: one that is begun anew after it was removed has others.
+    /// The newest token, of any session: one that is created again after it was removed has others.
     token: u64,
     warned_at: Option<Instant>,
-    /// How many sessions were dropped for want of room since that was last reported.
+    /// The number of sessions dropped to stay within the limits since the last report.
     unreported: usize,
 }
 
 pub(super) struct Entry {
     pub(super) session: StoredSession,
-    /// What the user said first; a title stays when the history is cut.
+    /// The user's first input; a title stays when the history is cut.
     said_first: Option<Arc<str>>,
     last_access: Instant,
     /// The place in the order of uses.
@@ -58,14 +59,14 @@ pub(super) struct Entry {
     pub(super) written: u64,
     created_at: SystemTime,
     updated_at: SystemTime,
-    /// The newest lease; `held` says whether a run still has it.
+    /// The newest lease; `held` is true while a run has it.
     pub(super) token: u64,
     pub(super) held: bool,
-    /// Whether it was deleted while it was held: what its run writes from then on is refused.
+    /// True if it was deleted while it was held: later writes of its run are refused.
     pub(super) deleted: bool,
     /// A leased session that has nothing in it yet does not exist for readers.
     pub(super) exists: bool,
-    /// What its messages take, and what all of it does.
+    /// The size of its messages, and that of the whole entry.
     message_bytes: u64,
     bytes: u64,
 }
@@ -90,12 +91,12 @@ impl Threads {
         }
     }
 
-    /// How many sessions exist.
+    /// The number of sessions that exist.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// What the sessions take.
+    /// The size of the sessions.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -114,7 +115,7 @@ impl Threads {
         self.get(id).is_some_and(|entry| entry.exists)
     }
 
-    /// Prepares for an access to `id`: what has expired is gone.
+    /// Prepares for an access to `id`: removes expired sessions.
     pub(super) fn begin(&mut self, id: &str) {
         self.sweep_if_due();
         if self.get(id).is_some_and(|entry| entry.is_expired(self.ttl)) {
@@ -170,7 +171,7 @@ impl Threads {
         }))
     }
 
-    /// Gives the session back. One that is not to be kept goes, unless calls of it wait.
+    /// Gives the session back. One that is not to be kept is dropped, unless calls of it wait.
     pub(super) fn release(&mut self, id: &str, token: u64, is_kept: bool) {
         if self.get(id).is_none() {
             return;
@@ -283,15 +284,15 @@ impl Entry {
         !self.held && self.last_access.elapsed() >= ttl
     }
 
-    /// Whether calls of this session wait for an answer. Those that a fork was copied with wait
-    /// elsewhere.
+    /// Returns `true` if calls of this session wait for an answer. Those that a fork was copied
+    /// with wait elsewhere.
     fn waits(&self) -> bool {
         let state = &self.session.state;
         let mut pending = state.pending.iter();
         pending.any(|call| call.session_id == state.thread_id)
     }
 
-    /// Whether it may be dropped for want of room.
+    /// Returns `true` if it may be dropped to stay within the limits.
     fn may_go(&self) -> bool {
         self.exists && !self.held && !self.waits()
     }
@@ -316,7 +317,7 @@ impl Entry {
         }
     }
 
-    /// Does what the records say. What they take is added up; [`set`](Self::set) counts anew.
+    /// Applies the records. Their sizes are added up; [`set`](Self::set) computes the size again.
     pub(super) fn append(&mut self, records: Vec<Record>) {
         for record in records {
             let added = size::of_record(&record);
@@ -347,7 +348,7 @@ impl Entry {
     }
 
     /// Empties it while a run holds it: the lease outlives the data, and is given back to the entry
-    /// it was taken of. Whether there was something.
+    /// it was taken of. Returns `true` if there was data.
     pub(super) fn empty(&mut self) -> bool {
         let id = self.session.state.thread_id.clone();
         self.session = StoredSession::new(AgentState::new(id));

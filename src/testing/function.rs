@@ -37,8 +37,8 @@ type Answer = dyn Fn(ModelRequest) -> BoxFuture<'static, Result<ModelStream>> + 
 
 impl FunctionModel {
     /// Answers with the events that `f` returns. A missing `Start` is added, and a missing `Stop`
-    /// too: `ToolUse` if there are calls, else `EndTurn`. A stream that ends with an error gets
-    /// no `Stop`.
+    /// too: `ToolUse` if there are calls, else `EndTurn`. A stream that ends with an error has no
+    /// `Stop`.
     pub fn new<F>(f: F) -> Self
     where
         F: Fn(ModelRequest) -> Vec<Result<ModelEvent>> + Send + Sync + 'static,

@@ -62,7 +62,7 @@ impl ScriptedInteractor {
         self.then(Scripted::Text(text.into()))
     }
 
-    /// Fails the next question, as when nobody is there. The error says `why`.
+    /// Makes the next question fail, as when there is no person to ask. The error contains `why`.
     #[must_use]
     pub fn gone(self, why: impl Into<String>) -> Self {
         self.then(Scripted::Gone(why.into()))

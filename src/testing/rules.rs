@@ -1,4 +1,4 @@
-//! What providers demand of a request, written down a second time.
+//! The providers' requirements for a request, implemented a second time.
 //!
 //! Nothing here uses the crate's own validation: the two implementations check each other.
 

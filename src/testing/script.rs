@@ -12,7 +12,7 @@ use crate::usage::Usage;
 
 use super::events;
 
-/// What a scripted model does in one call.
+/// The behaviour of a scripted model in one call.
 ///
 /// ```
 /// use agentcore::Usage;

@@ -28,8 +28,8 @@ use super::script::Step;
 ///
 /// # Panics
 ///
-/// Dropping the last handle panics when something is wrong (steps are left, there was an unexpected
-/// call, an expectation failed), unless [`verify`](Self::verify) or
+/// Dropping the last handle panics when the script was not followed (steps are left, there was an
+/// unexpected call, an expectation failed), unless [`verify`](Self::verify) or
 /// [`assert_finished`](Self::assert_finished) has reported it, or the thread is panicking already.
 /// So does a `?` that leaves the function early, and the panic hides its error: `unwrap` what may
 /// fail before the script is done. A model that was never asked does not panic, so that the error
@@ -144,8 +144,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Sets the usage of the step added last; before the first step, of every step that has none
-    /// of its own.
+    /// Sets the usage of the step added last; before the first step, of every step without a usage.
     #[must_use]
     pub fn with_usage(self, usage: Usage) -> Self {
         let mut script = self.script();
@@ -186,12 +185,12 @@ impl ScriptedModel {
         self.script().requests.clone()
     }
 
-    /// How many steps are left.
+    /// The number of steps that are left.
     pub fn remaining(&self) -> usize {
         self.script().steps.len()
     }
 
-    /// Keeps the drop of the last handle from panicking, whatever is wrong.
+    /// Keeps the drop of the last handle from panicking, even if steps are unused.
     pub fn allow_unused(&self) {
         self.script().checked = true;
     }
@@ -200,8 +199,7 @@ impl ScriptedModel {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`] with everything that is wrong: steps left, unexpected calls, failed
-    /// expectations.
+    /// [`ErrorKind::Other`] with all failures: steps left, unexpected calls, failed expectations.
     pub fn verify(&self) -> Result<()> {
         let mut script = self.script();
         script.checked = true;

@@ -16,10 +16,10 @@ use super::rules;
 
 /// Wraps a model and answers only requests that every provider would accept.
 ///
-/// It checks the pairing of calls and results, unique ids, the order of roles (the user may speak
-/// several times in a row, since providers get that as one message), that contents and texts are
-/// not empty, tool names and schemas, arguments, `max_tokens`, and that thinking blocks come back
-/// byte for byte as this model gave them (blocks from elsewhere can be declared with
+/// It checks the pairing of calls and results, unique ids, the order of roles (several user
+/// messages in a row are valid, since providers receive them as one message), that contents and
+/// texts are not empty, tool names and schemas, arguments, `max_tokens`, and that thinking blocks
+/// are returned byte for byte as this model gave them (blocks from elsewhere can be declared with
 /// [`knowing`](Self::knowing)). The checks share no code with [`Messages::validate_for_model`], and
 /// agree with it on everything that it checks.
 ///
@@ -64,7 +64,7 @@ impl<M> StrictModel<M> {
         self
     }
 
-    /// Everything that was wrong with the requests so far, in order.
+    /// All violations in the requests so far, in order.
     pub fn violations(&self) -> Vec<String> {
         lock(&self.seen).violations.clone()
     }

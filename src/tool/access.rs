@@ -1,9 +1,9 @@
-//! What a tool touches.
+//! The effects of a tool and the resources it accesses.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What kind of effect a tool has on the world.
+/// The kind of effect a tool has on the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SideEffect {
@@ -11,22 +11,22 @@ pub enum SideEffect {
     None,
     /// It reads.
     ReadOnly,
-    /// It changes something.
+    /// It modifies state.
     Mutating,
     /// It talks to the network.
     Network,
-    /// It waits for somebody, such as the user.
+    /// It waits for a person, such as the user.
     Blocking,
 }
 
 impl SideEffect {
-    /// Whether nothing is changed by it, as plan mode asks.
+    /// Returns `true` if it changes nothing, as plan mode requires.
     pub fn is_read_only(self) -> bool {
         matches!(self, Self::None | Self::ReadOnly)
     }
 }
 
-/// Whether a call may run beside others of the same turn.
+/// The concurrency of a call with others of the same turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Concurrency {
     /// In parallel with its neighbours.

@@ -1,4 +1,4 @@
-//! What a tool call knows about the run it is part of.
+//! The context of a tool call in its run.
 
 use std::any::Any;
 use std::fmt;
@@ -38,7 +38,7 @@ pub(crate) trait ToolHost: Send + Sync {
     fn touch(&self, call: &ToolCall);
 }
 
-/// What a tool call knows about its run, and how it speaks to the outside.
+/// The context of a tool call: its run's data, and its connection to the reader and the user.
 ///
 /// Cheap to clone and `'static`: a tool may move one into tasks of its own. After the call has
 /// ended such a clone still works, but changes nothing any more.
@@ -69,7 +69,7 @@ impl ToolContext {
 
     /// A context outside any run, to execute a tool by hand.
     ///
-    /// Progress goes nowhere, nobody answers questions, and the state is one of its own.
+    /// Progress is discarded, questions stay unanswered, and the state is separate.
     ///
     /// ```
     /// use agentcore::{FuncTool, Tool, ToolContext};
@@ -138,7 +138,7 @@ impl ToolContext {
         }
     }
 
-    /// Asks whoever may answer. The time it takes counts against no timeout.
+    /// Asks a question of the confirmer or responder. The time it takes counts against no timeout.
     pub async fn ask(&self, question: impl Into<String>) -> Answer {
         if !self.is_live() {
             return Answer::Unanswered;
@@ -148,7 +148,7 @@ impl ToolContext {
 
     /// Runs `f` on the run's state. Not async, so the lock is never held across an await.
     ///
-    /// After the call has ended `f` gets a copy that is thrown away.
+    /// After the call has ended `f` gets a copy that is discarded.
     ///
     /// # Panics
     ///
@@ -169,14 +169,14 @@ impl ToolContext {
         self.host.values().get()
     }
 
-    /// Where files live and commands run, if the agent has such a place.
+    /// The backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.host.backend()
     }
 
-    /// Which files the call may show when it comes upon them, by the permissions of the run. A
-    /// tool that searches or lists leaves the others out, and says that it did without naming
-    /// them.
+    /// The filter for files that the call may show in searches and listings, by the permissions of
+    /// the run. A tool that searches or lists omits the others, and reports the omission without
+    /// naming them.
     pub fn readable(&self) -> PathFilter {
         self.host.readable(&self.call)
     }
@@ -186,14 +186,14 @@ impl ToolContext {
         self.host.tasks()
     }
 
-    /// The call is still moving although it has nothing to say: its timeout starts over.
+    /// Restarts the call's timeout, for a call that works without progress to report.
     pub fn keep_alive(&self) {
         if self.is_live() {
             self.host.touch(&self.call);
         }
     }
 
-    /// Tells work on the side when this call is over.
+    /// Cancelled when this call ends; for background work.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }
@@ -217,7 +217,7 @@ impl fmt::Debug for ToolContext {
     }
 }
 
-/// Ends a call's say in the run when it is dropped.
+/// Ends a call's influence on the run when it is dropped.
 pub(crate) struct LiveGuard(Arc<AtomicBool>);
 
 impl Drop for LiveGuard {

@@ -49,7 +49,7 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 /// ```
 ///
 /// A tool fails by an `Err`: any error by `?`, or a text. The model reads `Error: ` and the text,
-/// and the run goes on.
+/// and the run continues.
 ///
 /// ```
 /// use agentcore::{FuncTool, Tool, ToolContext};
@@ -139,8 +139,8 @@ impl FuncTool {
         self
     }
 
-    /// Its calls may be repeated without harm: one whose result a crash has lost runs again, by
-    /// itself, when its session goes on.
+    /// Marks the tool's calls as safe to repeat: one whose result was lost in a crash runs again,
+    /// by itself, when its session continues.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;

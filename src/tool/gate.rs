@@ -1,4 +1,4 @@
-//! Who may call what.
+//! The permission gate and its requests, decisions and answers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,8 @@ use crate::sdk::PermissionRequest;
 
 use super::tool::Tool;
 
-/// How much is allowed without asking, in the wire names of the message stream.
+/// The mode that sets how much is allowed without a question, with the wire names of the message
+/// stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -29,7 +30,7 @@ pub enum PermissionMode {
     AcceptEdits,
     /// Nothing needs a question. Deny rules still hold.
     BypassPermissions,
-    /// What would need a question is denied.
+    /// Calls that would need a question are denied.
     DontAsk,
 }
 
@@ -74,7 +75,7 @@ impl FromStr for PermissionMode {
     }
 }
 
-/// What a gate decides about.
+/// The call and circumstances that a gate decides about.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GateRequest {
@@ -82,7 +83,7 @@ pub struct GateRequest {
     pub call: ToolCall,
     /// The tool it would run.
     pub tool: Arc<dyn Tool>,
-    /// The mode in force.
+    /// The current permission mode.
     pub mode: PermissionMode,
     /// The session, for grants that last as long as it.
     pub session_id: Arc<str>,
@@ -114,7 +115,7 @@ impl fmt::Debug for GateRequest {
     }
 }
 
-/// What a gate says.
+/// A gate's decision.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GateDecision {
@@ -125,20 +126,19 @@ pub enum GateDecision {
     },
     /// The call does not run, and the model reads why.
     Deny {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// Somebody has to answer first.
+    /// A person has to answer first.
     Ask {
-        /// What they are asked.
+        /// The question.
         question: String,
-        /// Whether a rule says so. A hook's allow answers a question of the mode, never one of a
-        /// rule.
+        /// True if a rule asks. A hook's allow answers a question of the mode, never one of a rule.
         by_rule: bool,
     },
     /// The call does not run and the run ends as interrupted.
     Interrupt {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
@@ -156,7 +156,7 @@ impl GateDecision {
         }
     }
 
-    /// Somebody has to answer, because nothing allows the call.
+    /// Requires an answer, because nothing allows the call.
     pub fn ask(question: impl Into<String>) -> Self {
         Self::Ask {
             question: question.into(),
@@ -188,21 +188,21 @@ pub trait PermissionGate: Send + Sync + 'static {
     /// Decides. An error denies the call.
     async fn check(&self, request: &GateRequest) -> Result<GateDecision>;
 
-    /// Which files a call that may run may show when it comes upon them, as searches and listings
-    /// do: not those whose reading is denied, nor those it would have to be asked about. All of
-    /// them, unless a gate knows better.
+    /// The filter for files that a permitted call may show in searches and listings: not those
+    /// whose reading is denied, nor those that would need a question. Allows all files unless a
+    /// gate implements it.
     fn readable(&self, _request: &GateRequest) -> PathFilter {
         PathFilter::all()
     }
 
-    /// Why [`check`](Self::check) does not allow a call, more closely than the model is told: which
-    /// rule decided, and where it comes from. For programs and people; nothing unless a gate
-    /// knows.
+    /// The reason why [`check`](Self::check) does not allow a call, in more detail than in the
+    /// message for the model: the deciding rule and its source. For programs and people; `None`
+    /// unless a gate implements it.
     fn explain(&self, _request: &GateRequest) -> Option<String> {
         None
     }
 
-    /// Somebody answered [`Answer::AllowForSession`] to a question about this call: remember it.
+    /// Remembers the answer [`Answer::AllowForSession`] to a question about this call.
     async fn grant(&self, _request: &GateRequest) -> Result<()> {
         Ok(())
     }
@@ -229,7 +229,7 @@ pub enum Answer {
     AllowForSession,
     /// No, and the model reads why.
     Deny(String),
-    /// Nobody can answer.
+    /// The question cannot be answered.
     Unanswered,
 }
 

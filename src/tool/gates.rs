@@ -11,7 +11,7 @@ use crate::message::is_too_deep;
 
 use super::gate::{GateDecision, GateRequest, PermissionGate};
 
-/// How often each gate is asked about one call whose arguments others change.
+/// The number of times each gate is asked about one call whose arguments others change.
 const MOST_CHANGES: usize = 8;
 
 /// All of several gates: what one denies is denied, what one asks about is asked about.

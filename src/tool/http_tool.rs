@@ -1,4 +1,4 @@
-//! Tools that live behind an address.
+//! Tools that call an HTTP endpoint.
 
 use std::error::Error as _;
 use std::fmt;
@@ -21,10 +21,10 @@ use super::context::ToolContext;
 use super::output::ToolOutput;
 use super::tool::Tool;
 
-/// How long a call may take in all, redirects included.
+/// The time limit of a whole call, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What the loop's own limit is longer by, so that this tool's error is the one that is seen.
+/// The extra time of the loop's own limit, so that this tool's error is reported first.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The most bytes read of a reply.
@@ -159,8 +159,8 @@ impl HttpTool {
         self
     }
 
-    /// Its calls may be repeated without harm: one whose result a crash has lost runs again, by
-    /// itself, when its session goes on.
+    /// Marks the tool's calls as safe to repeat: one whose result was lost in a crash runs again,
+    /// by itself, when its session continues.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
@@ -389,7 +389,7 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Why a request failed: that its address is refused, if that is it.
+/// The cause of a failed request: the refused address, if there is one.
 fn cause(error: reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
@@ -401,7 +401,7 @@ fn cause(error: reqwest::Error) -> String {
     http_client::describe(error)
 }
 
-/// Where the peer points to, if it answers the same request elsewhere.
+/// The target of a redirect, if the peer answers the same request elsewhere.
 fn redirect(from: &Url, response: &Response) -> Option<Url> {
     use StatusCode as S;
     let elsewhere = [

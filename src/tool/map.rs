@@ -10,8 +10,8 @@ use super::registry::{check_tool, definition};
 use super::suggest::unknown_tool;
 use super::tool::Tool;
 
-/// The tools of one turn by name: a snapshot, so that a turn's calls find the tools the model
-/// was told of. A clone costs one pointer.
+/// The tools of one turn by name: a snapshot, so that a turn's calls resolve to the tools that were
+/// sent to the model. A clone costs one pointer.
 #[derive(Clone)]
 pub struct ToolMap(Arc<Inner>);
 
@@ -32,9 +32,9 @@ struct Inner {
 }
 
 impl ToolMap {
-    /// Brings tools together. Of several with one name a hook's wins over the agent's own, and
-    /// that over a source's; among equals the first. Each tool that is left out for it, and each
-    /// of a source that no provider would take, comes with a warning.
+    /// Brings tools together. Of several with one name a hook's wins over the agent's own, and that
+    /// over a source's; among equals the first. Each tool that is dropped for it, and each of a
+    /// source that no provider would accept, causes a warning.
     pub(crate) fn build(
         agent_tools: &[Arc<dyn Tool>],
         hook_tools: &[Arc<dyn Tool>],
@@ -70,8 +70,8 @@ impl ToolMap {
         (map, warnings)
     }
 
-    /// The earlier map when it holds the very same tools, so that its definitions stay the same
-    /// allocation and what providers encoded from them stays good.
+    /// Returns the earlier map when it holds the very same tools, so that its definitions stay the
+    /// same allocation and the providers' encodings of them stay valid.
     pub(crate) fn or_earlier(self, earlier: &Self) -> Self {
         let (new, old) = (&self.0, &earlier.0);
         let is_same = new.tools.len() == old.tools.len()
@@ -100,17 +100,17 @@ impl ToolMap {
         }
     }
 
-    /// Whether calls of that name are refused.
+    /// Returns `true` if calls of that name are refused.
     pub fn is_disabled(&self, name: &str) -> bool {
         self.0.disabled.contains(name)
     }
 
-    /// The names that can be called, sorted: those the model is told of.
+    /// The names that can be called, sorted: those in the model's request.
     pub fn names(&self) -> Vec<&str> {
         self.enabled().map(|tool| tool.name()).collect()
     }
 
-    /// What the model is told, sorted by name. Made once for a map and all its clones.
+    /// The tool definitions for the model, sorted by name. Made once for a map and all its clones.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         let make = || self.enabled().map(definition).collect();
         self.0.definitions.get_or_init(make).clone()

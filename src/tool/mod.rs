@@ -1,4 +1,4 @@
-//! What can be called: the [`Tool`] trait and everything around a call.
+//! The [`Tool`] trait and the types around a tool call.
 //!
 //! The quickest tool is a closure over typed arguments, whose JSON Schema is derived:
 //!
@@ -23,9 +23,9 @@
 //!
 //! # A call's way
 //!
-//! Arguments are parsed, checked against the schema, passed to the permission gate and only then
-//! to [`Tool::execute`]. A call that fails, panics or outlives its timeout becomes an error
-//! result the model reads; the run goes on.
+//! Arguments are parsed, checked against the schema, passed to the permission gate and only then to
+//! [`Tool::execute`]. A call that fails, panics or outlives its timeout becomes an error result the
+//! model reads; the run continues.
 //!
 //! # Argument schemas
 //!
@@ -41,9 +41,9 @@
 //! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` |
 //! | schemas | `anyOf`, `oneOf`, `allOf`, `not`, `$ref` within the document, `true`, `false` |
 //!
-//! Everything else is ignored, `pattern` and `format` among it: a tool whose arguments must have
-//! a certain spelling checks that itself. Where `patternProperties` stands beside it,
-//! `additionalProperties` is ignored too, since no pattern is matched.
+//! Everything else is ignored, `pattern` and `format` among it: a tool whose arguments must have a
+//! certain spelling checks that itself. Next to `patternProperties`, `additionalProperties` is
+//! ignored too, since no pattern is matched.
 
 mod access;
 mod context;

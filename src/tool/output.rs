@@ -1,4 +1,4 @@
-//! What a tool returns.
+//! The output of a tool.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,21 +9,21 @@ use serde_json::Value;
 use crate::error::BoxError;
 use crate::message::{Content, MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 
-/// What a call produced, before the loop stamps the call's id on it.
+/// The output of a call, before the loop adds the call's id.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// The content for the model.
     pub content: Content,
-    /// Whether the call failed although the tool returned.
+    /// True if the call failed although the tool returned.
     pub is_error: bool,
     /// Structured data for programs; the model does not see it.
     pub details: Option<Value>,
     /// Text for the user instead of `content`.
     pub display: Option<String>,
-    /// Whether nothing of it should be shown to the user.
+    /// True if none of it should be shown to the user.
     pub silent: bool,
-    /// Whether the work goes on and its outcome will arrive later.
+    /// True if the work continues and its outcome will arrive later.
     pub is_async: bool,
 }
 
@@ -65,7 +65,7 @@ impl ToolOutput {
         self
     }
 
-    /// The same output, of work that goes on.
+    /// Marks the output as that of work that continues.
     #[must_use]
     pub fn pending(mut self) -> Self {
         self.is_async = true;
@@ -141,7 +141,7 @@ impl From<Value> for ToolOutput {
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
-/// What a tool closure may return: an output, or a `Result` of one.
+/// The types a tool closure may return: an output, or a `Result` of one.
 #[diagnostic::on_unimplemented(
     message = "a tool closure cannot return `{Self}`",
     label = "return `String`, `&str`, `serde_json::Value`, `Json(value)`, `ToolOutput`, or `Result<_, BoxError>` of one",
@@ -152,7 +152,7 @@ pub trait IntoToolResult {
     ///
     /// # Errors
     ///
-    /// Whatever the tool failed with.
+    /// The tool's error.
     fn into_tool_result(self) -> Result<ToolOutput, BoxError>;
 }
 

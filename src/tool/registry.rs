@@ -93,7 +93,7 @@ impl ToolRegistry {
         self.inner().allowed.insert(name.into());
     }
 
-    /// Whether the name was marked with [`allow`](Self::allow).
+    /// Returns `true` if the name was marked with [`allow`](Self::allow).
     pub fn is_allowed(&self, name: &str) -> bool {
         self.0.allowed.contains(name)
     }
@@ -103,7 +103,7 @@ impl ToolRegistry {
         self.0.allowed.iter().map(|name| &**name)
     }
 
-    /// Switches a name off: models are not told of it, and a call of it is an error result.
+    /// Disables a name: it is omitted from model requests, and a call of it is an error result.
     pub fn disable(&mut self, name: impl Into<Arc<str>>) {
         self.inner().disabled.insert(name.into());
     }
@@ -113,7 +113,7 @@ impl ToolRegistry {
         self.inner().disabled.remove(name);
     }
 
-    /// Whether the name is switched off.
+    /// Returns `true` if the name is disabled.
     pub fn is_disabled(&self, name: &str) -> bool {
         self.0.disabled.contains(name)
     }
@@ -133,7 +133,7 @@ impl ToolRegistry {
         self.0.tools.values().cloned().collect()
     }
 
-    /// What a model is told: the tools that are not disabled, sorted by name.
+    /// The definitions for the model: the tools that are not disabled, sorted by name.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
         let enabled = self
             .0

@@ -1,4 +1,4 @@
-//! Tools that come and go.
+//! Sources of tools that change during a run.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::error::Result;
 
 use super::tool::Tool;
 
-/// A place tools come from that may change them during a run: a server that others
-/// register tools with, or a peer that offers its own.
+/// A source of tools that may change them during a run: a server that others register tools with,
+/// or a peer that offers its own.
 ///
-/// The loop asks before each turn, so a tool that appears is callable in the next turn and one
-/// that is gone is no longer offered. A call that is already running keeps its tool.
+/// The loop asks before each turn, so a tool that appears is callable in the next turn and one that
+/// disappears is no longer offered. A call that is already running keeps its tool.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,7 +43,7 @@ use super::tool::Tool;
 /// ```
 #[async_trait]
 pub trait ToolSource: Send + Sync + 'static {
-    /// What the source is called in warnings.
+    /// The source's name in warnings.
     fn name(&self) -> &str;
 
     /// The tools it offers now.

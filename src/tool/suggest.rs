@@ -1,4 +1,4 @@
-//! What the model reads when it calls a tool that is not there.
+//! The text the model reads when it calls an unknown tool.
 
 /// With no more tools than this the text lists them all.
 const FEW: usize = 20;
@@ -6,7 +6,7 @@ const FEW: usize = 20;
 /// More edits than this are no typo.
 const MOST_EDITS: usize = 4;
 
-/// Words of so many names that one in common says nothing.
+/// Words so common in names that one in common is no hint.
 const USUAL: [&str; 12] = [
     "add", "create", "delete", "file", "get", "list", "mcp", "read", "set", "tool", "update",
     "write",
@@ -37,7 +37,7 @@ pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
     text
 }
 
-/// Up to three of `names` that `name` may have meant, the likeliest first.
+/// Up to three of `names` that `name` may be a misspelling of, the likeliest first.
 pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
@@ -86,7 +86,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// How many edits make one name of the other, or `None` when there are too many for a typo.
+/// The number of edits that turn one name into the other, or `None` when there are too many for a
+/// typo.
 fn typo(a: &[char], b: &[char]) -> Option<usize> {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.is_empty() || long.len() - short.len() > MOST_EDITS {
@@ -97,8 +98,8 @@ fn typo(a: &[char], b: &[char]) -> Option<usize> {
     is_typo.then_some(edits)
 }
 
-/// How far two names are apart that have most of their words in common, or of which one is a word
-/// of the other or its beginning or end. Behind every typo, for a common word is the weaker hint.
+/// The distance of two names that have most of their words in common, or of which one is a word of
+/// the other or its beginning or end. Behind every typo, for a common word is the weaker hint.
 fn common_words(a: &[String], b: &[String]) -> Option<usize> {
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let common = few.iter().filter(|word| many.contains(word));
@@ -116,7 +117,8 @@ fn common_words(a: &[String], b: &[String]) -> Option<usize> {
     is_near.then_some(2 * MOST_EDITS + many.len() - common.len())
 }
 
-/// Whether the word is long enough to say something and is the other, its beginning or its end.
+/// Returns `true` if the word is long enough to be a hint and is the other, its beginning or its
+/// end.
 fn is_part_of(word: &str, other: &str) -> bool {
     let (short, long) = match word.len() <= other.len() {
         true => (word, other),

@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 use crate::util::panic;
 use crate::util::sync::lock;
 
-/// What a task came to.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskOutcome {
@@ -19,19 +19,19 @@ pub enum TaskOutcome {
     Completed(String),
     /// It failed with this text.
     Failed(String),
-    /// The run ended before it did. Only the run says so.
+    /// The run ended before it did. Only the run sets it.
     Stopped,
 }
 
 /// Work of a run that outlives the turn it began in: background commands, background subagents.
 ///
-/// Tasks advance while the run is polled. What a finished task says reaches the reader as a
+/// Tasks advance while the run is polled. The text of a finished task reaches the reader as a
 /// `task_notification`, and the model before its next turn.
 ///
 /// Tasks end when the run does: the run does not wait for them. Those that a run leaves unfinished
 /// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
-/// the run drops them silently. What is to outlive the run belongs in `tokio::spawn`.
-/// Clones share it.
+/// the run drops them silently. Work that has to outlive the run belongs in `tokio::spawn`. Clones
+/// share it.
 ///
 /// ```
 /// use agentcore::FuncTool;
@@ -57,8 +57,8 @@ struct Tasks {
     count: u64,
     /// Id and label of those that have not ended, in the order in which they began.
     open: Vec<(Arc<str>, Arc<str>)>,
-    /// Set when the run is over: what would be added then would never be polled, and never be
-    /// dropped if it holds the run.
+    /// True once the run has ended: a task added then would never be polled, and never be dropped
+    /// if it holds the run.
     closed: bool,
     waker: Option<Waker>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct FinishedTask {
 }
 
 impl TaskScope {
-    /// Adds a task and returns its id. A panic in it is a failure. When the run is over, the task
+    /// Adds a task and returns its id. A panic in it is a failure. When the run has ended, the task
     /// is dropped at once.
     pub fn spawn<F>(&self, label: impl Into<Arc<str>>, future: F) -> Arc<str>
     where
@@ -101,12 +101,12 @@ impl TaskScope {
         id
     }
 
-    /// How many tasks have not ended.
+    /// The number of tasks that have not ended.
     pub fn len(&self) -> usize {
         lock(&self.0).open.len()
     }
 
-    /// Whether all have ended.
+    /// Returns `true` if all have ended.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -140,7 +140,7 @@ impl TaskScope {
         Poll::Pending
     }
 
-    /// Drops whatever has not ended, and whatever is added later; returns what has not ended.
+    /// Drops the tasks that have not ended, and those added later; returns the former.
     pub(crate) fn close(&self) -> Vec<FinishedTask> {
         let (open, running, added) = {
             let mut tasks = lock(&self.0);

@@ -14,8 +14,8 @@ use super::output::ToolOutput;
 
 /// Something the model can call.
 ///
-/// One instance serves many calls and many runs at once. What it needs, it is given when it is
-/// made; what belongs to one run lives in the [`ToolContext`].
+/// One instance serves many calls and many runs at once. It receives its dependencies when it is
+/// made; the data of one run is in the [`ToolContext`].
 ///
 /// ```
 /// use agentcore::{BoxError, Tool, ToolContext, ToolOutput, async_trait};
@@ -68,35 +68,36 @@ pub trait Tool: Send + Sync + 'static {
     /// The name the model calls: `[A-Za-z0-9_-]{1,64}`.
     fn name(&self) -> &str;
 
-    /// What it does and when to use it, for the model.
+    /// The description for the model: what the tool does and when to use it.
     fn description(&self) -> &str;
 
     /// The JSON Schema of its arguments: an object schema.
     fn parameters(&self) -> &Value;
 
-    /// What kind of effect it has.
+    /// The kind of effect the tool has.
     fn side_effect(&self) -> SideEffect {
         SideEffect::Mutating
     }
 
-    /// Whether it may run beside other calls of the same turn.
+    /// Returns the concurrency with other calls of the same turn.
     fn concurrency(&self) -> Concurrency {
         Concurrency::Parallel
     }
 
-    /// How long a call may go without progress; `None` means the agent's default.
+    /// The time a call may run without progress; `None` means the agent's default.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether running the same call twice does no harm: only then may a hook repeat it, and a
-    /// call that was in progress when its run was dropped runs again when the session goes on. So
-    /// does a call of a read-only tool that had not begun: the difference is not stored.
+    /// Returns `true` if running the same call twice does no harm: only then may a hook repeat it,
+    /// and a call that was in progress when its run was dropped runs again when the session
+    /// continues. So does a call of a read-only tool that had not begun: the difference is not
+    /// stored.
     fn is_idempotent(&self) -> bool {
         false
     }
 
-    /// What a call with these arguments would do, for permission rules.
+    /// The accesses of a call with these arguments, for permission rules.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
     }

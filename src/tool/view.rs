@@ -1,4 +1,4 @@
-//! What a tool sees of the run's state.
+//! The view of the run's state for tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError};
 
 /// The arguments of a call. The engine has checked them against the schema; a tool that is executed
-/// by hand gets them unchecked.
+/// by hand receives them unchecked.
 pub(super) struct Args {
     given: Value,
     cx: ToolContext,
@@ -43,7 +43,8 @@ impl Args {
         Some(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// Which files of `backend` the call may show. Rules may name them from the root or in full.
+    /// The filter for files of `backend` that the call may show. Rules may name them from the root
+    /// or in full.
     pub(super) fn readable(&self, backend: &dyn Backend) -> PathFilter {
         let filter = self.cx.readable();
         if filter.is_all() {
@@ -88,7 +89,7 @@ pub(super) const PATH: [&str; 2] = ["file_path", "path"];
 /// The argument that names a command's folder.
 pub(super) const WORKING_DIR: [&str; 1] = ["working_dir"];
 
-/// A tool that reads files: its calls run side by side, and may be repeated.
+/// Configures a tool that reads files: its calls run concurrently, and may be repeated.
 pub(super) fn reader(tool: FuncTool) -> FuncTool {
     tool.side_effect(SideEffect::ReadOnly)
         .idempotent()

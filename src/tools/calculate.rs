@@ -13,13 +13,13 @@ use crate::util::{Cancellation, text};
 use super::compute::on_own_thread;
 use super::formula;
 
-/// How long a calculation may take.
+/// The time limit of a calculation.
 const LIMIT: Duration = Duration::from_secs(2);
 /// The longest expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;
 /// A longer result is cut in the middle.
 const MAX_RESULT: usize = 2_000;
-/// What fend puts before a result that is not exact.
+/// The prefix that fend puts before an inexact result.
 const APPROXIMATE: &str = "approx. ";
 
 /// `calculate`: the value of an arithmetic `expression` (or `expr`).
@@ -86,7 +86,7 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     Ok(text::head_tail(&value, half, half, cut).into_owned())
 }
 
-/// When a calculation is given up.
+/// The conditions for giving up a calculation.
 struct Stop {
     at: Instant,
     call: Cancellation,

@@ -14,7 +14,7 @@ use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
 use super::{files, find, read as reading, schema};
 
-/// How long a command may run unless the call or the backend says otherwise.
+/// The time limit of a command unless the call or the backend sets another.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest a call may ask for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
@@ -25,8 +25,8 @@ const STYLE: Style = Style {
     stderr: Stderr::Merged,
 };
 
-/// `Bash`: runs a command in the backend's shell, for 120 seconds or as long as the call says, at
-/// most 600. Standard output and error come in the order they were written; of more than 30,000
+/// `Bash`: runs a command in the backend's shell, for 120 seconds or the time set in the call, at
+/// most 600. Standard output and error are in the order they were written; of more than 30,000
 /// characters together, the middle is cut.
 ///
 /// Limits that were set on the backend ([`Backend::command_limits`]) take the place of the 120
@@ -115,8 +115,8 @@ fn id() -> Value {
     })
 }
 
-/// `Read`: lines of a file with their numbers, 2,000 unless the call says otherwise. Lines of more
-/// than 2,000 characters are cut.
+/// `Read`: lines of a file with their numbers, 2,000 unless the call sets another number. Lines of
+/// more than 2,000 characters are cut.
 pub fn read(backend: impl Backend) -> FuncTool {
     let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
         unless offset and limit say otherwise. Lines over 2000 characters are cut.";

@@ -1,4 +1,4 @@
-//! Work that keeps a processor busy, on a thread of its own.
+//! Work that keeps a processor busy, on a separate thread.
 
 use std::io;
 use std::thread;

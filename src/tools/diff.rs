@@ -81,7 +81,8 @@ fn line_start(text: &[u8], offset: usize) -> usize {
     memchr::memrchr(b'\n', &text[..offset]).map_or(0, |end| end + 1)
 }
 
-/// How many bytes both begin with. Compared in pieces first, which is faster than one by one.
+/// The length of the common prefix in bytes. Compared in pieces first, which is faster than one by
+/// one.
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let pieces = a.chunks(PIECE).zip(b.chunks(PIECE));
     let whole = pieces

@@ -13,7 +13,7 @@ use crate::util::text;
 
 use super::diff;
 
-/// How many line numbers an error names.
+/// The number of line numbers in an error.
 const MAX_LINES_NAMED: usize = 20;
 /// A longer diff is cut in the text the model reads.
 const MAX_DIFF_CHARS: usize = 10_000;
@@ -22,7 +22,7 @@ const MAX_DETAILS_CHARS: usize = 30_000;
 /// The largest file an edit may leave, in bytes, unless it was larger before.
 const MAX_RESULT: usize = 32 * 1024 * 1024;
 
-/// Which occurrences of a text an edit replaces.
+/// The occurrences of a text that an edit replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EditPolicy {
     /// The first one.

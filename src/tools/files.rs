@@ -11,7 +11,7 @@ use crate::tool::ToolOutput;
 
 use super::args::{Args, PATH};
 
-/// What a listing says instead of what it leaves out.
+/// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
 
 /// A folder as a JSON array of `{name, type, size}`.

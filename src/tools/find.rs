@@ -8,7 +8,7 @@ use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQu
 use crate::error::BoxError;
 use crate::tool::ToolOutput;
 
-/// What a search says instead of what it leaves out.
+/// The note in a search about omitted files.
 const WITHHELD: &str = "\n(some files were left out: permission rules deny reading them)";
 
 /// Paths, one a line.
@@ -63,8 +63,8 @@ pub(super) async fn grep(
     Ok(ToolOutput::new(text).with_details(details(&found)))
 }
 
-/// Leaves out what must not be shown, and says whether there was any: a backend that brings its own
-/// search may not know of filters.
+/// Removes the files that must not be shown, and returns whether there were any: a backend with its
+/// own search may ignore filters.
 fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
     let all = files.len();
     files.retain(shows);

@@ -1,4 +1,4 @@
-//! What an expression may contain.
+//! The grammar of an expression.
 //!
 //! Fend understands far more than arithmetic: variables, user-defined functions, dice, shifts,
 //! units. Some of that can recurse or loop without checking for an interrupt. So an expression is
@@ -16,7 +16,7 @@ const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
 ///
 /// # Errors
 ///
-/// When something in it does not belong in an expression; the text says what.
+/// When the expression contains anything else; the text names it.
 pub(super) fn checked(expression: &str) -> Result<String, String> {
     let plain = expression
         .replace(['×', '·', '⋅'], "*")
@@ -100,7 +100,7 @@ fn word(text: &str) -> Result<usize, String> {
     ))
 }
 
-/// What follows must be a value, for fend takes any other `%` as percent.
+/// Checks that a value follows, for fend takes any other `%` as percent.
 fn remainder(text: &str) -> Result<usize, String> {
     match text[1..].trim_start().chars().next() {
         Some(c) if c.is_ascii_alphanumeric() || c == '(' || c == '.' => Ok(1),

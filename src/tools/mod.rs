@@ -45,7 +45,7 @@
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //!
 //! Paths are absolute, or relative to the backend's root. A tool that changes files or runs
-//! commands runs alone; tools that only read run side by side.
+//! commands runs alone; tools that only read run concurrently.
 
 #[cfg(feature = "tools")]
 mod args;

@@ -13,7 +13,7 @@ use super::args::{Args, WORKING_DIR, over, reader, runs_there, writes};
 use super::run::{self, Stderr, Style};
 use super::{files, schema};
 
-/// How long a command may run unless another limit was set on the backend.
+/// The time limit of a command unless another was set on the backend.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const STYLE: Style = Style {
@@ -46,7 +46,7 @@ pub fn list_dir(backend: impl Backend) -> FuncTool {
     ))
 }
 
-/// `exec`: runs a command. Standard error comes after `STDERR:`.
+/// `exec`: runs a command. Standard error follows `STDERR:`.
 ///
 /// A command may run 60 seconds, and of each stream 10,000 characters are shown, unless other
 /// limits were set on the backend ([`Backend::command_limits`]).

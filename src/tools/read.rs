@@ -12,13 +12,13 @@ use crate::util::text;
 
 use super::args::{Args, PATH};
 
-/// How many lines are shown unless a call asks for another number.
+/// The number of lines that are shown unless a call asks for another number.
 const MAX_LINES: usize = 2_000;
 /// A longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
 /// The most that is shown at once, in bytes, however many lines it is.
 const MAX_SHOWN: usize = 256 * 1024;
-/// How far into a file lines are looked for, in bytes.
+/// The number of bytes of a file that are searched for lines.
 const MAX_SCAN: u64 = 256 * 1024 * 1024;
 const CHUNK: usize = 256 * 1024;
 /// A file with a NUL byte near its start is binary.
@@ -44,8 +44,8 @@ pub(super) async fn numbered(
     Ok(ToolOutput::new(shown.trim_end_matches('\n')))
 }
 
-/// The body of a tool that shows a file as it is, or some lines of it. A file that is not UTF-8
-/// comes as `base64:` and its bytes.
+/// The body of a tool that shows a file as it is, or some lines of it. A file that is not UTF-8 is
+/// returned as `base64:` and its bytes.
 pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     if args.number("offset").is_some() || args.count("limit").is_some() {
         let page = Page::asked_for(&*backend, &args).await?;
@@ -68,7 +68,7 @@ struct Page {
     /// The number of the first line, from 1.
     first: u64,
     lines: Vec<String>,
-    /// How many lines the file has, if its end was seen.
+    /// The number of lines of the file, if its end was reached.
     total: Option<u64>,
     is_lossy: bool,
 }
@@ -146,7 +146,7 @@ impl Page {
         len
     }
 
-    /// What the lines alone do not say.
+    /// The note about what the lines alone do not show.
     fn note(&self) -> Option<String> {
         let next = self.first + self.lines.len() as u64;
         match self.total {

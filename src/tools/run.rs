@@ -10,7 +10,7 @@ use crate::tool::{ToolError, ToolOutput};
 use crate::util::secret::redact_text;
 use crate::util::text;
 
-/// How a tool shows the output of a command.
+/// The style in which a tool shows the output of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// A longer output is cut in the middle.
@@ -20,7 +20,7 @@ pub(super) struct Style {
     pub(super) stderr: Stderr,
 }
 
-/// How much longer than its command a call may take: commands are ended by the tool, and their
+/// The extra time of a call beyond that of its command: commands are ended by the tool, and their
 /// output is shown, so the engine's own limit must not come first.
 const MARGIN: Duration = Duration::from_secs(15);
 
@@ -45,14 +45,14 @@ impl Style {
     }
 }
 
-/// How standard error is distinguished from standard output.
+/// The way standard error is distinguished from standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stderr {
-    /// Not at all: both come in the order written.
+    /// Not distinguished: both are in the order written.
     Merged,
     /// Each line begins with a mark.
     Marked,
-    /// It comes after a heading.
+    /// It follows a heading.
     Headed,
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn start(
     Ok(ToolOutput::new(text).with_details(json!({"id": id})))
 }
 
-/// What a background command has written, and whether it still runs.
+/// The new output of a background command, and its state.
 pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
     let text = format!("{state}\n\n{}", shown(&output.output, style));

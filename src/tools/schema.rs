@@ -24,8 +24,8 @@ pub(super) fn glob() -> Value {
     })
 }
 
-/// A tool for one file, with further properties. The call itself checks that the path is there: the
-/// path has two names, and some providers take no alternatives in a schema.
+/// A tool for one file, with further properties. The call itself checks that the path is present:
+/// the path has two names, and some providers take no alternatives in a schema.
 pub(super) fn file(further: &Value) -> Value {
     let mut properties = json!({
         "path": {"type": "string", "description": "Absolute, or relative to the workspace"}

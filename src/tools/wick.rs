@@ -16,7 +16,7 @@ use super::edit::{self, EditPolicy};
 use super::run::{self, Stderr, Style};
 use super::{files, find, read as reading, schema};
 
-/// How long a command may run unless another limit was set on the backend.
+/// The time limit of a command unless another was set on the backend.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The most files `glob` returns.
 const MAX_FILES: usize = 100;
@@ -36,8 +36,8 @@ pub fn ls(backend: impl Backend) -> FuncTool {
     reader(FuncTool::new("ls", description, schema::folder(), body))
 }
 
-/// `read_file`: a file as it is, or some of its lines. A file that is not UTF-8 comes as `base64:`
-/// and its bytes.
+/// `read_file`: a file as it is, or some of its lines. A file that is not UTF-8 is returned as
+/// `base64:` and its bytes.
 pub fn read_file(backend: impl Backend) -> FuncTool {
     let description = "Returns the content of a file; content that is not UTF-8 as base64: and \
         the bytes encoded. With offset or limit, only those lines.";
@@ -61,8 +61,8 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// `edit_file`: replaces a text; `policy` says which of several occurrences. It takes `old_text`
-/// and `new_text`, or `old_string` and `new_string`.
+/// `edit_file`: replaces a text; `policy` selects from several occurrences. It takes `old_text` and
+/// `new_text`, or `old_string` and `new_string`.
 pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
     let which = match policy {
         EditPolicy::First => "the first occurrence",

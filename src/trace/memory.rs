@@ -22,9 +22,9 @@ pub struct SpanRecord {
     pub parent: Option<SpanId>,
     /// Its name.
     pub name: String,
-    /// When it began, after the first of all spans and events.
+    /// The start, relative to the first of all spans and events.
     pub start: Duration,
-    /// How long it took; `None` while it goes on.
+    /// The duration; `None` while it is open.
     pub duration: Option<Duration>,
     /// Its attributes, in the order they were first set.
     pub attributes: Vec<(String, Value)>,
@@ -44,15 +44,15 @@ impl SpanRecord {
 pub struct EventRecord {
     /// Its name.
     pub name: String,
-    /// When it happened, after the first of all spans and events.
+    /// The time, relative to the first of all spans and events.
     pub at: Duration,
-    /// What came with it.
+    /// The metadata of the event.
     pub metadata: Value,
 }
 
 /// Keeps spans and events in memory, for tests and for a look at what a run did. Clones share what
-/// was recorded. Nothing bounds it: a process that goes on for long has to
-/// [`clear`](MemoryRecorder::clear) it.
+/// was recorded. It has no limit: a long-running process has to [`clear`](MemoryRecorder::clear)
+/// it.
 ///
 /// [`Display`](fmt::Display) prints the spans as a tree, with the time each began and how long it
 /// took in seconds. The clock is tokio's: where that is paused, the tree is the same every time.
@@ -81,7 +81,7 @@ pub struct MemoryRecorder(Arc<Mutex<Trace>>);
 
 #[derive(Default)]
 struct Trace {
-    /// When the first span or event came.
+    /// The time of the first span or event.
     zero: Option<Instant>,
     /// Ids count on when the records are cleared, so that a late span finds no stranger's place.
     first: u64,

@@ -1,4 +1,4 @@
-//! Where a run's spans go.
+//! The recorders of a run's spans.
 //!
 //! A recorder is given to the agent with
 //! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and reached by hooks

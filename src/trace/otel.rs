@@ -15,7 +15,7 @@ use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 
 /// Hands the spans of a [`TracingHook`](crate::hooks::TracingHook) to OpenTelemetry, in the terms
 /// of its conventions for generative AI: `chat MODEL`, `execute_tool NAME` and `invoke_agent NAME`
-/// with `gen_ai.*` attributes. What no convention names is `agentcore.*`.
+/// with `gen_ai.*` attributes. Attributes without a convention are named `agentcore.*`.
 ///
 /// The first spans of a run are children of the OpenTelemetry context that is current there. Texts
 /// of the conversation and arguments of tools are left out unless
@@ -74,7 +74,7 @@ where
         }
     }
 
-    /// Whether texts of the conversation, and arguments and results of tools, are recorded.
+    /// Sets whether texts of the conversation, and arguments and results of tools, are recorded.
     #[must_use]
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
@@ -228,7 +228,7 @@ impl Drop for OtelSpan {
     }
 }
 
-/// What only those see who asked for it.
+/// Returns `true` for attributes that are recorded only on request.
 fn is_content(key: &str) -> bool {
     matches!(key, "content_preview" | "tool_args" | "output_preview")
 }

@@ -32,7 +32,7 @@ pub trait TraceRecorder: Send + Sync + 'static {
         self.start_span(name)
     }
 
-    /// Records something that happened at one moment.
+    /// Records an event at one moment.
     fn record_event(&self, name: &str, metadata: Value);
 }
 
@@ -52,7 +52,7 @@ impl<R: TraceRecorder + ?Sized> TraceRecorder for Arc<R> {
 
 /// A span that is going on.
 pub trait SpanHandle: Send + Sync {
-    /// What names it as the parent of others; `None` from a recorder that keeps no tree.
+    /// The id that names it as the parent of others; `None` from a recorder that keeps no tree.
     fn id(&self) -> Option<SpanId> {
         None
     }

@@ -1,4 +1,4 @@
-//! Running file work where it holds nobody up.
+//! A runner for blocking file work.
 
 use std::panic::resume_unwind;
 

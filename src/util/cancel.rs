@@ -1,4 +1,4 @@
-//! Telling detached work that nobody waits for it any more.
+//! The signal that detached work is no longer awaited.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Says when the call or run it belongs to is over: finished, timed out, interrupted or dropped.
+/// Signals the end of the call or run it belongs to: finished, timed out, interrupted or dropped.
 ///
-/// Work inside the future needs none of this, for dropping the future ends it. It is for threads
-/// and tasks a tool started on the side. Clones watch the same thing.
+/// Work inside the future needs none of this, for dropping the future ends it. It is for background
+/// threads and tasks that a tool started. Clones watch the same thing.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Inner>);
 
@@ -20,12 +20,12 @@ struct Inner {
 }
 
 impl Cancellation {
-    /// Whether it is over.
+    /// Returns `true` after the end.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits until it is over. Cancel safe.
+    /// Waits for the end. Cancel safe.
     pub async fn cancelled(&self) {
         let mut notified = std::pin::pin!(self.0.notify.notified());
         // Registered before the flag is read, so that a cancel in between is not missed.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::sync::lock;
 
 thread_local! {
-    /// Its address tells threads apart.
+    /// A variable whose address identifies the thread.
     static MARK: u8 = const { 0 };
 }
 
@@ -14,7 +14,7 @@ fn this_thread() -> usize {
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
 }
 
-/// A value behind a lock, which foreign code may be run on: when that comes back for the lock, it
+/// A value behind a lock, which foreign code may be run on: when that code locks it again, it
 /// panics instead of waiting forever.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded<T> {

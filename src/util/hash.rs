@@ -1,7 +1,7 @@
 //! A hash that is the same in every process.
 
-/// FNV-1a over the parts, with a zero byte between them. It tells what differs by accident; it is
-/// no defence against somebody who looks for collisions.
+/// FNV-1a over the parts, with a zero byte between them. It distinguishes values that differ by
+/// accident; it is no defence against an attacker who searches for collisions.
 pub(crate) fn fnv1a<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = Fnv1a::default();
     for (index, part) in parts.into_iter().enumerate() {
@@ -13,7 +13,7 @@ pub(crate) fn fnv1a<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     hash.0
 }
 
-/// FNV-1a of what comes piece by piece.
+/// FNV-1a of data that arrives piece by piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fnv1a(u64);
 

@@ -12,11 +12,11 @@ use crate::error::Result;
 
 use super::sync::lock;
 
-/// How long a connection may take to come up, TLS included.
+/// The time limit for opening a connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How large the headers of an answer may be together over HTTP/2, in bytes; the library's own limit
-/// is 16 MiB.
+/// The maximum total size of the headers of an answer over HTTP/2, in bytes; the library's own
+/// limit is 16 MiB.
 const MAX_HEADERS: u32 = 64 * 1024;
 
 /// For how many runtimes and kinds a client is kept.
@@ -29,8 +29,8 @@ pub(crate) type Built = std::result::Result<Client, String>;
 ///
 /// A pooled connection is driven by the runtime it was made in. Where that runtime is not driven
 /// itself, because its `block_on` has returned or its thread computes, a request that another
-/// runtime sends over the connection waits until somebody does. The client that was not used for
-/// longest goes, and its pool with it, when there are too many: nobody says when a runtime ends.
+/// runtime sends over the connection waits until it is. When there are too many clients, the least
+/// recently used is dropped, and its pool with it: the end of a runtime is not reported.
 #[derive(Debug)]
 pub(crate) struct Clients<K>(Mutex<Vec<(K, Option<Id>, Client)>>);
 
@@ -85,8 +85,8 @@ pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
     tls::add(builder, secure)
 }
 
-/// A transport error with its causes, which say more than it does, and without its address, which
-/// may hold a secret.
+/// A transport error with its causes, which contain the details, and without its address, which may
+/// hold a secret.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -98,8 +98,8 @@ pub(crate) fn describe(error: reqwest::Error) -> String {
     text
 }
 
-/// Whether a redirect keeps to its place: the same host and port, or the same host from http to
-/// https, each at its usual port.
+/// Returns `true` if a redirect stays in place: the same host and port, or the same host from http
+/// to https, each at its usual port.
 pub(crate) fn stays(from: &Url, to: &Url) -> bool {
     let port = Url::port_or_known_default;
     let is_upgrade = (from.scheme(), port(from), to.scheme(), port(to))

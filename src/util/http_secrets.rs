@@ -7,7 +7,7 @@ use reqwest::Url;
 use super::Secret;
 use super::secret::percent_decoded;
 
-/// Headers whose values say nothing that must be hidden.
+/// Headers whose values are not secret.
 const PUBLIC_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -29,13 +29,13 @@ const SECRET_NAMES: &[&str] = &["auth", "cookie", "key", "pass", "secret", "sig"
 /// Shorter parts of a header's value may be words of any text.
 const MIN_PART: usize = 8;
 
-/// Whether the value of a header may be shown.
+/// Returns `true` if the value of a header may be shown.
 pub(crate) fn is_public(header: &str) -> bool {
     let mut public = PUBLIC_HEADERS.iter();
     public.any(|public| public.eq_ignore_ascii_case(header))
 }
 
-/// The secrets in a header that a user has set: nothing of one that is [public](is_public), and a
+/// The secrets in a header that a user has set: none of one that is [public](is_public), and a
 /// short value only where the name is that of a secret.
 pub(crate) fn of_named_header(name: &str, value: &str) -> Vec<Secret> {
     if is_public(name) {
@@ -84,7 +84,7 @@ pub(crate) fn of_header(value: &str) -> Vec<Secret> {
 }
 
 /// The secrets in an address: the password, or the user where there is none, and the query
-/// parameters that are called like secrets; each as it is written and as it is meant.
+/// parameters with names of secrets; each as it is written and decoded.
 pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
     let mut secrets = Vec::new();
     let mut add = |written: &str| {

@@ -2,7 +2,7 @@
 
 use serde::de::{Deserialize, Deserializer};
 
-/// Reads a value, for which `null` stands for an empty one.
+/// Reads a value; `null` is read as an empty one.
 pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -8,8 +8,8 @@ const STEPS: u32 = 64;
 /// The bytes after which a loop yields.
 const BYTES: usize = 256 * 1024;
 
-/// The pace of a loop whose awaits may all be ready at once: without a pause nobody could stop it,
-/// and no other task of its thread would run.
+/// The pace of a loop whose awaits may all be ready at once: without a pause it could not be
+/// stopped, and no other task of its thread would run.
 ///
 /// Tokio's budget alone would not do: it is not counted outside a task of tokio's, and a step may
 /// be large.

@@ -1,7 +1,7 @@
 //! Cutting text on character boundaries.
 //!
-//! Lengths are in characters (Unicode scalar values), never in bytes, so that no cut can split
-//! one, and every function says, or lets the caller say, how much was cut.
+//! Lengths are in characters (Unicode scalar values), never in bytes, so that no cut can split one,
+//! and every function returns, or passes to the caller, the number of cut characters.
 
 use std::borrow::Cow;
 
@@ -63,7 +63,7 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
 }
 
 /// The first `head_chars` and the last `tail_chars` characters of `text`, with a marker between
-/// them that is told how many were left out.
+/// them that gets the number of omitted ones.
 ///
 /// A text that fits into both together is returned as it is.
 ///

@@ -1,4 +1,4 @@
-//! Whom a connection over TLS trusts.
+//! The trusted roots of a connection over TLS.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,14 +20,14 @@ pub(crate) fn trusting_system() -> Result<ClientConfig> {
     Ok(CONFIG.get_or_init(|| config).clone())
 }
 
-/// Trusts nobody.
+/// Creates a configuration that trusts no certificate.
 pub(crate) fn trusting_nobody() -> Result<ClientConfig> {
     make(|builder| Ok(builder.with_root_certificates(RootCertStore::empty())))
 }
 
 type Unfinished<T> = ConfigBuilder<ClientConfig, T>;
 
-/// With ring, whatever the default of the process is.
+/// Creates a configuration with ring, regardless of the process's default.
 fn make(
     verifier: impl FnOnce(
         Unfinished<WantsVerifier>,

@@ -51,12 +51,12 @@ impl Values {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

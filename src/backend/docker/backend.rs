@@ -27,11 +27,11 @@ const PATHS: &str = include_str!("paths.sh");
 const FILES: &str = include_str!("files.sh");
 const COMMAND: &str = include_str!("command.sh");
 
-/// How long the engine may take for a file.
+/// The time limit of the engine for a file.
 const LIMIT: Duration = Duration::from_secs(120);
 /// A listing is no longer.
 pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
-/// How often a folder is listed in which files come and go.
+/// The number of attempts to list a folder in which files appear and disappear.
 const TRIES: usize = 8;
 
 /// A folder of a container as a workspace, driven through the `docker` program.
@@ -58,30 +58,30 @@ const TRIES: usize = 8;
 ///
 /// # The container
 ///
-/// A new one has no network, no capabilities, 2 GiB of memory and 512 processes unless the builder
-/// says otherwise, gains no privileges, and waits until it is told to end. What its files take on
-/// the engine's disk is not limited, and one that was attached to has the limits it was made with.
-/// It is removed with the last clone of the backend, without being waited for;
-/// [`remove_container`](Self::remove_container) waits. If this process is killed, it stays:
-/// `docker ps --filter label=agentcore` finds it. The image must have `sh`, `setsid`, `stat`,
-/// `xargs` and the usual small tools, as all those with coreutils or busybox do.
+/// By default a new one has no network, no capabilities, 2 GiB of memory and 512 processes, gains
+/// no privileges, and waits until it is stopped. The disk space of its files is not limited, and
+/// one that was attached to has the limits it was made with. It is removed with the last clone of
+/// the backend, without being waited for; [`remove_container`](Self::remove_container) waits. If
+/// this process is killed, it stays: `docker ps --filter label=agentcore` finds it. The image must
+/// have `sh`, `setsid`, `stat`, `xargs` and the usual small tools, as all those with coreutils or
+/// busybox do.
 ///
 /// # Files
 ///
 /// No path leaves the workspace, neither by `..` nor by a symbolic link. That is checked in the
-/// container, folder by folder; a command that runs there meanwhile can outwit it, but has all
-/// of the container anyway. A write is atomic: the content arrives beside the file, whole, and
-/// then takes its place. Writes of clones take turns.
+/// container, folder by folder; a command that runs there meanwhile can outwit it, but has all of
+/// the container anyway. A write is atomic: the content is written to a file next to it, whole,
+/// which then replaces it. Writes of clones take turns.
 ///
 /// # Commands
 ///
 /// They run in `bash`, or in `sh` where there is none, in a session of their own, with the
 /// environment of the container. Each has a watcher in the container, which ends its process group
 /// when its time is up (`SIGTERM`, then `SIGKILL` after two seconds), and at once when the future
-/// is dropped, this process is killed, or the connection to the engine breaks. What leaves the
-/// group, with `setsid` or as a daemon, goes on until the container ends. An exit code above 128
-/// may stand for a signal, as in a shell; [`CommandOutput::signal`] is not known. Variables are
-/// handed over so that they are not seen among the processes of this machine.
+/// is dropped, this process is killed, or the connection to the engine breaks. Processes that leave
+/// the group, with `setsid` or as a daemon, run until the container ends. An exit code above 128
+/// may represent a signal, as in a shell; [`CommandOutput::signal`] is not known. Variables are
+/// passed so that they are not visible among the processes of this machine.
 ///
 /// It needs a tokio runtime with its drivers enabled, and a clock that is not paused.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub struct DockerBackend {
 
 #[derive(Debug)]
 struct Inner {
-    /// Before the container, so that commands are ended while it is there.
+    /// Dropped before the container, so that commands are ended while it exists.
     jobs: Jobs,
     container: Container,
     settings: DockerBuilder,
@@ -106,8 +106,8 @@ impl DockerBackend {
         DockerBuilder::new(Some(image.into()), name)
     }
 
-    /// A container that is there, by name or id. It is started if it is stopped, and stays when
-    /// the backend goes. Settings of new containers have no effect.
+    /// Attaches to an existing container, by name or id. It is started if it is stopped, and stays
+    /// when the backend is dropped. Settings of new containers have no effect.
     pub fn attach(container: impl Into<String>) -> DockerBuilder {
         DockerBuilder::new(None, container.into())
     }
@@ -134,7 +134,7 @@ impl DockerBackend {
         &self.inner.container.name
     }
 
-    /// What the container is doing.
+    /// The status of the container.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer, or the container is gone.
+    /// When the engine does not answer, or the container does not exist any more.
     pub async fn stop_container(&self) -> Result<()> {
         self.inner.container.tell("stop").await
     }
@@ -161,8 +161,8 @@ impl DockerBackend {
         self.inner.container.tell("restart").await
     }
 
-    /// Removes the container with its files, also one that was attached to or is to stay.
-    /// It is not an error when the container is gone already.
+    /// Removes the container with its files, also one that was attached to or is to stay. It is not
+    /// an error when the container does not exist any more.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ use super::container::Container;
 
 /// The memory of a new container, in bytes, unless set otherwise.
 const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
-/// How many processes and threads a new container may have, unless set otherwise.
+/// The maximum number of processes and threads of a new container, unless set otherwise.
 const PROCESSES: u32 = 512;
 
 /// Settings of a [`DockerBackend`]; from [`DockerBackend::run`] or [`DockerBackend::attach`].
@@ -67,8 +67,8 @@ impl DockerBuilder {
         self
     }
 
-    /// The workspace, an absolute path in the container; `/workspace` by default. A new
-    /// container gets the folder if its image has none.
+    /// The workspace, an absolute path in the container; `/workspace` by default. The folder is
+    /// created in a new container if its image has none.
     pub fn workdir(mut self, path: impl Into<String>) -> Self {
         self.workdir = path.into();
         self
@@ -110,8 +110,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets how much memory a new container may use, in bytes; 2 GiB by default. It gets no swap
-    /// besides. A process that needs more is killed.
+    /// Sets how much memory a new container may use, in bytes; 2 GiB by default. It gets no
+    /// additional swap. A process that needs more is killed.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
@@ -123,7 +123,7 @@ impl DockerBuilder {
         self
     }
 
-    /// How many processors a new container may use, such as 1.5.
+    /// Sets the number of processors a new container may use, such as 1.5.
     pub fn cpus(mut self, cpus: f64) -> Self {
         self.cpus = Some(cpus);
         self
@@ -148,8 +148,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Whether the container stays when the backend goes. A new one does not by default; one that
-    /// was attached to always does.
+    /// Sets whether the container stays when the backend is dropped. A new one does not by default;
+    /// one that was attached to always does.
     pub fn keep(mut self, keep: bool) -> Self {
         self.keep = keep || self.image.is_none();
         self
@@ -167,7 +167,7 @@ impl DockerBuilder {
         self
     }
 
-    /// How many bytes of each stream of a command are kept, half from its start and half from
+    /// Sets how many bytes of each stream of a command are kept, half from its start and half from
     /// its end; 256 KiB by default.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.limits.max_output = Some(bytes);
@@ -296,7 +296,7 @@ impl DockerBuilder {
     }
 }
 
-/// Whether a shell would take it for the name of a variable.
+/// Checks that a shell accepts the name as that of a variable.
 pub(super) fn check_variable(name: &str) -> Result<()> {
     let is_name = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::super::process::{Group, environment};
 
-/// What the program needs to find the engine and its credentials there.
+/// The variables with which the program finds the engine and its credentials.
 const PASSED_ON: [&str; 9] = [
     "DOCKER_API_VERSION",
     "DOCKER_CERT_PATH",
@@ -29,17 +29,17 @@ const PASSED_ON: [&str; 9] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// More of what the program has to say about an error is not kept.
+/// The length to which an error text of the program is kept.
 pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
-/// The program, and the engine it speaks to.
+/// The program, and the engine it connects to.
 #[derive(Clone, Debug)]
 pub(super) struct Cli {
     pub(super) program: PathBuf,
     pub(super) host: Option<String>,
 }
 
-/// What a call of the program came to.
+/// The result of a call of the program.
 #[derive(Debug)]
 pub(super) struct Called {
     pub(super) status: ExitStatus,
@@ -92,7 +92,7 @@ impl Cli {
         Ok((child, group))
     }
 
-    /// Calls the program, gives it `input` and reads at most `max` bytes of what it says.
+    /// Calls the program, writes `input` to it and reads at most `max` bytes of its output.
     pub(super) async fn call<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -141,7 +141,7 @@ impl Cli {
     }
 }
 
-/// Reads to the end, whatever of it is kept.
+/// Reads to the end, and keeps at most `max` bytes.
 pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     if let Some(mut stream) = stream {
@@ -162,7 +162,7 @@ fn not_started(program: &Path, error: io::Error) -> Error {
     Error::new(ErrorKind::Config, text).with_source(error)
 }
 
-/// What the engine has against a call, in our words where they are known.
+/// Converts the engine's refusal of a call to an error, in our words where they are known.
 pub(super) fn refused(what: &str, called: &Called) -> Error {
     let says = match called.stderr.as_str() {
         "" => called.status.to_string(),

@@ -14,7 +14,7 @@ use super::cli::{Called, MAX_ERROR, read, refused};
 use super::container::Container;
 use super::reply;
 
-/// How long the engine may take to start a command.
+/// The time limit of the engine for starting a command.
 const LIMIT: Duration = Duration::from_secs(120);
 /// The script answers with a line that is shorter.
 const MAX_LINE: usize = 4 * 1024;
@@ -76,7 +76,7 @@ fn too_long() -> Error {
     Error::new(ErrorKind::Timeout, text)
 }
 
-/// What the shell in the container is to do: its variables, then the command.
+/// The script for the shell in the container: its variables, then the command.
 fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String> {
     let mut work = String::new();
     for (name, value) in settings.env.iter().chain(&command.env) {
@@ -94,7 +94,7 @@ fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String
     Ok(work)
 }
 
-/// One word to a shell, whatever is in it.
+/// Quotes a text of any content as one word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

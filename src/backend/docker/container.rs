@@ -15,13 +15,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Nothing the engine answers is longer.
 const MAX_ANSWER: u64 = 64 * 1024;
 
-/// What a container is doing.
+/// The status of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ContainerStatus {
     /// It runs.
     Running,
-    /// It is there, but does not run: `exited`, `paused`, `created` and the like.
+    /// It exists, but does not run: `exited`, `paused`, `created` and the like.
     Stopped(String),
     /// There is none of that name any more.
     Missing,
@@ -134,7 +134,7 @@ impl Container {
 }
 
 impl Drop for Container {
-    /// The engine is told without being waited for.
+    /// The container is removed without waiting for the engine.
     fn drop(&mut self) {
         if self.keep {
             return;

@@ -1,4 +1,4 @@
-//! What the container says of files without opening them.
+//! The metadata of files in the container, read without opening them.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ pub(super) fn unreadable(path: &str) -> Error {
     Error::new(ErrorKind::Protocol, text)
 }
 
-/// What is known of a file: kind, size, and the seconds of its last change where they are known.
+/// The metadata of a file: kind, size, and the seconds of its last change where they are known.
 pub(super) fn metadata(data: &[u8]) -> Option<Metadata> {
     let text = std::str::from_utf8(data).ok()?;
     let mut words = text.split_whitespace();
@@ -37,7 +37,7 @@ fn kind(letter: u8) -> Option<EntryKind> {
 }
 
 /// A listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of the
-/// files. `None` when they do not fit each other, for a file came or went in between.
+/// files. `None` when they do not match, for a file was created or removed meanwhile.
 pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
     let end = match data.first() {
         Some(0) => 0,

@@ -1,4 +1,4 @@
-//! What the scripts inside say.
+//! The replies of the scripts inside.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use super::cli::{Called, refused};
 
 const MARK: &str = "agentcore:";
 
-/// What follows the first line, if that says that it went well.
+/// The data after the first line, if that reports success.
 pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a [u8]> {
     let mut parts = called.stdout.splitn(2, |byte| *byte == b'\n');
     let first = parts.next().unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a
     }
 }
 
-/// Whether a line is the first of a script, and what it says if that is not well.
+/// The result of the first line of a script; `None` for any other line.
 pub(super) fn first_line(line: &str, path: &str, root: &str) -> Option<Result<()>> {
     Some(match line.strip_prefix(MARK)? {
         "ok" => Ok(()),

@@ -17,7 +17,7 @@ use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
 use super::backend::{DockerBackend, MAX_LISTING};
 use super::reply;
 
-/// How many files of a folder are read with one call.
+/// The number of files of a folder that are read with one call.
 const BATCH: usize = 256;
 /// Once a call has this many bytes, no further file is added to it.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
@@ -43,7 +43,7 @@ impl Snapshot {
         })
     }
 
-    /// Reads a file, and those of its folder that come after it.
+    /// Reads a file, and those of its folder that follow it.
     async fn read_on(&self, path: &str) -> Result<Option<Bytes>> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let Some(entries) = self.folders.get(folder) else {
@@ -122,8 +122,8 @@ impl Backend for Snapshot {
     }
 }
 
-/// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the
-/// same way, a NUL. `None` when it does not come to its end.
+/// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the same
+/// way, a NUL. `None` when it is incomplete.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let at = memchr::memmem::find(data, b"\0\0")? + 1;
     let (dirs, files) = (&data[..at], &data[at + 1..]);

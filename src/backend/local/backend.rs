@@ -32,11 +32,11 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// # Files
 ///
-/// No path leaves the root: not by `..`, not by an absolute path, not by a symbolic link and not
-/// by one that is put there at the last moment. On Linux the kernel sees to it; a link that leads
-/// to another place beneath the root is followed. FIFOs, sockets and devices are refused without
-/// being waited for. Hard links to files elsewhere look like any file: do not let somebody else
-/// make them.
+/// No path leaves the root: not by `..`, not by an absolute path, not by a symbolic link and not by
+/// one that is put there at the last moment. On Linux the kernel sees to it; a link that leads to
+/// another place beneath the root is followed. FIFOs, sockets and devices are refused without being
+/// waited for. Hard links to files elsewhere look like any file: do not let other users create
+/// them.
 ///
 /// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
 /// Writes of this process to one path take turns.
@@ -63,13 +63,13 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// * When this process itself is killed, the group is, too, by a watcher in it, and so is the
 ///   cgroup, unless a `Sandbox` keeps the watcher from it.
 ///
-/// What remains possible: without a cgroup, a process is not recognised that has left all of the
-/// above: an own session, another environment, every inherited file closed, and its parent ended
-/// before the command. A command that runs as root can move out of its cgroup and is then searched
-/// for as well. Processes of another user, started with `sudo` for example, can be ended only by
-/// root or in a cgroup. A command that ends its watcher may outlive this process. On other systems
-/// than Linux only the group is ended. A command that must not be able to do any of this belongs in
-/// a container, such as that of a `DockerBackend`.
+/// The remaining gap: without a cgroup, a process is not recognised that has left all of the above:
+/// an own session, another environment, every inherited file closed, and its parent ended before
+/// the command. A command that runs as root can move out of its cgroup and is then searched for as
+/// well. Processes of another user, started with `sudo` for example, can be ended only by root or
+/// in a cgroup. A command that ends its watcher may outlive this process. On other systems than
+/// Linux only the group is ended. A command that must not be able to do any of this belongs in a
+/// container, such as that of a `DockerBackend`.
 ///
 /// Clones share the root and the commands in the background.
 ///
@@ -92,7 +92,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 pub struct LocalBackend {
     root: Arc<Root>,
     max_read: u64,
-    /// Before the settings, so that commands are gone when the sandbox's folder goes.
+    /// Dropped before the settings, so that commands have ended when the sandbox's folder is
+    /// removed.
     #[cfg(feature = "process")]
     jobs: Arc<Jobs>,
     #[cfg(feature = "process")]
@@ -144,7 +145,7 @@ impl LocalBackend {
     }
 
     /// Sets whether each command gets a cgroup of its own where this process may make one; true by
-    /// default. With one, all that a command starts is ended whatever it does. Some kernels take a
+    /// default. With one, all processes of a command are ended in every case. Some kernels take a
     /// few milliseconds to move a command there.
     #[cfg(feature = "process")]
     #[must_use]
@@ -165,8 +166,8 @@ impl LocalBackend {
     /// The same backend with its commands confined; see [`Sandbox`]. Its own methods for files are
     /// not: they stay beneath the root by themselves.
     ///
-    /// A command that cannot be confined as asked is refused with an [`ErrorKind::Config`] that
-    /// says what is missing.
+    /// A command that cannot be confined as requested is refused with an [`ErrorKind::Config`] that
+    /// names the missing features.
     ///
     /// [`ErrorKind::Config`]: crate::ErrorKind::Config
     #[cfg(feature = "sandbox")]
@@ -176,7 +177,8 @@ impl LocalBackend {
         self
     }
 
-    /// What confines the commands of this backend on this machine; `None` without a sandbox.
+    /// The report on what confines the commands of this backend on this machine; `None` without a
+    /// sandbox.
     #[cfg(feature = "sandbox")]
     pub fn sandbox_report(&self) -> Option<SandboxReport> {
         let confined = self.settings.sandbox.as_ref()?;

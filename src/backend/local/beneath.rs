@@ -1,4 +1,4 @@
-//! Opening a path so that it cannot leave the root, whoever changes what meanwhile.
+//! Opening a path so that it cannot leave the root, regardless of concurrent changes.
 //!
 //! On Linux the kernel resolves the path (`openat2` with `RESOLVE_BENEATH`). It refuses every
 //! absolute symbolic link, also one that stays inside. Those, and kernels without `openat2`, take
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::root::Root;
 
-/// How many symbolic links of one path are followed: as many as the kernel follows.
+/// The number of symbolic links of one path that are followed: as many as the kernel follows.
 pub(super) const MAX_LINKS: usize = 40;
 
 /// Opens `path` beneath `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
@@ -39,7 +39,8 @@ fn open_by_kernel(
 ) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::ResolveFlags;
 
-    /// The kernel gives up on a path with `..` when something is renamed meanwhile.
+    /// The number of attempts at a path with `..`, which the kernel refuses to resolve when an
+    /// entry is renamed meanwhile.
     const TRIES: usize = 64;
     // A mode without a file to make is an error to this call.
     let mode = if flags.contains(OFlags::CREATE) {
@@ -119,7 +120,7 @@ fn push(rest: &mut Vec<OsString>, path: &OsStr) {
     );
 }
 
-/// Where the link of that name leads; `None` when it is not a link, or missing.
+/// The target of the link of that name; `None` when it is not a link, or missing.
 pub(super) fn read_link(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Option<OsString>> {
     match fs::readlinkat(dir, name, Vec::new()) {
         Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),

@@ -16,7 +16,8 @@ use super::root::{Root, not_a_file};
 /// More entries of one folder than this are not listed.
 const MAX_ENTRIES: usize = 200_000;
 
-/// What a mode has beside the kind of file: not who it runs as.
+/// The permission bits of a mode: without the kind of file, and without the set-user-id and
+/// set-group-id bits.
 const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 impl Root {

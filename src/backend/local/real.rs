@@ -1,4 +1,4 @@
-//! What a path is called once links are followed.
+//! The resolution of a path's links.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -11,8 +11,8 @@ use super::beneath::MAX_LINKS;
 use super::root::Root;
 
 impl Root {
-    /// The path without links, from the root on. It names a file and opens nothing: whoever opens
-    /// it is held beneath the root anew.
+    /// The path without links, from the root on. It names a file and opens nothing: opening it
+    /// checks again that it is beneath the root.
     pub(super) fn real_path(&self, path: &str) -> Result<String> {
         let full = self.real().join(self.relative(path)?);
         let real = follow(&full, MAX_LINKS).map_err(|error| self.error(path, error))?;
@@ -31,7 +31,8 @@ impl Root {
     }
 }
 
-/// Follows all links of what is there of a path, also one whose target is not: a write makes it.
+/// Follows all links of the existing part of a path, also one whose target is missing: a write
+/// creates it.
 fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -25,7 +25,7 @@ use super::sweep::{sweep, temporary_name};
 /// them may have the same root.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
-/// What becomes of missing folders above a file.
+/// The treatment of missing folders above a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parents {
     /// They are made.
@@ -37,9 +37,9 @@ pub(super) enum Parents {
 impl Root {
     /// Writes a file whole, when its content is the `expected` one.
     ///
-    /// The new content goes to a file beside it, which then takes its name: the mode is kept,
-    /// the owner where that is permitted; extended attributes are not, and other hard links keep
-    /// the old content. A symbolic link stays, and what it leads to is written.
+    /// The new content goes to a file next to it, which then takes its name: the mode is kept, the
+    /// owner where that is permitted; extended attributes are not, and other hard links keep the
+    /// old content. A symbolic link stays, and what it leads to is written.
     pub(super) fn write(
         &self,
         path: &str,
@@ -82,8 +82,8 @@ impl Root {
 
     /// The folder a file lies in and its name there, symbolic links in its place followed.
     ///
-    /// The folder is a handle beneath the root, so that what is done in it stays beneath, whatever
-    /// the path has become since.
+    /// The folder is a handle beneath the root, so that operations in it stay beneath, regardless
+    /// of later changes of the path.
     pub(super) fn target_of(&self, path: &str, parents: Parents) -> Result<(OwnedFd, OsString)> {
         let mut relative = self.relative(path)?;
         for _ in 0..MAX_LINKS {

@@ -18,7 +18,7 @@ const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
-/// A file or folder that is only looked at or worked in, not read.
+/// The flags for a file or folder that is examined or worked in, but not read.
 const HANDLE: OFlags = PATH_ONLY.union(OFlags::CLOEXEC);
 /// Neither a FIFO without a writer nor a terminal may hold up or take over who opens it.
 const HARMLESS: OFlags = OFlags::CLOEXEC
@@ -73,7 +73,7 @@ impl Root {
         self.dir.as_fd()
     }
 
-    /// The path relative to the root. It may still lead out of it: only opening it tells.
+    /// The path relative to the root. It may still lead out of it: only opening it shows that.
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf> {
         let rest = if path.starts_with('/') {
             self.beneath(Path::new(path))
@@ -84,8 +84,8 @@ impl Root {
         Ok(PathBuf::from(if rest.is_empty() { "." } else { rest }))
     }
 
-    /// What follows the root in an absolute path, as it was written: a slash at its end says
-    /// that a folder is meant.
+    /// The part of an absolute path after the root, as it was written: a slash at its end marks a
+    /// folder.
     fn beneath<'a>(&self, path: &'a Path) -> Option<&'a str> {
         let mut names = self.names.iter();
         let rest = names.find_map(|name| path.strip_prefix(name).ok())?;
@@ -149,7 +149,7 @@ impl Root {
         (!climbs).then_some(rest)
     }
 
-    /// What went wrong with a path, in words.
+    /// Converts an error about a path to one with a description in words.
     pub(super) fn error(&self, path: &str, error: io::Error) -> Error {
         let what = match error.kind() {
             // What leaves the root is told by the error of a link across file systems.

@@ -38,9 +38,9 @@ static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 });
 
 /// Becomes the shell `$0` that runs `$1`, and leaves a watcher in its process group, an orphan so
-/// that nobody there waits for it. Standard input is the lifeline: when this process is gone,
-/// however it ended, the watcher reads its end and kills the group. The shell holds it, too, so
-/// that what it starts is known by it: as 9, a number that programs hardly use.
+/// that no process there waits for it. Standard input is the lifeline: when this process has ended,
+/// in any way, the watcher reads its end and kills the group. The shell holds it, too, so that what
+/// it starts is known by it: as 9, a number that programs hardly use.
 ///
 /// `$2` is the path of the command's cgroup, or empty. This process moves the shell there and then
 /// writes a line to the lifeline.
@@ -52,13 +52,13 @@ kill -KILL 0) >/dev/null 2>&1 & )
 exec 9<&3 3<&-
 exec \"$0\" -c -- \"$1\"";
 
-/// How commands are run.
+/// The settings of commands.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) limits: CommandLimits,
     pub(super) env: BTreeMap<String, String>,
     pub(super) sweeper: Arc<Sweeper>,
-    /// Whether commands get a cgroup where this process may make one.
+    /// True if commands get a cgroup where this process may make one.
     pub(super) cgroups: bool,
     #[cfg(feature = "sandbox")]
     pub(super) sandbox: Option<Confined>,
@@ -79,7 +79,7 @@ impl Default for Settings {
 
 #[cfg(feature = "sandbox")]
 impl Settings {
-    /// What the sandbox has commands find in their environment.
+    /// The environment variables that the sandbox sets for commands.
     fn sandbox_environment(&self) -> Result<BTreeMap<String, String>> {
         let own = self.sandbox.as_ref().map(Confined::environment);
         own.transpose().map(Option::unwrap_or_default)
@@ -187,8 +187,8 @@ fn pipe_output(
     Ok(Some(reader))
 }
 
-/// What a command that was just started is recognised by. `pipe` is one it writes to besides those
-/// of the child.
+/// The evidence by which the processes of a just started command are recognised. `pipe` is one it
+/// writes to in addition to those of the child.
 fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence> {
     let pipes = [
         child.stdin.as_ref().and_then(PipeEnd::reader),
@@ -199,7 +199,7 @@ fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence
     Evidence::new(mark, child.id()?, pipes.into_iter().flatten())
 }
 
-/// Moves the shell, which waits for that, to its cgroup. It goes on where it is if that fails.
+/// Moves the shell, which waits for that, to its cgroup. It continues where it is if that fails.
 async fn admit(child: Child, mut strays: Strays) -> Result<(Child, Strays)> {
     // The child is held until it was moved: its id may not become another process's before.
     let admitted = spawn_blocking(move || {

@@ -27,7 +27,7 @@ pub(super) fn temporary_name() -> String {
 }
 
 impl Swept {
-    /// Whether the folder has not been swept yet; from now on it has.
+    /// Returns `true` if the folder has not been swept yet, and marks it as swept.
     fn is_news(&self, folder: &OwnedFd) -> bool {
         let Ok(stat) = fs::fstat(folder) else {
             return false;

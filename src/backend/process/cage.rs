@@ -1,7 +1,7 @@
 //! A cgroup for each command, where this process may make one.
 //!
-//! What is in a cgroup stays in it, however it forks, and the kernel ends all of it at once. This
-//! process itself is never moved: the cgroups of its commands are made beneath its own.
+//! Processes in a cgroup stay in it, even if they fork, and the kernel ends all of them at once.
+//! This process itself is never moved: the cgroups of its commands are made beneath its own.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// What the names of the cgroups of commands begin with.
+/// The prefix of the names of the cgroups of commands.
 const PREFIX: &str = "agentcore-";
 /// Leftovers beyond this many are left to the next process.
 const MAX_LEFTOVERS: usize = 1_024;
@@ -22,12 +22,12 @@ const MAX_DEPTH: usize = 16;
 /// Between two attempts to remove a cgroup whose processes were killed.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where cgroups of version 2 are mounted: the path, and what of the hierarchy is seen there.
+/// The mount of cgroups of version 2: its path, and the part of the hierarchy visible there.
 static MOUNT: LazyLock<Option<(PathBuf, String)>> = LazyLock::new(|| {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     mounts.lines().find_map(mount)
 });
-/// Whether making one has failed in a way that it will fail again.
+/// True once creating one has failed permanently.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 static CLEANED: Once = Once::new();
 
@@ -35,7 +35,7 @@ static CLEANED: Once = Once::new();
 #[derive(Debug)]
 pub(in super::super) struct Cage {
     path: PathBuf,
-    /// Locked for as long as this process lives: a cgroup without a lock is a leftover.
+    /// Locked during the life of this process: a cgroup without a lock is a leftover.
     lock: File,
 }
 
@@ -79,8 +79,8 @@ impl Cage {
         &self.path
     }
 
-    /// Moves a child of this process into it, one that was not waited for; returns whether it is
-    /// there. Blocks, for some milliseconds where the kernel has to wait for its processors.
+    /// Moves a child of this process into it, one that was not waited for; returns whether it has
+    /// been moved. Blocks, for some milliseconds where the kernel has to wait for its processors.
     pub(in super::super) fn admit(&self, child: u32) -> bool {
         let moved = fs::write(self.path.join("cgroup.procs"), child.to_string());
         if let Err(error) = &moved {
@@ -118,7 +118,7 @@ impl Drop for Cage {
     }
 }
 
-/// Notes a failure that will come again.
+/// Records a permanent failure.
 fn note(error: &io::Error) {
     let is_lasting = matches!(
         error.kind(),
@@ -173,7 +173,7 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Removes a cgroup and those in it; returns whether it is gone.
+/// Removes a cgroup and those in it; returns whether it was removed.
 fn remove(path: &Path, depth: usize) -> bool {
     if let (Ok(entries), 1..) = (fs::read_dir(path), depth) {
         let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

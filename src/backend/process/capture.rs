@@ -45,7 +45,7 @@ impl Capture {
         }
     }
 
-    /// What was kept since the last time.
+    /// The output kept since the last call.
     pub(super) fn take(&self) -> Captured {
         let mut kept = lock(&self.0);
         let head = Bytes::from(std::mem::take(&mut kept.head));

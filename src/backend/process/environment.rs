@@ -1,14 +1,14 @@
-//! The environment a command gets.
+//! The environment of a command.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What a program needs to find others, to know its user and to speak its language.
+/// The variables with which a program finds others, its user and its language.
 const PASSED_ON: [&str; 10] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR",
 ];
 
-/// Nobody answers a prompt, and nobody turns a page.
+/// Variables that disable prompts and pagers.
 const SET: [(&str, &str); 3] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_PAGER", "cat"),
@@ -18,8 +18,8 @@ const SET: [(&str, &str); 3] = [
 /// The environment of a command: harmless variables of this process's own, then those of the
 /// maps, the later ones winning.
 ///
-/// Whatever is not known to be harmless stays out, keys and tokens among it, and so do variables
-/// that make programs run other code (`LD_PRELOAD`, `BASH_ENV`, `GIT_*`, `NODE_OPTIONS`).
+/// Variables that are not known to be harmless are excluded, keys and tokens among them, and so are
+/// variables that make programs run other code (`LD_PRELOAD`, `BASH_ENV`, `GIT_*`, `NODE_OPTIONS`).
 pub(in super::super) fn environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     given: &[&BTreeMap<String, String>],

@@ -12,8 +12,8 @@ use crate::util::sync::lock;
 
 use super::strays::Strays;
 
-/// How long a search for strays is waited for; it ends itself before that, unless no thread is
-/// free to begin it.
+/// The time limit of waiting for a search for strays; it ends itself before that, unless no thread
+/// is free to begin it.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// All processes a command started that did not leave for a group of their own, and its strays:
@@ -22,13 +22,13 @@ const LIMIT: Duration = Duration::from_secs(4);
 pub(in super::super) struct Group {
     leader: Option<Pid>,
     over: AtomicBool,
-    /// Whether the leader was waited for, so that its id may be another process's.
+    /// True once the leader was waited for, so that its id may be another process's.
     is_reaped: AtomicBool,
     strays: Mutex<Option<Strays>>,
 }
 
 impl Group {
-    /// The group whose leader has, or is about to get, this process id.
+    /// The group whose leader has, or is about to have, this process id.
     pub(in super::super) fn new(leader: u32, strays: Option<Strays>) -> Self {
         let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
         Self {
@@ -39,8 +39,8 @@ impl Group {
         }
     }
 
-    /// Tells the group to end. Its strays are noted before: they may be known by their parents
-    /// alone.
+    /// Asks the group to end, with `SIGTERM`. Its strays are noted before: they may be known by
+    /// their parents alone.
     pub(super) async fn terminate(&self) {
         let strays = lock(&self.strays).take();
         if let Some(mut strays) = strays {
@@ -67,7 +67,7 @@ impl Group {
         }
     }
 
-    /// Kills what is left, and what left the group. Waits for it, but not for long.
+    /// Kills what is left, and what left the group. Waits for the end, up to a short limit.
     pub(super) async fn end_all(self: &Arc<Self>) {
         let strays = lock(&self.strays).take();
         if let Some(strays) = strays {

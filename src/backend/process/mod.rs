@@ -1,5 +1,5 @@
-//! Commands under way, whoever started them: their output, their end, and that nothing of them
-//! stays.
+//! Running commands, from any backend: their output, their end, and the removal of all their
+//! processes.
 
 mod cage;
 mod capture;

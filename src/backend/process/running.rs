@@ -20,23 +20,24 @@ use super::group::Group;
 
 /// The time that a command may run, unless the command or the backend sets another.
 pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(120);
-/// What is retained of each stream of a command, in bytes, unless the backend sets another limit.
+/// The number of bytes of each stream of a command that are kept, unless the backend sets another
+/// limit.
 pub(in super::super) const MAX_OUTPUT: usize = 256 * 1024;
-/// How long a command has after it was told to end.
+/// The time a command has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is waited for after the shell has ended: whoever still holds the pipe may be
-/// about to write, or may never do so.
+/// The time to wait for output after the shell has ended: a process that still holds the pipe may
+/// be about to write, or may never do so.
 const DRAIN: Duration = Duration::from_millis(250);
-/// As good as no limit.
+/// A duration that acts as no limit.
 const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How a command is told to end.
+/// The way a command is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Ending {
     /// By a signal to its group.
     Signal,
-    /// By a word on its lifeline: its processes are elsewhere, and whoever keeps them there ends
-    /// them, gently after the word and at once when the lifeline is closed.
+    /// By a word on its lifeline: its processes are elsewhere, and the watcher there ends them,
+    /// gently after the word and at once when the lifeline is closed.
     #[cfg_attr(not(feature = "docker"), expect(dead_code))]
     Word,
 }
@@ -47,7 +48,7 @@ pub(in super::super) struct Running {
     pub(super) group: Arc<Group>,
     child: Child,
     ending: Ending,
-    /// Open for as long as this process cares for the command, so also as long as it lives.
+    /// Open while this process manages the command, so also no longer than it lives.
     lifeline: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -84,7 +85,7 @@ impl Running {
         self
     }
 
-    /// Waits until it ends, its time is up or it is told to stop.
+    /// Waits until it ends, its time is up or it is stopped.
     pub(in super::super) async fn wait(self, limit: Option<Duration>) -> CommandOutput {
         let Self {
             group,
@@ -144,7 +145,7 @@ impl Drop for KillOnDrop<'_> {
     }
 }
 
-/// Waits for the child and ends it when it is `over`; says whether its time was up.
+/// Waits for the child and ends it when it is `over`; returns whether its time was up.
 async fn end(
     child: &mut Child,
     group: &Group,

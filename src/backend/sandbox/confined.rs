@@ -32,7 +32,7 @@ impl Confined {
         &self.sandbox
     }
 
-    /// What commands are to find in their environment, for as long as nobody said otherwise.
+    /// The environment variables for commands, as defaults.
     pub(in super::super) fn environment(&self) -> Result<BTreeMap<String, String>> {
         let mut environment = BTreeMap::new();
         if let Some(folder) = self.private_folder()? {

@@ -1,4 +1,4 @@
-//! Sockets that Landlock does not know, and keyrings.
+//! Filters for sockets that Landlock does not cover, and for keyrings.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use super::policy::Sandbox;
 
 /// Added to the numbers of system calls in the 32-bit style of x86_64.
 const X32: i64 = 0x4000_0000;
-/// What of a socket's type is its type; the rest are flags.
+/// The bits of a socket's type that are its type; the others are flags.
 const TYPE: u64 = 0xf;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = std::result::Result<T, seccompiler::BackendError>;
 
-/// Whether this kernel has filters. Leaves one that allows everything.
+/// Returns `true` if this kernel has filters. Leaves one that allows everything.
 pub(super) fn probe() -> bool {
     program(Rules::new()).is_ok_and(|program| apply_filter(&program).is_ok())
 }
 
-/// Restricts this thread, and whatever it starts, for good.
+/// Restricts this thread, and all processes it starts, permanently.
 pub(super) fn restrict(sandbox: &Sandbox) -> Result<()> {
     let failed = |error: FilterError| {
         let text = format!("the filter of the sandbox could not be set up: {error}");
@@ -42,7 +42,7 @@ fn program(rules: Rules) -> Built<BpfProgram> {
     SeccompFilter::new(rules, SeccompAction::Allow, refused, arch)?.try_into()
 }
 
-/// What is refused.
+/// The rules for refused system calls.
 fn rules(sandbox: &Sandbox) -> Built<Rules> {
     let mut rules = Rules::new();
     let mut refuse = |call: libc::c_long, when: Vec<SeccompRule>| {
@@ -76,7 +76,7 @@ fn rules(sandbox: &Sandbox) -> Built<Rules> {
     Ok(rules)
 }
 
-/// Which sockets are refused.
+/// The rules for refused sockets.
 fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
     let internet = [libc::AF_INET, libc::AF_INET6];
     let mut families = Vec::new();

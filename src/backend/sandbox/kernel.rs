@@ -1,4 +1,4 @@
-//! What the kernel of this machine can do.
+//! The abilities of this machine's kernel.
 
 /// Landlock and seccomp filters, as far as there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

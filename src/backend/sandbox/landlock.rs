@@ -35,7 +35,7 @@ pub(super) fn probe() -> u32 {
     }
 }
 
-/// Restricts this thread, and whatever it starts, for good.
+/// Restricts this thread, and all processes it starts, permanently.
 pub(super) fn restrict(sandbox: &Sandbox, private: Option<&Path>, abi: u32) -> Result<()> {
     let abi = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
     let ruleset = ruleset(sandbox, abi).map_err(failed)?;

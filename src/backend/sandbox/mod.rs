@@ -1,4 +1,4 @@
-//! What a command may reach, enforced by the kernel.
+//! The access of a command, enforced by the kernel.
 
 #[cfg(unix)]
 mod confined;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::kernel;
 use super::report::{SandboxReport, assess};
 
-/// Where programs and what they need lie. What is not there is left out.
+/// The folders of programs and their libraries. Missing folders are skipped.
 const SYSTEM: [&str; 9] = [
     "/bin",
     "/sbin",
@@ -19,8 +19,8 @@ const SYSTEM: [&str; 9] = [
     "/gnu/store",
 ];
 
-/// What programs look up and everybody may know. Not the whole of `/etc`: for a privileged user
-/// that would be the passwords too.
+/// The files that programs look up and that are public. Not the whole of `/etc`: for a privileged
+/// user that would be the passwords too.
 const LOOKED_UP: [&str; 34] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -58,7 +58,7 @@ const LOOKED_UP: [&str; 34] = [
     "/etc/timezone",
 ];
 
-/// What of `/proc` is about the machine, not about a process.
+/// The files of `/proc` about the machine, not about a process.
 const MACHINE: [&str; 9] = [
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -71,9 +71,9 @@ const MACHINE: [&str; 9] = [
     "/sys/devices/system/cpu",
 ];
 
-/// What the commands of a [`LocalBackend`](super::super::LocalBackend) may reach, enforced
-/// by the Linux kernel: files and TCP ports by Landlock, other sockets by a seccomp filter. No
-/// privileges are needed, and nothing has to be installed.
+/// The files and networks that the commands of a [`LocalBackend`](super::super::LocalBackend) may
+/// access, enforced by the Linux kernel: files and TCP ports by Landlock, other sockets by a
+/// seccomp filter. No privileges are needed, and nothing has to be installed.
 ///
 /// It holds for a command and everything it starts, in the background and as a daemon too, and
 /// cannot be lifted again.
@@ -92,23 +92,23 @@ const MACHINE: [&str; 9] = [
 ///
 /// # All or nothing
 ///
-/// Where the kernel cannot enforce all that is asked for, commands are refused with an error that
-/// says what is missing; on systems other than Linux that is always so.
-/// [`best_effort`](Self::best_effort) runs them with what can be enforced, and
-/// [`check`](Self::check) tells beforehand what that is. Linux 6.12 and newer can enforce
+/// Where the kernel cannot enforce all that is requested, commands are refused with an error that
+/// names the missing features; on systems other than Linux that is always so.
+/// [`best_effort`](Self::best_effort) runs them with the enforceable part, and
+/// [`check`](Self::check) reports that part beforehand. Linux 6.12 and newer can enforce
 /// everything. A sandbox that [allows signals](Self::signals) and no Unix sockets needs Linux 6.2,
 /// or 6.7 when it allows TCP ports.
 ///
 /// # What it does not cover
 ///
-/// * What can be learned about a file without opening it: that it exists, its size and its times.
-///   Also, the mode, owner, times and extended attributes of the user's own files can be changed,
-///   wherever they are.
+/// * The metadata that can be learned about a file without opening it: that it exists, its size and
+///   its times. Also, the mode, owner, times and extended attributes of the user's own files can be
+///   changed, wherever they are.
 /// * `/proc`, once it is allowed. [`workspace`](Self::workspace) does not, so that neither command
 ///   lines nor environments of other processes can be read. With it, the environments of
 ///   processes outside stay hidden for an unprivileged user, and their memory for everyone.
-/// * What a workspace allows, it allows throughout: a folder beneath it, such as `.git`, cannot
-///   be made an exception. A hook that a command writes there is run by whoever uses git next,
+/// * The permissions of a workspace apply throughout: a folder beneath it, such as `.git`, cannot
+///   be made an exception. A hook that a command writes there is run by the next user of git,
 ///   outside.
 /// * Amounts: memory, processes, disk space and time are not limited.
 /// * Faults of the kernel, System V shared memory, and, for a privileged user, what can be done
@@ -138,7 +138,7 @@ pub struct Sandbox {
 pub(super) struct Allowed {
     pub(super) path: PathBuf,
     pub(super) access: Access,
-    /// Whether it is an error when the path does not exist.
+    /// True if a missing path is an error.
     pub(super) required: bool,
 }
 
@@ -150,14 +150,15 @@ pub(super) enum Access {
 }
 
 impl Sandbox {
-    /// Allows nothing: until something is allowed, not even a shell can be started.
+    /// Creates a sandbox that allows nothing: until a path is allowed, not even a shell can be
+    /// started.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What most work in a folder needs: programs and libraries of the system can be run, its
-    /// harmless settings read, everything done beneath `root`. Commands get a
-    /// [private folder](Self::private_folder), and no network.
+    /// A sandbox for most work in a folder: programs and libraries of the system can be run, its
+    /// harmless settings read, everything done beneath `root`. Commands get a [private
+    /// folder](Self::private_folder), and no network.
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let mut sandbox = Self::new().write(root).private_folder();
         let system = SYSTEM.iter().map(|path| (path, Access::Execute));
@@ -201,7 +202,7 @@ impl Sandbox {
         self
     }
 
-    /// Allows listening on these TCP ports; 0 stands for a port the kernel chooses.
+    /// Allows listening on these TCP ports; 0 is a port the kernel chooses.
     #[must_use]
     pub fn tcp_bind(mut self, ports: impl IntoIterator<Item = u16>) -> Self {
         self.bind.extend(ports);
@@ -215,8 +216,8 @@ impl Sandbox {
         self
     }
 
-    /// Allows Unix sockets: whatever listens on one in the file system can be spoken to, and some
-    /// servers, such as a container engine, do anything for whoever may speak to them.
+    /// Allows Unix sockets: every server that listens on one in the file system can be reached, and
+    /// some servers, such as a container engine, do anything for their clients.
     #[must_use]
     pub fn unix_sockets(mut self) -> Self {
         self.unix_sockets = true;
@@ -230,7 +231,7 @@ impl Sandbox {
         self
     }
 
-    /// Allows no network and no Unix sockets, whatever was allowed before.
+    /// Allows no network and no Unix sockets, regardless of earlier settings.
     #[must_use]
     pub fn no_network(mut self) -> Self {
         (self.any_network, self.udp, self.unix_sockets) = (false, false, false);
@@ -255,8 +256,8 @@ impl Sandbox {
         self
     }
 
-    /// Whether commands run also when the kernel cannot enforce all that is asked for. They do not
-    /// by default.
+    /// Sets whether commands run also when the kernel cannot enforce all that is requested. They do
+    /// not by default.
     #[must_use]
     pub fn best_effort(mut self, yes: bool) -> Self {
         self.best_effort = yes;
@@ -271,7 +272,7 @@ impl Sandbox {
         self
     }
 
-    /// What of this the kernel of this machine can enforce.
+    /// Reports the part of this sandbox that the kernel of this machine can enforce.
     pub fn check(&self) -> SandboxReport {
         let mut kernel = kernel::current();
         kernel.abi = kernel.abi.min(self.max_abi.unwrap_or(u32::MAX));
@@ -288,7 +289,7 @@ impl Sandbox {
         self
     }
 
-    /// Whether there is any TCP at all.
+    /// Returns `true` if any TCP port is allowed.
     pub(super) fn tcp(&self) -> bool {
         !self.connect.is_empty() || !self.bind.is_empty()
     }

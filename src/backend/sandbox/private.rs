@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A folder that nobody else may enter. Dropping it removes it.
+/// A folder that no other user may enter. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct PrivateFolder(PathBuf);
 

@@ -1,4 +1,4 @@
-//! What of a sandbox a machine enforces.
+//! The report of a sandbox's enforcement on a machine.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use super::policy::Sandbox;
 
 /// The oldest version of Landlock that also keeps files from being truncated.
 const TRUNCATE: u32 = 3;
-/// The oldest that knows TCP ports.
+/// The oldest version that supports TCP ports.
 const TCP: u32 = 4;
-/// The oldest that knows abstract Unix sockets and signals.
+/// The oldest version that supports abstract Unix sockets and signals.
 const SCOPES: u32 = 6;
 
 /// One thing a [`Sandbox`] keeps commands from.
@@ -24,7 +24,7 @@ pub enum SandboxLimit {
     Tcp,
     /// UDP, Unix, raw and all other sockets that are not allowed.
     Sockets,
-    /// Unix sockets without a file that somebody outside listens on.
+    /// Unix sockets without a file, of listeners outside.
     AbstractSockets,
     /// Signals to processes outside.
     Signals,
@@ -46,7 +46,7 @@ impl SandboxLimit {
         }
     }
 
-    /// What it takes to enforce it.
+    /// The requirement for enforcing it.
     fn needs(self) -> &'static str {
         match self {
             Self::Files => "Landlock, of Linux 5.13 and newer where it is turned on",
@@ -65,27 +65,27 @@ impl fmt::Display for SandboxLimit {
     }
 }
 
-/// What of a [`Sandbox`] the kernel of this machine enforces; from [`Sandbox::check`].
+/// The parts of a [`Sandbox`] that the kernel of this machine enforces; from [`Sandbox::check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxReport {
     /// The version of Landlock that is used; 0 when there is none.
     pub abi: u32,
-    /// Whether there are seccomp filters.
+    /// True if there are seccomp filters.
     pub seccomp: bool,
-    /// What is enforced.
+    /// The enforced limits.
     pub enforced: Vec<SandboxLimit>,
-    /// What was asked for and cannot be enforced.
+    /// The requested limits that cannot be enforced.
     pub missing: Vec<SandboxLimit>,
 }
 
 impl SandboxReport {
-    /// Whether all that was asked for is enforced.
+    /// Returns `true` if all requested limits are enforced.
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// What is missing, and what it would take.
+    /// The missing limits, and their requirements.
     pub(super) fn shortfall(&self) -> String {
         let missing = self.missing.iter();
         let missing = missing.map(|limit| format!("{limit} (needs {})", limit.needs()));
@@ -113,7 +113,7 @@ impl fmt::Display for SandboxReport {
     }
 }
 
-/// What a kernel makes of a sandbox.
+/// Compares a sandbox with the abilities of a kernel.
 pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
     let Kernel { abi, seccomp } = kernel;
     let any = sandbox.any_network;

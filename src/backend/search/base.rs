@@ -1,4 +1,4 @@
-//! Where a search begins.
+//! The folder in which a search begins.
 
 use crate::error::Result;
 

@@ -24,7 +24,7 @@ pub(in super::super) struct Search<K> {
     kind: K,
 }
 
-/// What a search needs next.
+/// The next input that a search needs.
 pub(in super::super) enum Want {
     /// The entries of a folder, and its [`Rules`]: for [`Search::folder`].
     Folder(String),
@@ -32,7 +32,7 @@ pub(in super::super) enum Want {
     File(String),
 }
 
-/// What there is to search in.
+/// The content to search in.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Haystack<'a> {
     #[cfg_attr(not(all(feature = "fs", unix)), expect(dead_code))]
@@ -57,7 +57,7 @@ impl Search<Globber> {
         &self.kind.base
     }
 
-    /// Whether there is simply nothing to find when the base is missing.
+    /// Returns `true` if a missing base is an empty result instead of an error.
     pub(in super::super) fn base_may_be_missing(&self) -> bool {
         self.kind.base_may_be_missing
     }
@@ -105,7 +105,7 @@ impl Search<Grepper> {
         })
     }
 
-    /// Searches a file; false when no more are wanted.
+    /// Searches a file; returns `false` when no more are needed.
     pub(in super::super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
         self.kind.file(path, content)
     }
@@ -126,7 +126,7 @@ impl<K> Search<K> {
         self.walk.enter(path, entries, rules);
     }
 
-    /// Notes that a folder could not be looked at as a whole.
+    /// Records that a folder could not be read completely.
     pub(in super::super) fn truncate(&mut self) {
         self.walk.truncate();
     }

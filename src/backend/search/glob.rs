@@ -18,7 +18,7 @@ use super::walk::Filter;
 pub(in super::super) struct Globber {
     /// The folder to search: that of the query and the literal start of the pattern.
     pub(super) base: String,
-    /// Whether it is no error when that folder is missing, for the pattern names a part of it.
+    /// True if it is no error when that folder is missing, for the pattern names a part of it.
     pub(super) base_may_be_missing: bool,
     matcher: GlobSet,
     hidden: bool,
@@ -76,7 +76,7 @@ impl Globber {
         }
     }
 
-    /// Takes a file; false when no more are wanted.
+    /// Takes a file; returns `false` when no more are needed.
     pub(super) fn file(&mut self, path: String) -> bool {
         let beneath = match self.base.as_str() {
             "" => &path,

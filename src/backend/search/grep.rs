@@ -107,7 +107,7 @@ impl Grepper {
         })
     }
 
-    /// Searches a file; false when no more are wanted.
+    /// Searches a file; returns `false` when no more are needed.
     pub(super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
         if !self.shown.shows(&path) {
             self.found.withheld = true;

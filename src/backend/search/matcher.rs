@@ -93,7 +93,7 @@ impl Matcher for Interruptible<'_> {
     }
 }
 
-/// The offset at which the search goes on after a match.
+/// The offset at which the search continues after a match.
 fn resumed(haystack: &[u8], found: Match) -> usize {
     let past_empty = usize::from(found.is_empty());
     (found.end() + past_empty).min(haystack.len())

@@ -2,7 +2,7 @@
 //!
 //! The library parses without recursion, but it compiles, clones and drops nested alternatives
 //! recursively, and panics when the regular expression it makes of a pattern is too large. No
-//! pattern within these limits comes near either.
+//! pattern within these limits reaches either.
 
 use std::fmt;
 

@@ -1,14 +1,14 @@
-//! What to search for, and what was found.
+//! The queries of searches, and their results.
 
 use super::super::filter::PathFilter;
 
 /// The files whose path matches a pattern.
 ///
-/// `?`, `*`, `[a-z]` and `{a,b}` stand for parts of one name, `**` for any number of folders,
-/// including none. What `.gitignore`, `.ignore` and `.git/info/exclude` beneath the root exclude is
-/// left out, and so are hidden files, unless the pattern names them: the literal folders a pattern
-/// begins with are always searched, and a part that begins with a dot finds hidden names.
-/// Symbolic links are not followed.
+/// `?`, `*`, `[a-z]` and `{a,b}` match parts of one name, `**` any number of folders, including
+/// none. Files excluded by `.gitignore`, `.ignore` and `.git/info/exclude` beneath the root are
+/// omitted, and so are hidden files, unless the pattern names them: the literal folders a pattern
+/// begins with are always searched, and a part that begins with a dot finds hidden names. Symbolic
+/// links are not followed.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GlobQuery, MemoryBackend};
@@ -32,11 +32,11 @@ pub struct GlobQuery {
     pub pattern: String,
     /// The folder to search; `None` means the root.
     pub path: Option<String>,
-    /// Whether a pattern without a slash is matched against names in folders beneath, too.
+    /// True if a pattern without a slash is matched against names in folders beneath, too.
     pub any_depth: bool,
-    /// How many files to return at most.
+    /// The maximum number of files to return.
     pub limit: usize,
-    /// Which files may be found; the others do not count against the limit.
+    /// The filter for files that may be found; the others do not count against the limit.
     pub filter: PathFilter,
 }
 
@@ -81,22 +81,22 @@ impl GlobQuery {
     }
 }
 
-/// What a [`GlobQuery`] found.
+/// The result of a [`GlobQuery`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GlobMatches {
     /// Paths relative to the root, sorted by their bytes.
     pub files: Vec<String>,
-    /// Whether there may be more.
+    /// True if there may be more.
     pub truncated: bool,
-    /// Whether the filter left files out.
+    /// True if the filter left files out.
     pub withheld: bool,
 }
 
 /// The lines that match a regular expression, in the syntax of the regex crate.
 ///
-/// Which files are searched is as in [`GlobQuery`]; binary files, that is those with a NUL byte,
-/// are left out. A file that is named as `path` is always searched.
+/// The searched files are those of [`GlobQuery`]; binary files, that is those with a NUL byte, are
+/// omitted. A file that is named as `path` is always searched.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};
@@ -122,21 +122,21 @@ pub struct GrepQuery {
     /// A pattern files must match, as in a `.gitignore`: without a slash it is matched at any
     /// depth, with `!` in front it excludes. The limits are those of [`GlobQuery::pattern`].
     pub glob: Option<String>,
-    /// The name of a kind of files ripgrep knows, such as `rust` or `py`.
+    /// The name of one of ripgrep's file types, such as `rust` or `py`.
     pub file_type: Option<String>,
-    /// Whether case does not matter.
+    /// True if case does not matter.
     pub ignore_case: bool,
-    /// Whether a match may span lines, and `.` matches a line's end.
+    /// True if a match may span lines, and `.` matches a line's end.
     pub multiline: bool,
-    /// How many lines to show before each match.
+    /// The number of lines to show before each match.
     pub before: usize,
-    /// How many lines to show after each match.
+    /// The number of lines to show after each match.
     pub after: usize,
-    /// What is wanted of each file.
+    /// The kind of result for each file.
     pub mode: GrepMode,
-    /// How many lines, or files when no lines are wanted, to return at most.
+    /// The maximum number of lines, or files when no lines are requested, to return.
     pub limit: usize,
-    /// Which files are searched.
+    /// The filter for files that are searched.
     pub filter: PathFilter,
 }
 
@@ -165,7 +165,7 @@ impl GrepQuery {
         self
     }
 
-    /// The same search, for something else of each file.
+    /// Sets the kind of result for each file.
     #[must_use]
     pub fn with_mode(mut self, mode: GrepMode) -> Self {
         self.mode = mode;
@@ -187,7 +187,7 @@ impl GrepQuery {
     }
 }
 
-/// What a [`GrepQuery`] returns of each file.
+/// The kind of result of a [`GrepQuery`] for each file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GrepMode {
     /// The lines.
@@ -195,24 +195,24 @@ pub enum GrepMode {
     Lines,
     /// Only that there is one.
     Files,
-    /// How many match.
+    /// The number of matching lines.
     Count,
 }
 
-/// What a [`GrepQuery`] found.
+/// The result of a [`GrepQuery`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GrepMatches {
     /// The files with a match, sorted by the bytes of their path.
     pub files: Vec<GrepFile>,
-    /// Whether there may be more.
+    /// True if there may be more.
     pub truncated: bool,
-    /// Whether the filter left files out.
+    /// True if the filter left files out.
     pub withheld: bool,
-    /// How many files could not be searched, because they cannot be read or have a line that is
-    /// too long to look at; with `multiline`, because the file is. For an expression of texts and
-    /// alternatives alone that is 64 MiB, for others 8 MiB or less: the more the expression
-    /// repeats, the less is searched at once.
+    /// The number of files that could not be searched, because they cannot be read or have a line
+    /// that is too long to search; with `multiline`, because the file is. For an expression of
+    /// texts and alternatives alone that is 64 MiB, for others 8 MiB or less: the more the
+    /// expression repeats, the less is searched at once.
     pub skipped: usize,
 }
 
@@ -222,7 +222,7 @@ pub struct GrepMatches {
 pub struct GrepFile {
     /// Its path relative to the root.
     pub path: String,
-    /// How many lines match, as far as was counted; 1 in [`GrepMode::Files`].
+    /// The number of matching lines, as far as was counted; 1 in [`GrepMode::Files`].
     pub count: u64,
     /// The lines, in [`GrepMode::Lines`].
     pub lines: Vec<GrepLine>,
@@ -236,6 +236,6 @@ pub struct GrepLine {
     pub number: u64,
     /// Its text without the line's end; invalid UTF-8 as `\u{FFFD}`, a long line cut.
     pub text: String,
-    /// Whether it matches, or stands near one that does.
+    /// True if it matches; false if it is context of a match.
     pub is_match: bool,
 }

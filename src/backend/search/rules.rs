@@ -1,4 +1,4 @@
-//! What ignore files exclude.
+//! The rules of ignore files.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use super::pattern;
 
 /// The ignore files of a folder, the one that decides last first.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
-/// What a line with wildcards weighs beside a line without: most need an expression of their own.
+/// The weight of a line with wildcards compared with a line without: most need an expression of
+/// their own.
 const WILD: usize = 8;
 /// The most all lines of a folder's ignore files weigh together; later ones are left out.
 const MAX_WEIGHT: usize = 2_048 * WILD;
@@ -20,10 +21,10 @@ const PIECE_LINES: usize = 512;
 /// at which compiling it fails, and a failure would lose this piece only.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// What the ignore files of one folder say.
+/// The rules in the ignore files of one folder.
 #[derive(Debug, Default)]
 pub(in super::super) struct Rules {
-    /// The piece that decides first comes first.
+    /// The pieces, in order of precedence.
     pieces: Vec<Gitignore>,
     weight: usize,
 }
@@ -31,7 +32,8 @@ pub(in super::super) struct Rules {
 impl Rules {
     /// More than this of an ignore file is not read.
     pub(in super::super) const MAX_BYTES: usize = 256 * 1024;
-    /// What to read of an ignore file: one byte more tells a file that goes on.
+    /// The number of bytes to read of an ignore file: one more than the limit, to detect a longer
+    /// file.
     pub(in super::super) const READ: usize = Self::MAX_BYTES + 1;
 
     /// The paths, relative to a folder with these entries, that may hold rules.
@@ -95,8 +97,8 @@ impl Rules {
         self.weight
     }
 
-    /// Whether the path, with a slash in front, is excluded or taken back in, if these rules say
-    /// either.
+    /// Returns `true` if the path, with a slash in front, is excluded and `false` if it is included
+    /// again; `None` if no rule matches it.
     pub(super) fn is_ignored(&self, path: &str, is_dir: bool) -> Option<bool> {
         self.pieces
             .iter()
@@ -115,8 +117,8 @@ fn weight(line: &str) -> usize {
     }
 }
 
-/// What is read of an ignore file without the line that the limit cuts: half a line is another
-/// pattern.
+/// The part of an ignore file that is used, without the line that the limit cuts: half a line is
+/// another pattern.
 fn whole_lines(content: &[u8]) -> &[u8] {
     let Some(read) = content.get(..Rules::MAX_BYTES) else {
         return content;

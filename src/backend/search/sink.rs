@@ -16,9 +16,9 @@ pub(super) struct Lines<'a> {
     file: &'a mut GrepFile,
     mode: GrepMode,
     room: usize,
-    /// Whether a line was left out for want of room.
+    /// True if a line was omitted because the limit was reached.
     pub(super) overflowed: bool,
-    /// Whether the file turned out to be binary.
+    /// True if the file turned out to be binary.
     pub(super) binary: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::util::Cancellation;
 use super::super::entry::{DirEntry, EntryKind};
 use super::rules::{Rules, absolute};
 
-/// More entries than this are not looked at.
+/// The number of entries after which a walk ends.
 const MAX_ENTRIES: usize = 2_000_000;
 /// Folders deeper than this are not entered.
 const MAX_DEPTH: usize = 512;
@@ -30,7 +30,7 @@ pub(super) struct Walk {
     truncated: bool,
 }
 
-/// Which files count.
+/// The filter for files of a walk.
 #[derive(Debug)]
 pub(super) struct Filter {
     pub(super) hidden: bool,
@@ -69,7 +69,7 @@ impl Walk {
         &self.cancellation
     }
 
-    /// Adds the rules of a folder above the first one entered; the outermost comes first.
+    /// Adds the rules of a folder above the first one entered; the outermost is first.
     pub(super) fn above(&mut self, rules: Rules) {
         self.above.push(rules);
     }
@@ -90,7 +90,7 @@ impl Walk {
         });
     }
 
-    /// Notes that something was left out that should have been looked at.
+    /// Records that an entry was omitted that should have been examined.
     pub(super) fn truncate(&mut self) {
         self.truncated = true;
     }

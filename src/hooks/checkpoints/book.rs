@@ -1,4 +1,4 @@
-//! What is known of a session's changes without their contents.
+//! An index of a session's changes without their contents.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -14,17 +14,17 @@ pub(super) struct Book {
     /// The root of that workspace.
     home: Arc<str>,
     entries: Vec<Entry>,
-    /// Where the next record goes.
+    /// The offset of the next record.
     pub(super) end: u64,
     /// The files here that are kept since the last message.
     kept: HashSet<Arc<str>>,
-    /// How often the history became another, and how many messages stayed what they were each
-    /// time: places behind them meant other messages before that.
+    /// The replacements of the history: for each, how many messages stayed unchanged; positions
+    /// behind them referred to other messages before that.
     eras: Vec<usize>,
 }
 
 struct Entry {
-    /// How often the history had become another.
+    /// The number of replacements of the history before the entry.
     era: usize,
     /// Its root is that of another workspace, or none.
     record: Record,
@@ -46,7 +46,7 @@ impl Entry {
 /// The root of another workspace, or none for this one, and the path beneath it.
 type File<'a> = (Option<&'a str>, &'a str);
 
-/// What was changed after a message.
+/// The changes made after a message.
 #[derive(Default)]
 pub(super) struct Changed {
     pub(super) title: Option<Arc<str>>,
@@ -54,30 +54,32 @@ pub(super) struct Changed {
     pub(super) files: Vec<(Option<Arc<str>>, Arc<str>)>,
 }
 
-/// What a file is to become again.
+/// The content to which a file is restored.
 pub(super) struct Target {
     /// Of another workspace.
     pub(super) root: Option<Arc<str>>,
     pub(super) path: Arc<str>,
     pub(super) before: Before,
-    /// Where the content is.
+    /// The offset of the content.
     pub(super) content: u64,
     pub(super) len: u64,
-    /// What may be overwritten: what the session itself made of the file, or found there first.
+    /// The contents that may be overwritten: those the session itself wrote, or the first one it
+    /// replaced.
     own: HashSet<Option<Sum>>,
-    /// Somebody else changed the file in between.
+    /// The file was changed from outside in between.
     pub(super) was_foreign: bool,
 }
 
 impl Target {
-    /// Whether nobody else made the file what it is; `None` is a file that is not there.
+    /// Returns `true` if the file has the session's own content; `None` is a file that does not
+    /// exist.
     pub(super) fn owns(&self, now: Option<Sum>) -> bool {
         !self.was_foreign && self.own.contains(&now)
     }
 }
 
 impl Book {
-    /// An empty book.
+    /// An empty index.
     pub(super) fn of(home: Arc<str>) -> Self {
         Self {
             home,
@@ -126,20 +128,20 @@ impl Book {
         });
     }
 
-    /// The last message after which something was changed.
+    /// The last message with a change after it.
     pub(super) fn last(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
     }
 
-    /// The last message of the history as it is after which the session itself changed something.
+    /// The last message of the current history with a change by the session itself after it.
     pub(super) fn said(&self) -> Option<At> {
         let (message, changed) = self.messages().pop_last()?;
         let title = changed.title;
         Some(At { message, title })
     }
 
-    /// How many of these messages are what they were when changes were made after them; `None`
-    /// when all are.
+    /// The number of these messages that are unchanged since changes were recorded after them;
+    /// `None` when all are.
     pub(super) fn still(&self, messages: &Messages) -> Option<usize> {
         let known = self.messages().into_iter().rev();
         let mut known = known.map(|(message, changed)| At {
@@ -153,19 +155,19 @@ impl Book {
         Some(last.map_or(0, |at| at.message + 1))
     }
 
-    /// Whether what rewinding changed is the last that is known of.
+    /// Returns `true` if the last recorded change was made by rewinding.
     pub(super) fn is_rewound(&self) -> bool {
         self.entries
             .last()
             .is_some_and(|entry| entry.record.rewound)
     }
 
-    /// Whether the file's state at `message`, or before it was rewound, is kept.
+    /// Returns `true` if the file's state at `message`, or before it was rewound, is kept.
     pub(super) fn keeps(&self, message: usize, rewound: bool, path: &str) -> bool {
         self.last() == Some(message) && self.is_rewound() == rewound && self.kept.contains(path)
     }
 
-    /// The entries of the history as it is, each with the last of its messages that it came after.
+    /// The entries of the current history, each with the last message before it.
     fn current(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut said = usize::MAX;
         let (mut era, mut still) = (self.eras.len(), usize::MAX);
@@ -202,12 +204,12 @@ impl Book {
         self.entries.iter().filter(is_it).map(|entry| &entry.record)
     }
 
-    /// Whether it is known already that the session made this of the file.
+    /// Returns `true` if it is already recorded that the session wrote this to the file.
     pub(super) fn knows(&self, path: &str, after: After) -> bool {
         self.of_file(path).any(|record| record.after == after)
     }
 
-    /// Whether the session made this of the file, or has kept it.
+    /// Returns `true` if the session wrote this to the file, or has kept it.
     pub(super) fn owns(&self, path: &str, now: Option<Sum>) -> bool {
         self.of_file(path).any(|record| {
             let found = record.before.as_ref().and_then(Before::found);
@@ -215,7 +217,7 @@ impl Book {
         })
     }
 
-    /// The messages after which something was changed.
+    /// The messages with changes after them.
     pub(super) fn messages(&self) -> BTreeMap<usize, Changed> {
         let mut messages = BTreeMap::<usize, Changed>::new();
         let there = self
@@ -235,7 +237,7 @@ impl Book {
         messages
     }
 
-    /// What each file that was changed at or after `message` was before, by path.
+    /// The earlier state of each file that was changed at or after `message`, by path.
     pub(super) fn targets(&self, message: usize) -> Vec<Target> {
         let mut targets = BTreeMap::<File<'_>, Target>::new();
         // What each file was or was made by those before; others came from elsewhere.
@@ -278,7 +280,7 @@ impl Book {
         owned.collect()
     }
 
-    /// Where the records are that were written before `message` of the history as it is.
+    /// The ranges of the records that were written before `message` of the current history.
     pub(super) fn until(&self, message: usize) -> Vec<Range<u64>> {
         let current = self.current().filter(|(_, said)| *said < message);
         current.map(|(entry, _)| entry.start..entry.end).collect()

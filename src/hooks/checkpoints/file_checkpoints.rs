@@ -25,9 +25,9 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
-/// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that knows which message a
-/// change comes after. Give it to the agent as both, and give the agent's tools this backend, not
-/// the one inside:
+/// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that tracks after which
+/// message a change is made. Give it to the agent as both, and give the agent's tools this backend,
+/// not the one inside:
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -64,17 +64,17 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # What is kept
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
-/// not exist; and once more before it is changed again when somebody else has changed it meanwhile.
-/// With [`open`](Self::open) this is on the disk before the change is made, in one file per session,
-/// and outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it
-/// is kept in memory.
+/// not exist; and once more before it is changed again when it was changed from outside meanwhile.
+/// With [`open`](Self::open) this is on the disk before the change is made, in one file per
+/// session, and outlives the process; if it cannot be kept, the change is refused. With
+/// [`new`](Self::new) it is kept in memory.
 ///
 /// A message is named by its position in the session's history, as
-/// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and
-/// `fork_at("t", 4)` take files and conversation to the same moment. Changes by subagents belong to
-/// the message that their parent works on. When the history becomes another, as by a hook that
-/// makes it shorter, positions are counted anew, and rewinding goes back to that moment at most. Add
-/// this hook after those that do so: it looks at the history they leave.
+/// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and `fork_at("t", 4)`
+/// take files and conversation to the same moment. Changes by subagents belong to the message that
+/// their parent works on. When the history is replaced, as by a hook that shortens it, positions
+/// are counted from then on, and rewinding goes back to that moment at most. Add this hook after
+/// those that do so: it looks at the history they leave.
 ///
 /// # Workspaces
 ///
@@ -90,29 +90,29 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// # What is not kept
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
-///   the agent wrote and a command changed later counts as changed by somebody else.
-/// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) says otherwise, and symbolic links
-///   that are removed. They are reported as not kept.
-/// * Folders: those that were created remain, empty, and no file comes back in the place of one.
+///   the agent wrote and a command changed later counts as changed from outside.
+/// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) sets another limit, and symbolic
+///   links that are removed. They are reported as not kept.
+/// * Folders: those that were created remain, empty, and no file is restored in the place of one.
 ///   Those that are made again have the mode of new folders.
 /// * Of a file, its owner, group, times and extended attributes, and its mode where the backend
-///   tells none ([`Metadata::mode`](crate::backend::Metadata::mode)): it then comes back with that
-///   of new files.
+///   reports none ([`Metadata::mode`](crate::backend::Metadata::mode)): it is then restored with
+///   that of new files.
 /// * Changes outside runs, such as those of the program itself. A write from a task that a tool
 ///   spawned counts for every run that is in progress in this workspace.
 ///
-/// Two names of one file, through links, are one file where the backend can tell
+/// Two names of one file, through links, are one file where the backend can resolve them
 /// ([`Backend::real_path`]).
 ///
 /// # Privacy
 ///
 /// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
-/// owner alone, and the folder must not be inside the workspace. A file that not everybody could
-/// read is never readable for more people while it is rewound. Nothing is removed automatically:
-/// see [`forget`](Self::forget) and [`prune`](Self::prune).
+/// owner alone, and the folder must not be inside the workspace. A file that is not readable for
+/// all users is never readable for more users while it is rewound. Nothing is removed
+/// automatically: see [`forget`](Self::forget) and [`prune`](Self::prune).
 ///
-/// Damaged checkpoints are an error of whatever reads them. When more are to be kept, they are put
-/// aside under a name that ends in `.damaged`, and new ones are begun.
+/// Damaged checkpoints are an error of every function that reads them. When more are to be kept,
+/// they are put aside under a name that ends in `.damaged`, and new ones are begun.
 ///
 /// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it,
 /// or, once those of a whole store were pruned, as what belongs to no session any more:

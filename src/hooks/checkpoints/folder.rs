@@ -16,7 +16,7 @@ use super::record::{Fault, scan};
 use super::shelf::{taken, unreadable};
 
 const ENDING: &str = "files";
-/// What ends the name instead when a file is damaged: `damaged`, `2.damaged` and so on.
+/// The extension of a damaged file: `damaged`, `2.damaged` and so on.
 const ASIDE: &str = "damaged";
 /// And while it is copied.
 const COPY: &str = "copy";
@@ -50,8 +50,8 @@ impl Folder {
         read().map_err(|error| failed("read", &path, error))
     }
 
-    /// Adds bytes at the end and says where they begin. Locked against other processes; what one
-    /// of them has added meanwhile goes into the book.
+    /// Appends bytes and returns their offset. Locked against other processes; the records they
+    /// have added meanwhile go into the index.
     pub(super) fn append(
         &self,
         session: &str,
@@ -199,7 +199,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Locks a file against other processes, made if so wanted; `None` when there is none.
+/// Locks a file against other processes, created if `create` is set; `None` when there is none.
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     loop {
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {

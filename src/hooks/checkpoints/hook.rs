@@ -1,4 +1,4 @@
-//! The hook that knows which message a change comes after.
+//! The hook that tracks after which message a change is made.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! Keeping what is there before it changes.
+//! Keeping the current content before it changes.
 
 use std::io;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::file_checkpoints::{FileCheckpoints, Inner, Shared};
 use super::record::{After, Before, Record, Sum, Summing};
 use super::runs::{At, Live};
 
-/// So much of a file is read at once to tell it from another.
+/// The size of the pieces in which a file is read to compare it with another.
 const PIECE: usize = 1024 * 1024;
 
-/// How many sessions' records are held in memory, beside those that are being worked on.
+/// The number of sessions whose records are held in memory, not counting those in use.
 const MOST_BOOKS: usize = 256;
 
 /// A file by its own name.
@@ -31,7 +31,7 @@ pub(super) struct Place {
     pub(super) path: String,
     /// Beneath the root.
     pub(super) name: Arc<str>,
-    /// Whether it is a link that is meant itself.
+    /// True if the link itself is meant.
     pub(super) is_link: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn full(root: &str, name: &str) -> String {
 }
 
 impl FileCheckpoints {
-    /// Runs `work` on the book of a session, brought up to date.
+    /// Runs `work` on the index of a session, brought up to date.
     pub(super) async fn with_book<T: Send + 'static>(
         &self,
         session: &str,
@@ -63,8 +63,8 @@ impl FileCheckpoints {
         turns[(hash % turns.len() as u64) as usize].lock().await
     }
 
-    /// Keeps what is there for each run that a change belongs to. When this returns `Ok`, the
-    /// change may go on.
+    /// Keeps the current content for each run that a change belongs to. When this returns `Ok`, the
+    /// change may proceed.
     pub(super) async fn keep_for(
         &self,
         runs: &[Arc<Live>],
@@ -135,7 +135,7 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Whether the session made the file what it is.
+    /// Returns `true` if the session wrote the file's current content.
     async fn is_own(&self, session: &Arc<str>, place: &Place) -> Result<bool> {
         if place.is_link {
             return Ok(false);
@@ -145,8 +145,8 @@ impl FileCheckpoints {
         blocking(move || inner.on_book(&id, |_, book| Ok(book.owns(&name, now)))).await
     }
 
-    /// Notes that a message is about to come, where that tells what was rewound before it, or
-    /// that those before it are others than were kept.
+    /// Records an upcoming message, if this separates it from a rewind before it, or if the
+    /// messages before it differ from the recorded ones.
     pub(super) async fn note_message(&self, run: &Live, messages: Messages) -> Result<()> {
         let (inner, id) = (self.inner.clone(), run.session.clone());
         blocking(move || {
@@ -173,7 +173,7 @@ impl FileCheckpoints {
         .await
     }
 
-    /// What is there, and its content if it can be kept.
+    /// Reads the current state, and the content if it can be kept.
     async fn look(&self, place: &Place) -> Result<(Before, Vec<u8>)> {
         let not_kept = |why: String| Ok((Before::NotKept(why), Vec::new()));
         if place.is_link {
@@ -263,7 +263,7 @@ impl Inner {
         books.entry(session.clone()).or_default().clone()
     }
 
-    /// Runs `work` on the book of a session, as this process knows it.
+    /// Runs `work` on this process's index of a session.
     fn on_book<T>(
         &self,
         session: &Arc<str>,

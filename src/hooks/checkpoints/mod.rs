@@ -1,7 +1,8 @@
 //! Files as they were before each message of the user.
 //!
 //! Records are only ever added: what a file was before its first change since a message, and what
-//! each change was to make of it. The latter tells the session's own work from that of others.
+//! each change was to make of it. The latter distinguishes the session's own work from that of
+//! others.
 
 mod book;
 mod file_checkpoints;

@@ -15,7 +15,7 @@ const MARK: usize = 17;
 /// A longer line is no record.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// Tells one content from another.
+/// The fingerprint of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) len: u64,
@@ -30,7 +30,7 @@ impl Sum {
     }
 }
 
-/// The sum of a content that comes piece by piece.
+/// The sum of a content that arrives piece by piece.
 #[derive(Default)]
 pub(super) struct Summing {
     len: u64,
@@ -51,7 +51,7 @@ impl Summing {
     }
 }
 
-/// What a file was before its first change since a message.
+/// The state of a file before its first change since a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Before {
@@ -59,12 +59,12 @@ pub(super) enum Before {
     Absent,
     /// Its content is in the record.
     Kept { mode: Option<u32>, sum: Sum },
-    /// It was something else, and why it is not kept.
+    /// It was neither, or is not kept; the text is the reason.
     NotKept(String),
 }
 
 impl Before {
-    /// What was found, if it was a file or nothing.
+    /// The content's fingerprint, if it was a file or absent.
     pub(super) fn found(&self) -> Option<Option<Sum>> {
         match self {
             Self::Absent => Some(None),
@@ -74,7 +74,7 @@ impl Before {
     }
 }
 
-/// What a change was to make of a file.
+/// The result that a change was to have on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum After {
@@ -91,31 +91,31 @@ impl After {
     }
 }
 
-/// What a record says. `before` is there on the first one of a file since a message.
+/// A stored record of a change. `before` is there on the first one of a file since a message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Which message the change came after, by its place in the history.
+    /// The message the change came after, by its position in the history.
     pub(super) message: usize,
-    /// What that message says, on the first record since.
+    /// The beginning of that message, on the first record since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<Arc<str>>,
-    /// Whether it is a change that rewinding made, after all that was said till then.
+    /// True if rewinding made the change, after all messages until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rewound: bool,
-    /// How many messages of the history that earlier records count in are still what they were;
-    /// none when all are.
+    /// The number of messages, of the history that earlier records count in, that were still
+    /// unchanged; none when all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) still: Option<usize>,
-    /// The workspace of the file. Version 1 did not tell, and is taken as of each; a program that
-    /// knows no other would rewind the files of one in another.
+    /// The workspace of the file. Version 1 did not record it, and its records apply to each; a
+    /// program that supports only version 1 would rewind the files of one in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) root: Option<Arc<str>>,
-    /// The file, beneath the root; empty when the record only says that there is a new message.
+    /// The file, beneath the root; empty when the record only marks a new message.
     pub(super) path: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<Before>,
     pub(super) after: After,
-    /// How many bytes follow the line.
+    /// The number of bytes that follow the line.
     pub(super) len: u64,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn write(record: &Record, content: &[u8]) -> Result<(Vec<u8>, usize)>
     Ok((bytes, at))
 }
 
-/// Why what follows cannot be read.
+/// The reason why the following bytes cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The last record was never finished.

@@ -11,24 +11,24 @@ use serde::Serialize;
 pub struct Checkpoint {
     /// The position of the message in the session's history, from 0.
     pub message: usize,
-    /// How the message begins.
+    /// The beginning of the message.
     pub title: Option<Arc<str>>,
     /// The files that were changed after it and before the next one.
     pub files: Vec<String>,
 }
 
-/// What rewinding does with files that somebody else has changed.
+/// The treatment of files that were changed from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RewindMode {
-    /// Nothing is changed at all; the report says what would be.
+    /// Nothing is changed; the report lists what would be.
     DryRun,
-    /// Files that somebody else has changed stay as they are and are reported.
+    /// Files that were changed from outside stay as they are and are reported.
     Careful,
     /// They are rewound as well, and the changes of others are lost.
     Overwrite,
 }
 
-/// What rewinding did, or would do, to the files that are not as they were.
+/// The changes that rewinding made, or would make, to files that differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 #[non_exhaustive]
@@ -38,36 +38,36 @@ pub struct Rewind {
 }
 
 impl Rewind {
-    /// Whether every file is now as it was. It is not known of those of other workspaces.
+    /// Returns `true` if every file is now as it was. It is not known of those of other workspaces.
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
         changes.all(|change| change.outcome == RewindOutcome::Done)
     }
 }
 
-/// What rewinding does to a file.
+/// The change that rewinding makes to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FileChange {
     /// The file, as the agent names it.
     pub path: String,
-    /// What is done to it.
+    /// The action on the file.
     pub action: FileAction,
     /// The outcome.
     pub outcome: RewindOutcome,
-    /// The size before rewinding, in bytes; 0 if it was not looked at.
+    /// The size before rewinding, in bytes; 0 if it was not read.
     pub bytes_now: u64,
     /// The size after rewinding, in bytes.
     pub bytes_then: u64,
-    /// How many lines rewinding adds, when the file is text.
+    /// The number of lines rewinding adds, when the file is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<usize>,
-    /// How many lines rewinding removes, when the file is text.
+    /// The number of lines rewinding removes, when the file is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<usize>,
 }
 
-/// What is done to a file.
+/// The action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -100,7 +100,7 @@ pub enum RewindOutcome {
     Planned,
     /// It was rewound.
     Done,
-    /// It was not rewound, because somebody else has changed it.
+    /// It was not rewound, because it was changed from outside.
     Conflict,
     /// It was left alone, because it belongs to another workspace that the session was used in.
     Elsewhere,

@@ -18,15 +18,15 @@ use super::runs::At;
 /// The mode of what there is nothing to hide of.
 const READ_BY_ALL: u32 = 0o444;
 
-/// What a file is at the moment.
+/// The current state of a file.
 struct Now {
     found: Option<Metadata>,
     sum: Option<Sum>,
-    /// Unless it is too large to be looked at.
+    /// `None` if it is too large to be read.
     content: Option<Bytes>,
 }
 
-/// What a file is to become: a content and a mode, or nothing.
+/// The target state of a file: a content and a mode, or nothing.
 type Then = Option<(Vec<u8>, Option<u32>)>;
 
 impl FileCheckpoints {
@@ -36,8 +36,8 @@ impl FileCheckpoints {
     ///
     /// Each file is rewound on its own; one that cannot be rewound is reported, and does not keep
     /// the others from it. Rewinding is a change like any other and is kept as well: it is possible
-    /// to rewind to a later message afterwards, and `usize::MAX` undoes what was rewound since the
-    /// last message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at)
+    /// to rewind to a later message later, and `usize::MAX` undoes rewinding since the last
+    /// message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at)
     /// takes it back.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl FileCheckpoints {
         Ok(Rewind { changes })
     }
 
-    /// What rewinding does to a file; `None` when it is as it was.
+    /// Rewinds one file; returns `None` when it is already in the target state.
     async fn rewind_file(
         &self,
         session: &Arc<str>,
@@ -106,7 +106,7 @@ impl FileCheckpoints {
         Some(change)
     }
 
-    /// Whether nothing was to be done.
+    /// Tries to rewind one file; returns `true` if nothing was to be done.
     async fn try_rewind(
         &self,
         session: &Arc<str>,
@@ -250,13 +250,13 @@ impl FileCheckpoints {
     }
 }
 
-/// Whether it is to be a file that not everybody may read.
+/// Returns `true` if the target is a file that is not readable for all users.
 fn is_closed(then: &Then) -> bool {
     let mode = then.as_ref().and_then(|(_, mode)| *mode);
     mode.is_some_and(|mode| mode & READ_BY_ALL != READ_BY_ALL)
 }
 
-/// A file that is not looked at.
+/// A file that is not examined.
 fn elsewhere(root: &str, target: &Target) -> FileChange {
     let action = match target.before {
         Before::Absent => FileAction::Delete,
@@ -290,7 +290,7 @@ fn describe(change: &mut FileChange, now: &Now, then: &Then) {
     }
 }
 
-/// How many lines are only in `new`, and how many only in `old`; `None` when one is not text.
+/// The number of lines only in `new`, and of those only in `old`; `None` when one is not text.
 fn lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     let (old, new) = (
         std::str::from_utf8(old).ok()?,

@@ -1,4 +1,4 @@
-//! Which run a change belongs to.
+//! The runs of sessions, to assign changes to them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ pub(super) struct Live {
     cancellation: Cancellation,
 }
 
-/// The last thing that a user said: its place in the history, and how it begins.
+/// The last message of a user: its position in the history, and its beginning.
 #[derive(Clone, Default)]
 pub(super) struct At {
     pub(super) message: usize,
@@ -34,7 +34,7 @@ pub(super) struct At {
 }
 
 impl At {
-    /// Whether this is what stands at its place.
+    /// Returns `true` if this message is at its position in `messages`.
     pub(super) fn is_in(&self, messages: &Messages) -> bool {
         let there = messages.as_slice().get(self.message);
         there.is_some_and(|message| self.title.is_none() || self.title == title_of(message))
@@ -60,7 +60,7 @@ impl At {
     }
 }
 
-/// How many results of calls stand at the beginning.
+/// The number of call results at the beginning.
 fn results(messages: &[Arc<Message>]) -> usize {
     let is_result = |message: &&Arc<Message>| message.as_tool_result().is_some();
     messages.iter().take_while(is_result).count()
@@ -123,8 +123,8 @@ impl Runs {
         run
     }
 
-    /// The runs that what happens here belongs to: the one whose call it is, or, in a task of its
-    /// own, all that are going on.
+    /// The runs that a change made here belongs to: the run of the current call, or, in a separate
+    /// task, all runs in progress.
     pub(super) fn here(&self) -> Vec<Arc<Live>> {
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
@@ -139,7 +139,7 @@ impl Runs {
         runs.values().cloned().collect()
     }
 
-    /// Whether a run of the session is going on.
+    /// Returns `true` if a run of the session is in progress.
     pub(super) fn is_busy(&self, session: &str) -> bool {
         let runs = lock(&self.0);
         runs.values()

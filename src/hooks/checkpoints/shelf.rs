@@ -1,4 +1,4 @@
-//! Where the records of all sessions are.
+//! The storage of the records of all sessions.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Cursor};
@@ -21,7 +21,7 @@ pub(super) enum Shelf {
 }
 
 impl Shelf {
-    /// Brings the book up to date with what is there.
+    /// Updates the index from the stored records.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Shelf {
         }
     }
 
-    /// Adds a record, and durably so if so wanted: it is there, or the method fails.
+    /// Adds a record, durably if `durable` is set, or returns an error.
     pub(super) fn write(
         &self,
         session: &str,
@@ -131,7 +131,7 @@ impl Shelf {
         }
     }
 
-    /// A new book of what can be read.
+    /// Builds an index from the readable records.
     pub(super) fn open(&self, session: &str, home: Arc<str>) -> Result<Book> {
         let mut book = Book::of(home);
         match self {

@@ -18,8 +18,8 @@ pub(super) struct Skill {
 }
 
 impl Skill {
-    /// The skill that a file describes, held to the limits of the format. What does not keep to
-    /// them is put into `complaints`.
+    /// The skill that a file describes, held to the limits of the format. Violations are added to
+    /// `complaints`.
     pub(super) fn new(
         path: String,
         folder: &str,
@@ -71,8 +71,8 @@ pub(super) fn catalog(skills: &[Skill]) -> String {
     all.join("\n")
 }
 
-/// `given` on one line without characters that nobody sees, at most `max` characters of it, and
-/// how many were cut: a file must not be able to write lines of its own into the prompt.
+/// `given` on one line without invisible characters, at most `max` characters of it, and how many
+/// were cut: a file must not be able to write lines of its own into the prompt.
 fn one_line(given: &str, max: usize) -> (String, usize) {
     let words: Vec<String> = given
         .split_whitespace()

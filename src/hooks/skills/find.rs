@@ -20,18 +20,18 @@ const MAX_SKILLS: usize = 500;
 const MAX_HEAD: usize = 64 * 1024;
 /// More warnings are counted only.
 const MAX_WARNINGS: usize = 20;
-/// Never entered: large, and nobody's skills.
+/// Never entered: large, and without skills.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
 
-/// The skills beneath some folders, in the order of these and then of their paths, and what was
-/// wrong on the way.
+/// The skills beneath some folders, in the order of these and then of their paths, and the problems
+/// of the search.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) skills: Vec<Skill>,
     pub(super) warnings: Vec<String>,
     untold: usize,
     folders: usize,
-    /// The files looked at: folders may be given twice, or one beneath another.
+    /// The files read so far: folders may be given twice, or one beneath another.
     files: BTreeSet<String>,
 }
 

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use crate::util::text;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
-/// After so many steps the parser gives up.
+/// The number of steps after which the parser stops with an error.
 const MAX_EVENTS: usize = 5_000;
 /// More of an error of the parser is not shown.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// What is read of it; there may be more.
+/// The fields that are read; there may be more.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
 pub(super) struct FrontMatter {
     pub(super) name: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct FrontMatter {
 
 /// The front matter of a file, of which `content` may be the beginning; empty when it has none.
 ///
-/// What is wrong with it is told for people.
+/// The description of an error, for people.
 pub(super) fn read(content: &[u8]) -> Result<FrontMatter, String> {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     let Some(yaml) = split(content)? else {

@@ -1,4 +1,4 @@
-//! Which skills there are.
+//! The search for skills.
 
 mod catalog;
 mod find;

@@ -17,7 +17,7 @@ use super::find::find;
 
 const DEFAULT_PATH: &str = "skills";
 
-/// Tells the model which skills there are, so that it reads the one it needs.
+/// Lists the available skills in the system prompt, so that the model reads the one it needs.
 ///
 /// A skill is a folder with a `SKILL.md` that begins with front matter:
 ///

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::message::{Message, Messages, Part, Role, ToolCall};
 use crate::model::{ModelResponse, SystemPrompt};
 
-/// What a model was told besides the conversation; empty when nothing.
+/// The system prompt of a request; empty when there is none.
 pub(super) fn instructions(system: &SystemPrompt) -> String {
     let text = system.to_string();
     match text.is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn instructions(system: &SystemPrompt) -> String {
     }
 }
 
-/// What a model was sent.
+/// The messages of a request.
 pub(super) fn input(messages: &Messages) -> String {
     let messages = messages.iter().map(|message| {
         let role = match message.role() {
@@ -28,7 +28,7 @@ pub(super) fn input(messages: &Messages) -> String {
     Value::Array(messages.collect()).to_string()
 }
 
-/// What it answered.
+/// The answer of the model.
 pub(super) fn output(response: &ModelResponse) -> String {
     let reason = response.stop_reason.as_ref();
     let message = Message::Assistant(response.message());

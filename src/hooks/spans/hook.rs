@@ -17,7 +17,7 @@ use super::content;
 use super::open::{Open, outside};
 use super::span::{self, Pair};
 
-/// How much of a text a recorder gets, in characters.
+/// The length of a text passed to a recorder, in characters.
 const PREVIEW: usize = 500;
 
 /// A span for each model call and each tool call.
@@ -35,8 +35,8 @@ const PREVIEW: usize = 500;
 ///
 /// They are also `tracing` spans of the level `INFO` and the target `agentcore::trace`, with the
 /// attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
-/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). These leave out what was said, unless
-/// [asked for it](Self::with_content). Export one of the two, not both.
+/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). These leave out the texts of messages,
+/// unless [enabled](Self::with_content). Export one of the two, not both.
 ///
 /// A child run's spans are inside the tool call it runs in. Without a recorder and without a
 /// subscriber the hook does nothing. Add it first: as the outermost hook it sees what all others
@@ -79,16 +79,16 @@ impl TracingHook {
         Self::default()
     }
 
-    /// Whether the `tracing` spans include what was said: `gen_ai.system_instructions`,
-    /// `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.tool.call.arguments` and
-    /// `gen_ai.tool.call.result`.
+    /// Sets whether the `tracing` spans include the texts of messages:
+    /// `gen_ai.system_instructions`, `gen_ai.input.messages`, `gen_ai.output.messages`,
+    /// `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`.
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
         self
     }
 
-    /// Whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms) around
-    /// those of its calls.
+    /// Sets whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms)
+    /// around those of its calls.
     pub fn with_run_span(mut self, run: bool) -> Self {
         self.run = run;
         self

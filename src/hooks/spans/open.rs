@@ -8,8 +8,8 @@ use crate::util::sync::lock;
 
 use super::span::{Pair, Place};
 
-/// What a run's values hold for this hook: child runs look their place up here, also those that
-/// are polled elsewhere.
+/// The open spans of a run, stored in its values: child runs look up their parent span here, also
+/// those that are polled elsewhere.
 #[derive(Default)]
 pub(super) struct Open {
     /// The span of the run itself, where there is one.
@@ -17,7 +17,7 @@ pub(super) struct Open {
     calls: Mutex<HashMap<Arc<str>, Place>>,
 }
 
-/// Keeps a call's place while it goes on.
+/// Keeps a call's entry while the call is in progress.
 pub(super) struct Entry {
     open: Arc<Open>,
     call: Arc<str>,
@@ -50,7 +50,7 @@ impl Open {
         Entry { open: self, call }
     }
 
-    /// Where the calls of this run are put: into its own span, or where the run is.
+    /// The parent span of the calls of this run: its own span, or the parent of the run.
     pub(super) fn place(&self, cx: &RunContext) -> Place {
         let own = lock(&self.run).as_ref().map(|pair| Place {
             own: true,

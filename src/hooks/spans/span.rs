@@ -9,12 +9,13 @@ use crate::run::RunContext;
 use crate::trace::{SpanHandle, SpanId};
 use crate::util::secret::redacted;
 
-/// Where a span is put.
+/// The parent of a span.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
     pub(super) recorded: Option<SpanId>,
     pub(super) span: Option<Span>,
-    /// Whether it is the run's own span, nearer than any that is current where the run is polled.
+    /// True for the run's own span, which is nearer than any that is current where the run is
+    /// polled.
     pub(super) own: bool,
 }
 
@@ -42,7 +43,7 @@ impl Pair {
         }
     }
 
-    /// Whether anybody gets to see what is noted.
+    /// Returns `true` if the span is recorded anywhere.
     pub(super) fn is_seen(&self) -> bool {
         self.recorded.is_some() || !self.span.is_disabled()
     }
@@ -54,7 +55,7 @@ impl Pair {
         }
     }
 
-    /// Records what was said in the `tracing` span.
+    /// Records a message's text in the `tracing` span.
     pub(super) fn record_text(&self, field: &str, text: &str) {
         if !self.span.is_disabled() {
             self.span.record(field, &*redacted(text));

@@ -1,4 +1,4 @@
-//! Where a history may be cut.
+//! The positions at which a history may be cut.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use crate::message::{Message, Messages, TokenCounter};
 /// The least number of messages that are kept.
 const MIN_KEPT: usize = 2;
 
-/// Which of the newest messages are kept word for word.
+/// The rule for the newest messages that are kept word for word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keep {
     /// The share of the messages, from 0 to 1; at least two are kept.
@@ -65,8 +65,8 @@ pub fn split_index(messages: &Messages, max_tokens: u64, counter: &dyn TokenCoun
     (0..=at).rev().find(|at| legal[*at]).unwrap_or(0)
 }
 
-/// For each index, and the end: whether every call before it has its result before it. A call
-/// that waits for its result, or for somebody's approval, is never cut off.
+/// For each index, and the end: whether every call before it has its result before it. A call that
+/// waits for its result, or for an approval, is never cut off.
 fn boundaries(messages: &Messages) -> Vec<bool> {
     let mut open = HashSet::new();
     let mut legal = Vec::with_capacity(messages.len() + 1);

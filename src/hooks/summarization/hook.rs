@@ -25,23 +25,23 @@ use super::transcript::transcript;
 /// When a request would fill more than 85 % of the window (what the provider reported for the last
 /// one, and an estimate of what was added since), a model is asked to summarise the old messages in
 /// at most 2,000 words. The last tenth of the messages, and at least two, stay word for word. The
-/// same happens when a provider says that the prompt is too long, and when
+/// same happens when a provider reports that the prompt is too long, and when
 /// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
 ///
-/// * The store keeps the whole history. The summary is stored beside it, so that neither the next
+/// * The store keeps the whole history. The summary is stored next to it, so that neither the next
 ///   turn nor a resumed session pays for it again; the next summary replaces it.
 /// * A tool call is never separated from its result, a call that waits for approval is never
 ///   summarised away, and the system prompt is not part of the summary.
 /// * The summariser reads a part that is longer than its own window piece by piece. Of the contents
-///   that calls write into files it gets the first 2,000 characters each.
-/// * Its tokens and its cost count for the run. If it fails, takes too long or says nothing, the
+///   that calls write into files it receives the first 2,000 characters each.
+/// * Its tokens and its cost count for the run. If it fails, takes too long or returns nothing, the
 ///   history is sent as it is, and the reader gets a warning. In the same run it is asked again
 ///   when the history has grown by a twentieth, when a model finds the prompt too long, and on
 ///   request.
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
 ///   of the messages that were kept.
-/// * A tool result that is still too long for the window (the newest one, say) is sent with its
-///   middle left out. The length of the request is judged by what the provider reported for the
+/// * A tool result that is still too long for the window (the newest one, for example) is sent with
+///   its middle left out. The length of the request is judged by what the provider reported for the
 ///   last one as well.
 ///
 /// Add it last: as the hook nearest to the model it sees the request as the others leave it.
@@ -120,7 +120,7 @@ impl SummarizationHook {
         self
     }
 
-    /// How long one call of the summariser may take; two minutes by default.
+    /// Sets the time limit of one call of the summariser; two minutes by default.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

@@ -4,8 +4,8 @@ use crate::run::RunContext;
 
 /// A report below one part in this many of the estimate leaves out what was cached.
 const LEAST: u64 = 2;
-/// The most that an estimate of new messages is multiplied by: what raised the report (a long
-/// document, say) is not among them.
+/// The maximum factor for an estimate of new messages: the contents that raised the report (a long
+/// document, for example) are not among them.
 const MOST: f64 = 2.0;
 
 /// The last request of a run that a provider reported on: how many tokens it was estimated to have,
@@ -17,12 +17,12 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// What this run knows; nothing before the first report.
+    /// The run's measure; the default before the first report.
     pub(super) fn of(cx: &RunContext) -> Self {
         cx.value::<Self>().map(|known| *known).unwrap_or_default()
     }
 
-    /// Keeps a report for the requests to come.
+    /// Stores a report for later requests.
     pub(super) fn note(cx: &RunContext, estimated: u64, reported: u64) {
         if reported > 0 && reported >= estimated / LEAST {
             cx.set_value(Self {

@@ -1,4 +1,4 @@
-//! What the summariser is told, and reading its answer.
+//! The prompt for the summariser, and the parser of its answer.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const BEFORE: &str = "previous_summary";
 const OPEN: &str = "<summary>";
 const CLOSE: &str = "</summary>";
 
-/// The prompt for one piece of a conversation. `before` is the summary of what came before it.
+/// The prompt for one piece of a conversation. `before` is the summary of the earlier messages.
 pub(super) fn prompt(piece: &str, before: Option<&str>, max_words: usize) -> String {
     let mut prompt = String::from(
         "Summarize concisely the piece of a conversation between a user and an AI agent that \
@@ -62,7 +62,7 @@ fn grouped(number: usize) -> String {
     out
 }
 
-/// What stands between the first `<summary>` and the `</summary>` after it, in any case, without
+/// The text between the first `<summary>` and the `</summary>` after it, in any case, without
 /// surrounding whitespace; empty when either tag is missing.
 ///
 /// ```
@@ -76,7 +76,7 @@ pub fn extract_summary(answer: &str) -> &str {
     find(rest, CLOSE).map_or("", |at| rest[..at].trim())
 }
 
-/// Where `tag`, which is ASCII, stands in `text` in any case.
+/// The offset of `tag`, which is ASCII, in `text` in any case.
 fn find(text: &str, tag: &str) -> Option<usize> {
     text.as_bytes()
         .windows(tag.len())

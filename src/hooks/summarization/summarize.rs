@@ -18,7 +18,7 @@ const TOKENS_A_WORD: u64 = 3;
 /// A piece this short is not made shorter when the summariser finds it too long.
 const SHORTEST_PIECE: u64 = 200;
 
-/// How a summary is made.
+/// The parameters of making a summary.
 pub(super) struct Summarizer<'a> {
     pub(super) request: &'a CompactionRequest,
     pub(super) model: Arc<dyn Model>,
@@ -34,7 +34,7 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// What the summariser failed with, a timeout, an answer that says nothing.
+    /// The summariser's error, a timeout, or an empty answer.
     pub(super) async fn summarize(
         &self,
         before: Option<String>,
@@ -82,7 +82,7 @@ impl Summarizer<'_> {
         Ok(summary)
     }
 
-    /// A tenth of the smaller window, so that there is room for what comes next.
+    /// A tenth of the smaller window, so that there is room for the next messages.
     fn words(&self) -> usize {
         let window = self.window.min(self.model.profile().context_window);
         usize::try_from(window / 10)
@@ -99,8 +99,8 @@ impl Summarizer<'_> {
             .min(profile.max_output_tokens)
     }
 
-    /// How many tokens of conversation fit into one prompt. Counts are estimates, so not all of
-    /// the window is used.
+    /// The number of tokens of conversation that fit into one prompt. Counts are estimates, so not
+    /// all of the window is used.
     fn room(&self, before: Option<&str>) -> u64 {
         let counter = &*self.request.counter;
         let frame = counter.count_text(&prompt::prompt("", None, self.words()));

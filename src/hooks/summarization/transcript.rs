@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::message::{Message, Part, TokenCounter, ToolCall, ToolResult};
 use crate::util::text::{head, head_tail};
 
-/// What the content of a file is cut to, in characters: the rest can be read in the file.
+/// The length to which the content of a file is cut, in characters: the rest can be read in the
+/// file.
 const MAX_FILE_CHARS: usize = 2_000;
 /// The tools whose arguments hold the contents of files.
 const WRITERS: [&str; 7] = [
@@ -117,7 +118,7 @@ fn shortened(key: &str, value: &Value) -> Value {
 }
 
 /// The entries in pieces of about `max_tokens` at most, in order and without a gap. An entry that
-/// is too long for a piece goes on in the next.
+/// is too long for a piece continues in the next.
 pub(super) fn pieces(
     entries: &[String],
     max_tokens: u64,

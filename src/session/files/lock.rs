@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::busy;
 
-/// How often a file is opened again that somebody removed between opening and locking it.
+/// The number of attempts to open a file that is removed between opening and locking it.
 const ATTEMPTS: usize = 16;
-/// How long a file is waited for: one whose lease was dropped is let go of a moment later.
+/// The time to wait for a file: one whose lease was dropped is released a moment later.
 const HANDOVER: Duration = Duration::from_millis(100);
 const STEP: Duration = Duration::from_millis(1);
 
-/// A session's file, locked. Dropping it lets go of it, and removes it when it is empty; the end
-/// of the process does so, too.
+/// A session's file, locked. Dropping it releases the lock, and removes the file when it is empty;
+/// the end of the process does so, too.
 pub(in crate::session) struct LockFile {
     pub(in crate::session) file: File,
     pub(in crate::session) path: PathBuf,
-    /// Whether something is in it. Who empties it then is about to write it.
+    /// True if the file has content. A caller that empties it then is about to write it.
     pub(in crate::session) has_content: bool,
 }
 
@@ -30,7 +30,7 @@ impl LockFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while somebody else has it.
+    /// [`ErrorKind::SessionBusy`] while it is locked elsewhere.
     pub(in crate::session) fn take(
         path: &Path,
         id: &str,
@@ -43,7 +43,7 @@ impl LockFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while somebody else has it.
+    /// [`ErrorKind::SessionBusy`] while it is locked elsewhere.
     #[cfg(feature = "jsonl")]
     pub(in crate::session) fn find(
         path: &Path,
@@ -115,8 +115,8 @@ pub(in crate::session) fn check_kind(path: &Path) -> Result<()> {
     }
 }
 
-/// A pipe or a device in the place of a file would be waited for forever, and a link would lead a
-/// session into a file of somebody else.
+/// Refuses anything but a regular file: a pipe or a device would block forever, and a link would
+/// lead a session into a foreign file.
 pub(in crate::session) fn check_own(path: &Path) -> Result<()> {
     is_own(path).map_err(|error| failed("open", path, error))
 }
@@ -133,7 +133,7 @@ fn irregular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// Whether the file is (still) the one with this name, by no link.
+/// Returns `true` if the file is (still) the one with this name, not through a link.
 pub(in crate::session) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::symlink_metadata(path) {

@@ -1,4 +1,4 @@
-//! What stores that keep files share: names, locks.
+//! The parts shared by stores that keep files: names, locks.
 
 mod lock;
 mod name;

@@ -8,7 +8,7 @@ use crate::util::text::truncate;
 /// The longest name, without what is added to it, in bytes: most file systems take 255.
 const MAX_LEN: usize = 240;
 
-/// Capital letters are escaped, too: some file systems do not tell them from small ones.
+/// Capital letters are escaped, too: some file systems ignore case.
 const ESCAPED: &AsciiSet = &capitals();
 
 const fn capitals() -> AsciiSet {

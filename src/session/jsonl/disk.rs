@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::util::folder::sync_folder;
 
-/// What a store does to a disk. Tests put faults here.
+/// The disk operations of a store. Tests put faults here.
 pub(super) trait Disk: Send + Sync + 'static {
     /// Opens a file, or makes it.
     fn open(&self, options: &OpenOptions, path: &Path) -> io::Result<File> {
@@ -18,7 +18,7 @@ pub(super) trait Disk: Send + Sync + 'static {
         file.read_to_end(bytes)
     }
 
-    /// Writes some of the bytes at the file's end and says how many.
+    /// Writes some of the bytes at the file's end and returns their number.
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
         file.write(bytes)
     }

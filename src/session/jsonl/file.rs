@@ -11,18 +11,18 @@ use crate::state::taken_over;
 
 use super::disk::Disk;
 
-/// A session's file, which nobody else may write.
+/// A session's file, locked for writing.
 pub(super) struct SessionFile {
     disk: Arc<dyn Disk>,
     lock: LockFile,
     id: String,
-    /// How much of the file has been acknowledged.
+    /// The length of the acknowledged part of the file.
     len: u64,
-    /// Whether its name is durable, as far as this lease knows.
+    /// True if the file's name is durable, according to this lease's own writes.
     named: bool,
-    /// Whether the last line has no end.
+    /// True if the last line has no end.
     open_line: bool,
-    /// Whether what is in the file is no longer known.
+    /// True if the contents of the file are no longer certain.
     broken: bool,
 }
 
@@ -64,7 +64,7 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Adds bytes at the end; all of them are durable, or none of them is there.
+    /// Adds bytes at the end; all of them are durable, or none is written.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.broken {
             return Err(Error::new(
@@ -106,8 +106,8 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Whether the file is as this writer left it, and where others will look for it. A lock does
-    /// not hold everywhere (network file systems) nor against everybody.
+    /// Checks that the file is as this writer left it, and still has its name. A lock does not hold
+    /// everywhere (network file systems) nor against every process.
     fn check(&mut self) -> Result<()> {
         let LockFile { file, path, .. } = &self.lock;
         let found = file.metadata().and_then(|metadata| {
@@ -123,7 +123,7 @@ impl SessionFile {
         }
     }
 
-    /// Takes back what of a write is there.
+    /// Removes the written part of a failed write.
     fn undo(&mut self) {
         let cut = self.disk.cut(&self.lock.file, self.len);
         if cut.and_then(|()| self.disk.sync(&self.lock.file)).is_err() {

@@ -17,7 +17,7 @@ use super::disk::Disk;
 use super::file::{self, SessionFile};
 use super::sidecar;
 
-/// What ends the name of a session's file.
+/// The extension of a session's file.
 const EXTENSION: &str = ".jsonl";
 
 /// A log a session, each in a file of this folder.

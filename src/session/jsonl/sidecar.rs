@@ -1,4 +1,4 @@
-//! What could not be read, kept beside the session.
+//! The unreadable parts of a session, kept in a file next to it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -30,8 +30,8 @@ struct Kept<'a> {
     base64: Option<String>,
 }
 
-/// Adds the bytes of `damage` to the sidecar, one line of JSON each, unless they are there: what
-/// was to follow may have failed before. They are durable when this returns.
+/// Adds the bytes of `damage` to the sidecar, one line of JSON each, unless they are already there:
+/// the step after it may have failed before. They are durable when this returns.
 pub(super) fn keep<'a>(
     disk: &dyn Disk,
     path: &Path,

@@ -14,13 +14,13 @@ use super::folder::Folder;
 
 /// Sessions in a folder, each in one file of JSON lines that is only ever appended to.
 ///
-/// What is acknowledged is on the disk (`fsync`). A write that a crash cut off is dropped when the
-/// session is next leased. Damaged parts are left out, put into `NAME.damaged` beside the file and
+/// An acknowledged write is on the disk (`fsync`). A write that a crash cut off is dropped when the
+/// session is next leased. Damaged parts are left out, put into `NAME.damaged` next to the file and
 /// reported, and everything after them is read. A file of a newer version is not touched.
 ///
 /// A lease is a lock on the file, so it also holds against other processes and other stores over
 /// the folder, and it ends with the process that holds it. Locks may not hold on network file
-/// systems: when somebody else has written, removed or replaced the file, that is noticed, and the
+/// systems: when the file was written, removed or replaced from outside, that is detected, and the
 /// write is refused with [`Conflict`](crate::ErrorKind::Conflict).
 ///
 /// File names are the ids, with every character except `a` to `z`, digits, `-` and `_` written as
@@ -70,7 +70,7 @@ impl JsonlStore {
         Ok(Self(LogStore::new(Folder::open(folder, disk)?)))
     }
 
-    /// Where the files are.
+    /// The folder of the files.
     pub fn folder(&self) -> &Path {
         self.0.log().path()
     }

@@ -20,7 +20,7 @@ const INTERRUPTED: i32 = 4;
 const DEFECT: i32 = 5;
 const FULL: i32 = 28;
 
-/// How a call fails.
+/// The way a call fails.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// With this error, once.
@@ -29,7 +29,7 @@ enum Fault {
     From(i32),
     /// A write that takes half of the bytes, and every later call but cutting fails.
     Short,
-    /// A write that takes half of the bytes and says so; nothing fails.
+    /// A write that takes half of the bytes and reports so; nothing fails.
     Partly,
     /// The call before takes half of the bytes if it is a write; then the disk is full, once.
     Torn,
@@ -48,7 +48,7 @@ impl Failing {
         }
     }
 
-    /// How many calls are left before the one that fails; `None` behind it.
+    /// The number of calls before the one that fails; `None` after it.
     fn step(&self) -> Option<usize> {
         let step = |left: usize| left.checked_sub(1);
         let left = self
@@ -184,7 +184,7 @@ async fn a_write_is_acknowledged_once_it_is_durable() {
     assert_eq!(disk.take(), ["sync folder"]);
 }
 
-/// Gives the lease back before this returns: no runtime is there to do it later.
+/// Releases the lease before this returns: there is no runtime to do it later.
 fn let_go(lease: Lease) {
     std::thread::spawn(move || drop(lease)).join().unwrap();
 }
@@ -236,7 +236,7 @@ async fn work(folder: &Path, disk: Arc<Failing>) -> Result<Vec<usize>> {
     Ok(acknowledged)
 }
 
-/// What stands among the records of a damaged log, and behind them.
+/// The damaged lines among the records of a log, and after them.
 const AMONG: &str = "no record\n";
 const BEHIND: &str = "torn";
 
@@ -251,7 +251,7 @@ async fn damage(folder: &Path) {
     std::fs::write(&path, [AMONG, &log, BEHIND].concat()).unwrap();
 }
 
-/// What was put aside, the halves of lines left out.
+/// The texts that were put aside, without the halves of lines.
 fn put_aside(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("s.damaged")).unwrap_or_default();
     let lines = text.lines().filter_map(|line| {
@@ -364,7 +364,7 @@ async fn half_a_line_put_aside_spoils_no_other() {
     assert_eq!(put_aside(held.path()), [AMONG, BEHIND]);
 }
 
-/// Somebody writes the log while what is damaged in it is put aside.
+/// A disk on which the log is written from outside while its damaged parts are put aside.
 struct Meddling(std::path::PathBuf);
 
 impl Disk for Meddling {

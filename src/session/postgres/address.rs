@@ -1,4 +1,4 @@
-//! Where a database is, and who asks.
+//! The address of a database, and the user's credentials.
 
 use std::net::IpAddr;
 
@@ -100,8 +100,8 @@ fn refused(why: &str) -> Error {
     Error::new(ErrorKind::Config, why)
 }
 
-/// Whether it is a URL of which a part of the password could be taken for the host: the parser lets
-/// the first `@` end the password, wherever it is.
+/// Returns `true` for a URL of which a part of the password could be taken for the host: the parser
+/// lets the first `@` end the password, wherever it is.
 fn is_ambiguous(url: &str) -> bool {
     let Some(("postgres" | "postgresql", rest)) = url.split_once("://") else {
         return false;
@@ -113,7 +113,7 @@ fn is_ambiguous(url: &str) -> bool {
     }
 }
 
-/// Whether the lists of hosts, addresses and ports belong together.
+/// Returns `true` if the lists of hosts, addresses and ports match in length.
 fn is_even(config: &Config) -> bool {
     let (hosts, ips) = (config.get_hosts().len(), config.get_hostaddrs().len());
     let ports = config.get_ports().len();

@@ -20,10 +20,10 @@ use crate::session::remote::{Failure, Outcome, time_for};
 use super::address::Address;
 use super::hosts::first;
 
-/// What a statement is given.
+/// The parameters of a statement.
 pub(super) type Values<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
-/// A connection and the runtime that drives it, while somebody waits for an answer.
+/// A connection and the runtime that drives it while an answer is awaited.
 pub(super) struct Connection {
     runtime: Option<Runtime>,
     client: Client,
@@ -61,7 +61,7 @@ impl Connection {
         })
     }
 
-    /// Runs a statement and says how many rows it wrote.
+    /// Runs a statement and returns the number of rows it wrote.
     pub(super) fn execute(
         &mut self,
         address: &Address,
@@ -164,7 +164,7 @@ fn wait<T>(
     }
 }
 
-/// What an error means for the next try.
+/// Classifies an error for the next attempt.
 fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
     let told = |kind| Error::new(kind, address.scrub(&describe(error)));
     if let Some(code) = error.code() {
@@ -190,7 +190,8 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
     }
 }
 
-/// What the server said. Its classes and codes are those of the SQL standard and PostgreSQL's own.
+/// Classifies an error of the server. Its classes and codes are those of the SQL standard and
+/// PostgreSQL's own.
 fn refused(code: &SqlState, told: impl Fn(ErrorKind) -> Error) -> Failure {
     match code.code() {
         // Starting, stopping, full, a transaction that paused for too long, or a copy that will be

@@ -15,7 +15,7 @@ const LEAST: Duration = Duration::from_millis(1);
 
 /// A host of an address.
 struct Place {
-    /// Who it must be, over TLS.
+    /// The host name to verify, over TLS.
     host: Host,
     at: At,
     port: u16,
@@ -68,7 +68,7 @@ pub(super) fn first<T>(
     }))
 }
 
-/// Where to look; names are being looked up from then on.
+/// The addresses to try; the lookup of names starts here.
 fn places(base: &Config) -> Vec<Place> {
     let (hosts, ips, ports) = (base.get_hosts(), base.get_hostaddrs(), base.get_ports());
     let place = |at: usize| {
@@ -92,7 +92,7 @@ fn places(base: &Config) -> Vec<Place> {
 }
 
 impl Place {
-    /// How to connect to each of its addresses; `None` when they are not known by then.
+    /// The configuration for each of its addresses; `None` when they are not resolved in time.
     fn configs(&self, base: &Config, until: Instant) -> Outcome<Option<Vec<Config>>> {
         let one = |ip: Option<IpAddr>| {
             let mut config = without_hosts(base);
@@ -175,7 +175,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Whom `first` tries when nobody lets it in, and for how long; `then` is done each time.
+    /// The addresses that `first` tries when no server accepts, and the time for each; `then` is
+    /// called each time.
     fn tried(base: &str, mut then: impl FnMut()) -> Vec<(String, Duration)> {
         let tried = RefCell::<Vec<(String, Duration)>>::default();
         let then = RefCell::new(&mut then);

@@ -170,7 +170,7 @@ impl Statements {
         }
     }
 
-    /// Makes the tables, unless they are there.
+    /// Creates the tables, unless they exist.
     ///
     /// # Errors
     ///

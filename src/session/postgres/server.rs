@@ -19,7 +19,7 @@ use super::schema::Statements;
 
 /// The longest id, in bytes: entries of an index are bounded.
 const MAX_ID: usize = 1_000;
-/// How many bytes stand for a part of a log that is not there, at most.
+/// The maximum number of bytes that mark a missing part of a log.
 const MAX_HOLE: u64 = 1_024;
 
 /// A database that logs are kept in.
@@ -28,7 +28,7 @@ pub(super) struct Database {
     sql: Statements,
     timeout: Duration,
     lease_seconds: f64,
-    /// Whether the tables are known to be there.
+    /// True once the tables have been checked.
     is_prepared: AtomicBool,
 }
 
@@ -48,8 +48,8 @@ impl Database {
         }
     }
 
-    /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros stands where
-    /// rows are missing, so that what is gone is reported as damage.
+    /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros replaces
+    /// missing rows, so that they are reported as damage.
     fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<Contents>> {
         let Some(first) = rows.first() else {
             return Ok(None);
@@ -362,7 +362,7 @@ impl Database {
         })
     }
 
-    /// Whether the log was cut, and the answer lost.
+    /// Returns `true` if the log was cut, and the answer lost.
     fn is_resized(
         &self,
         connection: &mut Connection,

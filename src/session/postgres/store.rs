@@ -33,11 +33,10 @@ use super::server::Database;
 /// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of
 /// the `search_path`. Missing tables are created, even by several processes at once; a user who may
 /// not create tables can use those that the store has created for another. Tables of a newer
-/// version are not touched. A write is one row and one statement. What is acknowledged is
+/// version are not touched. A write is one row and one statement. An acknowledged write is
 /// committed; if `synchronous_commit` is off, it is turned on for each write. A pooler between the
-/// store and the database may share out connections by transactions.
-/// Damaged parts are left out, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes,
-/// and no NUL.
+/// store and the database may share out connections by transactions. Damaged parts are left out,
+/// put into `PREFIX_damaged` and reported. An id may have 1,000 bytes, and no NUL.
 ///
 /// # Leases
 ///
@@ -48,9 +47,9 @@ use super::server::Database;
 /// [`SessionBusy`](crate::ErrorKind::SessionBusy). Dropping the last clone of the store waits, two
 /// seconds at most, until its leases have been given back; `std::process::exit` does not.
 ///
-/// A holder that was paused for longer can go on if nobody has taken the session in the meantime.
+/// A holder that was paused for longer can continue if the session was not leased in the meantime.
 /// Otherwise its writes are refused with [`Conflict`](crate::ErrorKind::Conflict): every write
-/// carries its lease, and is made only at the end of the log that its writer knows.
+/// carries its lease, and is made only at the writer's own end of the log.
 ///
 /// # When the server is away
 ///

@@ -22,7 +22,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Clone)]
 pub(super) struct Tls;
 
-/// Why the other side is not trusted. Another try would find the same.
+/// The reason why the server is not trusted. Another try would find the same.
 #[derive(Debug)]
 pub(super) struct Distrust(String);
 
@@ -34,8 +34,8 @@ impl fmt::Display for Distrust {
 
 impl std::error::Error for Distrust {}
 
-/// Who the other side must be. It is asked for every connection, also for those without TLS: what
-/// can go wrong belongs to the handshake.
+/// The server's expected identity. It is asked for every connection, also for those without TLS:
+/// what can go wrong belongs to the handshake.
 pub(super) struct Connector(String);
 
 pub(super) struct Stream<S>(client::TlsStream<S>);

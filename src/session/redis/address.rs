@@ -1,4 +1,4 @@
-//! Where a server is, and who asks.
+//! The address of a server, and the user's credentials.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 

@@ -15,7 +15,7 @@ use crate::session::remote::{Failure, Outcome, lost, reach, time_for};
 
 use super::address::Address;
 
-/// How much is sent that nobody waits longer for.
+/// The number of bytes that are sent without extra time.
 const SMALL: usize = 64 * 1024;
 
 /// A connection. After a failure that lost it, nothing more must be asked of it.
@@ -23,7 +23,7 @@ pub(super) struct Connection {
     stream: Stream,
     parser: Parser,
     timeout: Duration,
-    /// Whether the server can be asked to wait for its disk.
+    /// True if the server can be asked to wait for its disk.
     pub(super) waits_for_disk: bool,
 }
 
@@ -124,7 +124,7 @@ pub(super) fn checked(address: &Address, answer: Value) -> Outcome<Value> {
     }
 }
 
-/// What an error of the server means for the next try.
+/// Classifies an error of the server for the next attempt.
 fn refused(address: &Address, error: &ServerError) -> Failure {
     let code = error.code();
     let details = error.details().unwrap_or_default();

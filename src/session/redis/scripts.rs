@@ -1,4 +1,4 @@
-//! What the server runs, each as a whole.
+//! The scripts that the server runs, each atomically.
 //!
 //! `KEYS` are the log, the lease, the hash of all sessions with the lease that last wrote each, what
 //! was put aside, and the version of the keys. `ARGV` begins with the session's id, the lease and how long it lasts. All
@@ -27,7 +27,7 @@ if redis.call('hexists', KEYS[3], ARGV[1]) == 1 then
 end
 return 1";
 
-/// Goes before scripts that only the holder may run, or who was it last when nobody is.
+/// The prefix of scripts that only the holder may run, or the last holder when there is none.
 pub(super) const MINE: &str = "
 local held = redis.call('get', KEYS[2])
 if held and held ~= ARGV[2] then return 0 end
@@ -58,8 +58,8 @@ redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 return 1";
 
-/// Goes before scripts that may find everything done. Who waits for the disk waits for the last write
-/// of a connection: this one changes nothing, and needs no memory.
+/// Goes before scripts that may find everything done. A wait for the disk is a wait for the last
+/// write of a connection: this one changes nothing, and needs no memory.
 pub(super) const NOTED: &str = "
 local function noted()
     redis.call('pexpire', KEYS[5], 60000)

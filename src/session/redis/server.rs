@@ -17,7 +17,7 @@ use super::scripts::{APPEND, CLAIM, FREE, HEAL, MINE, NOTED, READ, RELEASE, REMO
 /// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
 
-/// What a list reads of a session whose log is gone: a line that is no record.
+/// The answer in lists for a session whose log is gone: a line that is no record.
 const GONE: &[u8] = b"\0\n";
 
 pub(super) struct Keys {
@@ -25,9 +25,9 @@ pub(super) struct Keys {
     prefix: String,
     timeout: Duration,
     lease_millis: u64,
-    /// Whether the version of the keys is known.
+    /// True once the version of the keys has been checked.
     is_checked: AtomicBool,
-    /// Whether it was said that the server cannot be waited for.
+    /// True once the warning was logged that the server cannot wait for its disk.
     is_warned: AtomicBool,
 }
 
@@ -183,7 +183,7 @@ fn lease(held: &Held) -> String {
     format!("{}{}", all_of(held), held.number)
 }
 
-/// What all leases of a store begin with.
+/// The common prefix of all leases of a store.
 fn all_of(held: &Held) -> String {
     format!("{}/", held.owner)
 }
@@ -352,7 +352,7 @@ impl Server for Keys {
     }
 }
 
-/// Whether a wait ended because the server is not the one that is written to any more.
+/// Returns `true` if a wait ended because the server is no longer the primary.
 fn is_replica_now(error: &ServerError) -> bool {
     let why = error.details().unwrap_or_default();
     error.code() == "UNBLOCKED" || why.contains("replica instances")

@@ -1,4 +1,4 @@
-//! Leases that are renewed while they are held, and given back without holding anybody up.
+//! Leases that are renewed while they are held, and released in the background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use crate::util::sync::lock;
 use super::pool::Pool;
 use super::server::{Failure, Held, Outcome, Server};
 
-/// How long the last store of a process waits until its leases are given back.
+/// The time the last store of a process waits until its leases are released.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How soon a renewal that failed is tried again.
+/// The interval after which a failed renewal is retried.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The leases of a store. Dropping it waits, for a moment, until all are given back: the process
@@ -31,11 +31,11 @@ struct Leases {
     held: HashMap<Arc<str>, Held>,
     /// Those to be given back.
     released: Vec<Held>,
-    /// Whether there is a thread that takes care of them.
+    /// True while a thread maintains them.
     is_kept: bool,
 }
 
-/// What the thread does next.
+/// The thread's next task.
 #[derive(Debug, PartialEq)]
 enum Task {
     Renew(Vec<Held>),
@@ -45,7 +45,8 @@ enum Task {
 }
 
 impl Leases {
-    /// Renewals come first: many leases that are given back to a slow server delay none of them.
+    /// Renewals take precedence: many leases that are given back to a slow server delay none of
+    /// them.
     fn next(&mut self, is_due: bool) -> Task {
         if is_due && !self.held.is_empty() {
             return Task::Renew(self.held.values().cloned().collect());
@@ -134,7 +135,7 @@ impl<S: Server> Shared<S> {
     }
 }
 
-/// What runs on the thread. It ends when there is nothing to take care of.
+/// The worker that runs on the thread. It ends when there is nothing to take care of.
 struct Thread<S: Server>(Arc<Shared<S>>);
 
 impl<S: Server> Thread<S> {
@@ -172,7 +173,7 @@ impl<S: Server> Thread<S> {
         }
     }
 
-    /// What there is to do, once there is something; renewals are due at `next`.
+    /// Waits for the next task; renewals are due at `next`.
     fn next(&self, next: Instant) -> Task {
         let mut leases = lock(&self.0.leases);
         loop {

@@ -17,7 +17,7 @@ use super::options::ServerOptions;
 use super::pool::Pool;
 use super::server::{Contents, Held, Kept, Removal, Server};
 
-/// How long a lease is waited for: one that was dropped elsewhere is given back a moment later.
+/// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
 const HANDOVER: Duration = Duration::from_millis(200);
 const STEP: Duration = Duration::from_millis(20);
 
@@ -27,18 +27,18 @@ pub(in crate::session) struct Remote<S: Server> {
     keeper: Keeper<S>,
     pool: Arc<Pool<S>>,
     owner: Arc<str>,
-    /// How many leases there were.
+    /// The number of leases so far.
     count: AtomicU64,
 }
 
 /// The right to write a log.
 pub(in crate::session) struct Writer<S: Server> {
     claim: Claim<S>,
-    /// Where the log ends.
+    /// The end of the log.
     end: u64,
-    /// Whether the last line has no end.
+    /// True if the last line has no end.
     open_line: bool,
-    /// Whether the outcome of a write is not known.
+    /// True if the outcome of a write is unknown.
     unsure: bool,
 }
 

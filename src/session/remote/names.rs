@@ -12,7 +12,7 @@ use crate::util::sync::lock;
 
 use super::server::{Failure, Outcome};
 
-/// What systems say when nobody can tell whether there is such a name.
+/// The texts of system errors for a failed look-up that proves nothing about the name.
 const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
 
 /// The look-ups that are under way. None can be stopped: who asks for a name whose look-up hangs
@@ -26,7 +26,7 @@ pub(in crate::session) struct LookUp {
     is_over: Condvar,
 }
 
-/// What the thread has of it. However it ends, those who wait are told.
+/// The thread's part of a look-up. Dropping it wakes the waiters in every case.
 struct Work(Arc<str>, Arc<LookUp>);
 
 impl Drop for Work {
@@ -39,7 +39,7 @@ impl Drop for Work {
 }
 
 impl LookUp {
-    /// Begins to look a name up, unless somebody is at it.
+    /// Begins to look a name up, or joins a look-up in progress.
     pub(in crate::session) fn begin(name: &str) -> Arc<Self> {
         Self::begin_with(name, |name| Ok((name, 0).to_socket_addrs()?.collect()))
     }

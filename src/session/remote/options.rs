@@ -11,7 +11,7 @@ const MIN_LEASE: Duration = Duration::from_millis(100);
 /// The longest of any of the times.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How a store on a server names its data, how long it waits, and when it gives up.
+/// The options of a store on a server: the names of its data, its timeouts and its connections.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,47 +44,48 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// What the names of all tables or keys begin with; `agentcore` by default. Applications that
-    /// share a server use different prefixes: `a` to `z`, digits and `_`, 40 at most, with a letter
-    /// first.
+    /// Sets the prefix of the names of all tables or keys; `agentcore` by default. Applications
+    /// that share a server use different prefixes: `a` to `z`, digits and `_`, 40 at most, with a
+    /// letter first.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long a session stays leased to a machine that is gone; 30 seconds by default, and 100
-    /// milliseconds at least. While leases are held, the store renews them after a third of that
-    /// time. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs is
-    /// made again before the lease expires.
+    /// Sets how long a session stays leased to a machine that is gone; 30 seconds by default, and
+    /// 100 milliseconds at least. While leases are held, the store renews them after a third of
+    /// that time. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs
+    /// is made again before the lease expires.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;
         self
     }
 
-    /// How long the server may stay silent, and how long connecting may take, before a connection
-    /// is given up; 10 seconds by default. Several hosts, and several addresses of a host, share the
-    /// time; with PostgreSQL, TLS and the password are part of it. What is written, and with
-    /// PostgreSQL what is read, has a second more for each 256 KiB.
+    /// Sets how long the server may stay silent, and how long connecting may take, before a
+    /// connection is given up; 10 seconds by default. Several hosts, and several addresses of a
+    /// host, share the time; with PostgreSQL, TLS and the password are part of it. Writes, and with
+    /// PostgreSQL reads, have a second more for each 256 KiB.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// How long a call is retried, on new connections, when the server does not answer or cannot be
-    /// reached; 10 seconds by default. A name that is not found is looked up twice at most. No retry
-    /// begins after that time, but each step of the last one
-    /// may still take a [`timeout`](Self::timeout). Before the first try, a call waits for a free
-    /// connection, at most for both times together.
+    /// Sets how long a call is retried, on new connections, when the server does not answer or
+    /// cannot be reached; 10 seconds by default. A name that is not found is looked up twice at
+    /// most. No retry begins after that time, but each step of the last one may still take a
+    /// [`timeout`](Self::timeout). Before the first try, a call waits for a free connection, at
+    /// most for both times together.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
         self
     }
 
-    /// How many connections the sessions share; 8 by default. Leases are renewed on one more.
+    /// Sets the number of connections that the sessions share; 8 by default. Leases are renewed on
+    /// one more.
     #[must_use]
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;

@@ -10,7 +10,7 @@ use crate::util::sync::lock;
 use super::options::ServerOptions;
 use super::server::{Failure, Outcome, Server};
 
-/// A connection that was not used for this long may be gone without a sign.
+/// The time without use after which a connection may have been closed unnoticed.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 /// The wait before the first retry; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(50);

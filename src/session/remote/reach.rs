@@ -32,7 +32,7 @@ pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> Outco
     connect(&addresses, until).map_err(|error| lost(&error))
 }
 
-/// What it means that a connection failed.
+/// Classifies the failure of a connection.
 pub(in crate::session) fn lost(error: &io::Error) -> Failure {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorKind::Timeout,
@@ -41,7 +41,8 @@ pub(in crate::session) fn lost(error: &io::Error) -> Failure {
     Failure::Lost(Error::new(kind, error.to_string()))
 }
 
-/// Does what cannot be stopped on a thread of its own, which is left behind when it takes longer.
+/// Runs work that cannot be stopped on a thread of its own, which is left behind when it takes
+/// longer.
 #[cfg(unix)]
 pub(in crate::session) fn within<T: Send + 'static>(
     limit: Duration,
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
-    /// A listener that lets nobody in any more, and those that keep others out.
+    /// A listener with a full queue, and the connections that fill it.
     #[cfg(target_os = "linux")]
     fn full() -> (TcpListener, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

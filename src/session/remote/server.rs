@@ -1,4 +1,4 @@
-//! What a server must be able to do.
+//! The operations required of a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::session::log::Tail;
 
-/// Why a call failed.
+/// The reason a call failed.
 #[derive(Debug)]
 pub(in crate::session) enum Failure {
-    /// The connection is of no use any more, or the server is not ready. Whether the call was
-    /// done is not known; it is repeated on another connection.
+    /// The connection is of no use any more, or the server is not ready. The outcome of the call is
+    /// unknown; it is repeated on another connection.
     Lost(Error),
     /// The server answered, and would answer the same again.
     Refused(Error),
@@ -27,12 +27,12 @@ pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 /// The slowest link over which much is waited for to the end, in bytes a second.
 const SLOWEST: u64 = 256 * 1024;
 
-/// How long an answer may take when so many bytes are on their way.
+/// The time limit of an answer when this many bytes are transferred.
 pub(in crate::session) fn time_for(timeout: Duration, bytes: usize) -> Duration {
     timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / SLOWEST)
 }
 
-/// What came of removing a session.
+/// The outcome of removing a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Removal {
     /// Nothing is left of it.
@@ -43,14 +43,14 @@ pub(in crate::session) enum Removal {
     Busy,
 }
 
-/// A lease as the server knows it.
+/// A lease as the server stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) struct Held {
-    /// Which session.
+    /// The session's id.
     pub(in crate::session) id: Arc<str>,
-    /// Which store, of all that ever were.
+    /// The store's id, unique among all stores.
     pub(in crate::session) owner: Arc<str>,
-    /// Which lease of this store.
+    /// The number of the lease within its store.
     pub(in crate::session) number: u64,
 }
 
@@ -58,7 +58,7 @@ pub(in crate::session) struct Held {
 #[derive(Debug)]
 pub(in crate::session) struct Contents {
     pub(in crate::session) bytes: Vec<u8>,
-    /// Where the next write goes, as the server counts.
+    /// The offset of the next write, in the server's count.
     pub(in crate::session) end: u64,
 }
 
@@ -72,17 +72,17 @@ pub(in crate::session) struct Kept<'a> {
 
 /// A server that logs are kept on.
 ///
-/// Every call may be made again after its answer was lost, and then comes to the same.
+/// Every call may be repeated after its answer was lost, and then has the same effect.
 pub(in crate::session) trait Server: Send + Sync + 'static {
     type Connection: Send;
 
-    /// What it is and where, for errors; never a password.
+    /// The server's name and address, for errors; never a password.
     fn name(&self) -> &str;
 
-    /// Where what is put aside of a session is kept.
+    /// The place where the damaged parts of a session are kept.
     fn damaged_place(&self, id: &str) -> String;
 
-    /// Whether a session of this id can be kept.
+    /// Checks that a session with this id can be stored.
     fn check_id(&self, id: &str) -> Result<()>;
 
     fn connect(&self) -> Outcome<Self::Connection>;
@@ -104,14 +104,14 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Leases a session; false while another store has it. A lease of the same owner is replaced.
     fn claim(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;
 
-    /// Lets leases last from now, those that nobody took in between.
+    /// Renews leases from now, except those that were leased elsewhere in between.
     fn renew(&self, connection: &mut Self::Connection, held: &[Held]) -> Outcome<()>;
 
     /// Gives a lease back, if it is still this one.
     fn release(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<()>;
 
-    /// Writes behind `end`; false when the lease is another's or the log does not end there.
-    /// A lease that has expired will do while nobody took it.
+    /// Writes behind `end`; false when the lease is another's or the log does not end there. A
+    /// lease that has expired is accepted while no other store has taken it.
     fn append(
         &self,
         connection: &mut Self::Connection,

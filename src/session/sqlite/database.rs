@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 use super::failure::{Unwritten, failed, is_undone};
 use super::form;
 
-/// How long to wait for others who write.
+/// The time to wait for other writers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A database file, open twice: who reads a long session holds up no writer.
@@ -25,11 +25,11 @@ pub(super) struct Database {
     path: PathBuf,
     /// The folder of the files that are locked while a session is leased.
     locks: PathBuf,
-    /// Which file it was when it was opened.
+    /// The identity of the file when it was opened.
     identity: (u64, u64),
     reader: Mutex<Connection>,
     writer: Mutex<Connection>,
-    /// Where they are waited for, so that one thread at a time waits for each.
+    /// The queue in which they are waited for, so that one thread at a time waits for each.
     pub(super) readers: Queue,
     pub(super) writers: Queue,
     patience: Duration,
@@ -91,7 +91,7 @@ impl Database {
         work(&lock(&self.reader)).map_err(|error| failed(what, &self.path, error))
     }
 
-    /// One transaction: all of `work` is durable, or nothing of it is there.
+    /// One transaction: all of `work` is durable, or none of it.
     pub(super) fn write<T>(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! What SQLite says, and what to do about it.
+//! SQLite's errors, and the advice on them.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use rusqlite::ErrorCode;
 
 use crate::error::{Error, ErrorKind};
 
-/// Why nothing was written.
+/// The error of a write that failed.
 pub(super) struct Unwritten {
     pub(super) error: Error,
-    /// Whether it is certain that none of it will be found after a crash.
+    /// True if it is certain that none of it will be there after a crash.
     pub(super) is_undone: bool,
 }
 
@@ -28,8 +28,8 @@ impl From<Unwritten> for Error {
     }
 }
 
-/// Whether a commit that failed in this way wrote no end of it, so that none of it counts. What
-/// any other disk has kept, nobody knows before it is read again.
+/// Returns `true` if a commit that failed with this error wrote no end, so that none of it counts.
+/// After any other error, the contents of the disk are unknown until it is read again.
 pub(super) fn is_undone(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -1,4 +1,4 @@
-//! What a database of sessions looks like from outside: its file, its marks, its tables.
+//! The outside of a database of sessions: its file, its marks, its tables.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -64,14 +64,14 @@ pub(super) fn place(path: &Path) -> Result<PathBuf> {
     Ok(folder.join(name))
 }
 
-/// What stands beside a file, with the same name and more.
+/// The path of a companion file: the same name with a suffix.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Makes the database, all at once, unless somebody else does.
+/// Creates the database, atomically, unless another process does.
 pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     let failed_to = |what: &'static str| move |error| file_failed(what, path, error);
     // One at a time: the draft has one place, so that what a crash leaves of it is no litter.
@@ -145,8 +145,8 @@ pub(super) fn exists(path: &Path) -> Result<bool> {
 
 /// Refuses what is no database of sessions, or a newer one, without touching it.
 ///
-/// Read by SQLite, for closing a file that this process has open elsewhere would let go of the
-/// locks on it; but neither locked nor repaired.
+/// Reads it through SQLite, because closing a file that this process has open elsewhere would
+/// release its locks; but neither locks nor repairs it.
 pub(super) fn check(path: &Path) -> Result<()> {
     let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY

@@ -17,16 +17,16 @@ use super::failure::Unwritten;
 /// The most bytes of a row: the end of a log is read without what stands before it.
 const ROW: usize = 64 * 1024;
 
-/// A session that nobody else may write.
+/// A session locked for writing.
 pub(super) struct Writer {
-    /// Locked for as long as this lives.
+    /// Locked until this is dropped.
     _lock: LockFile,
     id: String,
-    /// Where the log ends.
+    /// The end of the log.
     end: i64,
-    /// Whether the last line has no end.
+    /// True if the last line has no end.
     open_line: bool,
-    /// Whether what is in the log is no longer known.
+    /// True if the contents of the log are no longer certain.
     broken: bool,
 }
 
@@ -192,7 +192,7 @@ fn len(bytes: &[u8]) -> i64 {
     i64::try_from(bytes.len()).unwrap_or(i64::MAX)
 }
 
-/// Where a log ends.
+/// The end of a log.
 fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
     let sql = "SELECT at + length(bytes) FROM log WHERE session = ?1
                ORDER BY at DESC LIMIT 1";
@@ -240,7 +240,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
     Ok((parts.concat(), size))
 }
 
-/// Keeps damaged bytes for somebody to look at.
+/// Keeps damaged bytes for later inspection.
 fn put_aside(
     connection: &Connection,
     id: &str,
@@ -255,8 +255,8 @@ fn put_aside(
     connection.execute(sql, (id, at, damage.to_string(), part_of(bytes, damage)))
 }
 
-/// Leaves the first `kept` bytes of a log, and returns where it ends then. Counted are the bytes
-/// that are there: rows may be missing.
+/// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are
+/// counted: rows may be missing.
 fn cut(connection: &Connection, id: &str, kept: u64) -> rusqlite::Result<i64> {
     let mut rows = connection
         .prepare("SELECT rowid, at, length(bytes) FROM log WHERE session = ?1 ORDER BY at")?;

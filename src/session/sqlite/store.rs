@@ -12,7 +12,7 @@ use super::database::{Database, PATIENCE};
 
 /// Sessions in one SQLite database, to which any number of processes may write.
 ///
-/// What is acknowledged is on the disk (write-ahead log, flushed with every write). A write is one
+/// An acknowledged write is on the disk (write-ahead log, flushed with every write). A write is one
 /// transaction: a crash or a full disk leaves all of it or nothing. Damaged parts of a session are
 /// left out, put into the table `damaged` and reported, and everything after them is read. Another
 /// program's database, or one of a newer version, is not touched.
@@ -23,8 +23,8 @@ use super::database::{Database, PATIENCE};
 /// relied on.
 ///
 /// The database is created with mode 0600, its folder and that of the locks with 0700. `PATH-wal`
-/// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while
-/// nobody uses it. The space of a deleted session is reused; the file does not shrink. An id is
+/// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while it
+/// is not in use. The space of a deleted session is reused; the file does not shrink. An id is
 /// refused if it has more than 240 bytes once every character except `a` to `z`, digits, `-` and
 /// `_` is written as `%XX`.
 ///
@@ -78,7 +78,7 @@ impl SqliteStore {
         Ok(Self(LogStore::new(Database::open(path, patience)?)))
     }
 
-    /// Where the database is.
+    /// The path of the database.
     pub fn path(&self) -> &Path {
         self.0.log().path()
     }

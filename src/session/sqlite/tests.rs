@@ -49,12 +49,13 @@ fn pairs(numbers: &[usize]) -> Vec<String> {
     pairs.collect()
 }
 
-/// Lets nobody but SQLite itself say what is wrong.
+/// Runs SQL on the store's own connection.
 fn run(store: &SqliteStore, sql: &str) {
     store.database().writer().execute_batch(sql).unwrap();
 }
 
-/// What is acknowledged is there and nothing else, now and for who comes later.
+/// Checks that the acknowledged messages are stored and nothing else, for this store and a later
+/// one.
 async fn check(store: &SqliteStore, acknowledged: &[usize], when: &str) {
     assert_eq!(names(store).await, pairs(acknowledged), "{when}");
     let later = SqliteStore::open(store.path()).unwrap();

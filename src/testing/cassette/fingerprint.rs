@@ -1,4 +1,4 @@
-//! Telling requests apart without keeping them.
+//! Fingerprints that distinguish requests without keeping them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ impl Fingerprint {
         }
     }
 
-    /// What is not as in `recorded`.
+    /// The differences from `recorded`, as text.
     pub(super) fn differences(&self, recorded: &Self) -> String {
         let mut out = Vec::new();
         for (what, own, other) in [
@@ -127,7 +127,7 @@ fn hash(value: &Value) -> String {
     format!("{:016x}", fnv1a([text.as_bytes()]))
 }
 
-/// JSON with sorted keys, whatever order the map type of this build keeps.
+/// Writes JSON with sorted keys, regardless of the order of this build's map type.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {

@@ -62,7 +62,7 @@ impl From<WireCard> for ModelCard {
     }
 }
 
-/// One call: what was asked, and what came.
+/// One call: its request, and its events.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Exchange {
     /// The position of the call among those of its recording.

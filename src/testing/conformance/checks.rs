@@ -1,4 +1,4 @@
-//! What every suite is made of.
+//! The building blocks of every suite.
 
 use std::fmt::Debug;
 

@@ -1,7 +1,7 @@
 //! Suites that hold an implementation to a trait's contract.
 //!
-//! They never panic and report everything that is wrong at once, so that they can run inside any
-//! test framework.
+//! They never panic and report all failures at once, so that they can run inside any test
+//! framework.
 
 mod backend;
 mod checks;

@@ -7,9 +7,10 @@ use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, 
 
 use super::checks::{Failures, wrong};
 
-/// Holds a [`Model`] to its contract: a stream begins with `Start` and has exactly one `Stop`, at
-/// its end; [`call`](Model::call) returns what [`stream`](Model::stream) folds to; a stream may be
-/// dropped in the middle; two streams at once do not mix; a usage report is not taken back.
+/// Checks that a [`Model`] keeps its contract: a stream begins with `Start` and has exactly one
+/// `Stop`, at its end; [`call`](Model::call) returns the fold of [`stream`](Model::stream); a
+/// stream may be dropped in the middle; two streams at once do not mix; a usage report is not taken
+/// back.
 ///
 /// `make` returns a fresh model for each check. It should answer repeatably (it is asked with
 /// temperature 0), and should not answer one prompt with a word of another.

@@ -11,7 +11,7 @@ use super::received::Received;
 use super::reply::{Action, Framing, Reply, garbage};
 use super::server::Shared;
 
-/// What becomes of the connection after a reply.
+/// The state of the connection after a reply.
 enum After {
     KeepAlive,
     Close,

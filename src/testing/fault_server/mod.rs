@@ -1,7 +1,7 @@
-//! An HTTP server on loopback that answers as a script says, faults included.
+//! An HTTP server on loopback that answers from a script, faults included.
 //!
 //! It writes to the TCP socket itself, so a [`Reply`] decides about every byte: where writes are
-//! cut, when the connection goes silent, and whether it ends in a reset.
+//! cut, when the connection becomes silent, and whether it ends in a reset.
 //!
 //! ```
 //! use agentcore::testing::{FaultServer, Reply};

@@ -1,4 +1,4 @@
-//! What a client sent.
+//! A request as the server received it.
 
 use bytes::{Buf, Bytes, BytesMut};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
-    /// The number of the connection it came on, from 0.
+    /// The number of the connection it arrived on, from 0.
     pub connection: usize,
 }
 
@@ -33,7 +33,7 @@ impl Received {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Takes one whole request off the front of `buffer`, if it is there.
+    /// Takes one whole request off the front of `buffer`, if it is complete.
     pub(super) fn take(buffer: &mut BytesMut, connection: usize) -> Option<Self> {
         let head_len = memchr::memmem::find(buffer, b"\r\n\r\n")? + 4;
         let head = String::from_utf8_lossy(&buffer[..head_len]).into_owned();

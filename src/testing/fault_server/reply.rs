@@ -1,4 +1,4 @@
-//! What the server answers, byte by byte.
+//! The answer of the server, byte by byte.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ pub enum Action {
     Close,
     /// Writes bytes that look random and are the same for the same seed.
     Garbage {
-        /// How many.
+        /// The number of bytes.
         len: usize,
-        /// Where the sequence starts.
+        /// The start of the sequence.
         seed: u64,
     },
 }
 
-/// How the client learns where the body ends.
+/// The way the client detects the end of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
@@ -57,7 +57,7 @@ pub struct Reply {
     pub(super) headers: Vec<(String, String)>,
     pub(super) actions: Vec<Action>,
     pub(super) framing: Framing,
-    /// Whether a status line and headers are written at all.
+    /// True if a status line and headers are written.
     pub(super) head: bool,
 }
 
@@ -73,7 +73,7 @@ impl Reply {
         }
     }
 
-    /// An answer without even a status line: only what is sent goes over the wire.
+    /// An answer without a status line: only the sent bytes are written.
     pub fn raw() -> Self {
         Self {
             head: false,
@@ -200,12 +200,12 @@ impl Reply {
         self.send_some(body.slice(..end))
     }
 
-    /// What happens, in order.
+    /// The actions, in order.
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// How many bytes of the body are scripted.
+    /// The number of scripted bytes of the body.
     pub fn body_len(&self) -> usize {
         let sizes = self.actions.iter().map(|action| match action {
             Action::Send(bytes) => bytes.len(),

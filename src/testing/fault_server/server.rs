@@ -1,4 +1,4 @@
-//! The listener and what it knows.
+//! The listener and its state.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,8 +19,8 @@ use super::reply::Reply;
 /// A server on a free loopback port that gives scripted [`Reply`]s, in order, one per request.
 ///
 /// When none is left, a request gets the [`fallback`](Self::fallback), or without one a status 500
-/// that says so. Every request is kept. The server runs on the runtime it was started on and ends,
-/// with all its connections, when it is dropped.
+/// with a message about it. Every request is kept. The server runs on the runtime it was started on
+/// and ends, with all its connections, when it is dropped.
 pub struct FaultServer {
     addr: SocketAddr,
     shared: Arc<Shared>,
@@ -76,7 +76,7 @@ impl FaultServer {
         self.addr
     }
 
-    /// The server's base URL, without a slash at its end.
+    /// The server's base URL, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
@@ -101,7 +101,7 @@ impl FaultServer {
         self.reply(Reply::openai_text(text));
     }
 
-    /// How many scripted replies are left.
+    /// The number of scripted replies that are left.
     pub fn remaining(&self) -> usize {
         lock(&self.shared.state).replies.len()
     }
@@ -111,12 +111,12 @@ impl FaultServer {
         lock(&self.shared.state).requests.clone()
     }
 
-    /// How many connections have been accepted so far.
+    /// The number of connections accepted so far.
     pub fn connections(&self) -> usize {
         self.shared.counts.borrow().accepted
     }
 
-    /// How many connections are open now.
+    /// The number of connections that are open now.
     pub fn open_connections(&self) -> usize {
         self.shared.counts.borrow().open
     }
@@ -152,7 +152,7 @@ impl fmt::Debug for FaultServer {
 }
 
 impl Shared {
-    /// Keeps a request and says what to answer.
+    /// Stores a request and returns the reply to it.
     pub(super) fn next(&self, request: Received) -> Reply {
         let mut state = lock(&self.state);
         state.requests.push(request);
@@ -166,7 +166,7 @@ impl Shared {
         reply
     }
 
-    /// Counts a connection as open while the guard lives.
+    /// Counts a connection as open until the guard is dropped.
     pub(super) fn opened(self: &Arc<Self>) -> Open {
         self.counts.send_modify(|counts| counts.open += 1);
         Open(self.clone())

@@ -8,24 +8,23 @@ use super::failure::{ArgumentError, clip, follow};
 use super::validate::Validator;
 use super::value::type_name;
 
-/// How much of a text that is no JSON is shown to the model again.
+/// The length of invalid JSON that is quoted back to the model.
 const LONGEST_RAW: usize = 1_000;
 
 /// Checks a call's arguments against a tool's schema.
 ///
-/// The [subset](crate::tool#argument-schemas) of JSON Schema this crate knows is checked;
-/// keywords outside it are ignored. Neither a schema that refers to itself nor arguments nested
+/// Only the [subset](crate::tool#argument-schemas) of JSON Schema that this crate supports is
+/// checked; other keywords are ignored. Neither a schema that refers to itself nor arguments nested
 /// without end make it run for long: beyond a fixed depth and effort the arguments are refused.
 ///
 /// # Errors
 ///
-/// What fails and where.
+/// An error that lists the failures and their positions.
 pub fn check_arguments(schema: &Value, args: &Value) -> Result<(), ArgumentError> {
     Validator::new(schema).run(args)
 }
 
-/// Whether the arguments of `call` are what the schema asks for, or the text for the model about
-/// what is wrong.
+/// Checks the arguments of `call` against the schema; the error is the text for the model.
 ///
 /// Arguments that could not be parsed are never taken for empty ones; only a text that *is*
 /// empty counts as `{}`, and that has to match the schema like any other.

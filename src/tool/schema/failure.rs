@@ -1,4 +1,4 @@
-//! What is wrong with a call's arguments.
+//! The failures of a call's arguments against their schema.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Write as _};
@@ -8,20 +8,20 @@ use serde_json::Value;
 /// More failures than this are only counted.
 pub(super) const MOST: usize = 10;
 
-/// How many allowed names or values are listed.
+/// The number of allowed names or values that are listed.
 pub(super) const MOST_NAMED: usize = 20;
 
-/// How much of a value is quoted.
+/// The length to which a value is quoted.
 const LONGEST_QUOTE: usize = 80;
 
 /// A schema longer than this is cut when it is quoted. The model has the whole of it in the
 /// tool's definition.
 const LONGEST_SCHEMA: usize = 16 * 1024;
 
-/// Why a call's arguments do not fit: each place with what is wrong there.
+/// The failures of a call's arguments: each place with its cause.
 ///
 /// A place is a JSON pointer, `/` being the arguments as a whole. `Display` prints one failure a
-/// line; after ten it says how many more there are.
+/// line; after ten it prints the number of the others.
 ///
 /// ```
 /// use agentcore::tool::check_arguments;
@@ -50,16 +50,16 @@ pub(super) struct Failure {
     pub(super) path: String,
     pub(super) text: String,
     pub(super) kind: Kind,
-    /// How many steps below the arguments.
+    /// The depth below the arguments.
     pub(super) depth: usize,
 }
 
-/// What the choice between alternatives needs to know of a failure.
+/// The kind of a failure, for the choice between alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A value of the wrong type.
     Type,
-    /// A value other than the only ones allowed: how alternatives are told apart.
+    /// A value other than the only ones allowed: the mark that distinguishes alternatives.
     Tag,
     Other,
 }

@@ -1,4 +1,4 @@
-//! The validator: one walk over the arguments and the schema side by side.
+//! The validator: one walk over the arguments and the schema together.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,15 +9,15 @@ use super::failure::{ArgumentError, Failure, Kind, MOST, MOST_NAMED, list, push_
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same, size, type_name};
 
-/// How deep schemas may be applied within each other: what the JSON parser nests at most, with
-/// room for a reference and an alternative at every second level.
+/// The maximum nesting depth of applied schemas: that of the JSON parser, with room for a reference
+/// and an alternative at every second level.
 const DEEPEST: usize = 256;
 
-/// How many schemas are applied before anybody asks how large the arguments are.
+/// The number of schemas applied before the size of the arguments is computed.
 const FREE_STEPS: usize = 20_000;
 
-/// How many more may be applied for each value among the arguments. Alternatives within
-/// alternatives can ask for any number, and end here.
+/// The number of further schemas that may be applied for each value among the arguments.
+/// Alternatives within alternatives can ask for any number, and end here.
 const STEPS_A_VALUE: usize = 100;
 
 /// The most schemas that are applied, however large the arguments.
@@ -37,7 +37,7 @@ pub(super) struct Validator<'a> {
     failures: Vec<Failure>,
     omitted: usize,
     depth: usize,
-    /// How many schemas may still be applied.
+    /// The number of schemas that may still be applied.
     steps: usize,
     /// The arguments, until their size was counted.
     uncounted: Option<&'a Value>,
@@ -325,8 +325,8 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Reports that no alternative fits: by what is wrong with the one that was meant, when the
-    /// value's type or its tag tells which, else by the first failure of each.
+    /// Reports that no alternative fits: by the failures of the intended one, when the value's type
+    /// or its tag identifies it, else by the first failure of each.
     fn miss(&mut self, mut misses: Vec<Vec<Failure>>) {
         if misses.is_empty() {
             return;
@@ -434,8 +434,8 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// Whether a schema says nothing but a type and an object's members, as most do: then there is
-/// no need to ask for every other keyword.
+/// Returns `true` if a schema has only a type and an object's members, as most do: then the other
+/// keywords need not be looked up.
 fn is_plain(schema: &Map<String, Value>) -> bool {
     schema.keys().all(|keyword| {
         matches!(

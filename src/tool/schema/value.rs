@@ -18,7 +18,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Whether `value` is of the type `name`; any value is of a type nobody knows.
+/// Returns `true` if `value` is of the type `name`; any value is of an unknown type.
 pub(super) fn is_type(value: &Value, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
@@ -59,7 +59,8 @@ fn compare_to_float(integer: i128, float: f64) -> Option<Ordering> {
     }
 }
 
-/// Whether `number` is a multiple of `step`. Any number is one of a step that is not positive.
+/// Returns `true` if `number` is a multiple of `step`. Any number is one of a step that is not
+/// positive.
 pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
     if let (Some(number), Some(step)) = (integer(number), integer(step)) {
         return step <= 0 || number % step == 0;
@@ -87,7 +88,7 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// How many values there are in a value, itself among them.
+/// The number of values in a value, including itself.
 pub(super) fn size(value: &Value) -> usize {
     let mut count = 0;
     let mut rest = vec![value];

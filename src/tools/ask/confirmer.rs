@@ -15,8 +15,8 @@ const ALWAYS: usize = 1;
 /// Answers the permission questions of a run by asking an [`Interactor`]: yes, yes for the rest
 /// of the session, no, or no with a reason that the model reads.
 ///
-/// When nobody can be asked, the question goes on to the run's [`Responder`](crate::Responder);
-/// without one, the call is denied or parked.
+/// When no person can be asked, the question is passed to the run's
+/// [`Responder`](crate::Responder); without one, the call is denied or parked.
 ///
 /// ```
 /// use agentcore::testing::{ScriptedInteractor, ScriptedModel};

@@ -1,4 +1,4 @@
-//! Somebody who can be asked.
+//! The interface to a person who answers questions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +27,10 @@ pub struct Choice {
     pub question: String,
     /// The answers to pick from.
     pub options: Vec<ChoiceOption>,
-    /// Whether several may be picked.
+    /// True if several may be picked.
     pub multiple: bool,
-    /// What may be typed instead of picking an answer, in a few words; `None` when nothing may.
+    /// The label of a free text that may be typed instead of picking an answer, in a few words;
+    /// `None` when there is none.
     pub text: Option<String>,
 }
 
@@ -70,12 +71,12 @@ impl Choice {
         self
     }
 
-    /// Whether `chosen` is an answer to this question.
+    /// Checks that `chosen` is an answer to this question.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`], with what is wrong: no answer or too many, one that does not exist, or
-    /// a text where none was asked for.
+    /// [`ErrorKind::Other`], with the problem: no answer or too many, one that does not exist, or a
+    /// text where none was asked for.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let wrong = if let Some(missing) =
             chosen.picked.iter().find(|at| **at >= self.options.len())
@@ -101,7 +102,7 @@ impl Choice {
 pub struct ChoiceOption {
     /// The answer.
     pub label: String,
-    /// What it means; empty when the label says it.
+    /// The meaning; empty when the label is enough.
     pub description: String,
 }
 
@@ -122,13 +123,13 @@ impl ChoiceOption {
     }
 }
 
-/// What was chosen of a [`Choice`].
+/// The answer to a [`Choice`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chosen {
     /// The positions of the picked answers, from 0.
     pub picked: Vec<usize>,
-    /// What was typed instead or, where several answers are allowed, in addition.
+    /// The text that was typed instead or, where several answers are allowed, in addition.
     pub text: Option<String>,
 }
 
@@ -141,7 +142,7 @@ impl Chosen {
         }
     }
 
-    /// An answer in somebody's own words.
+    /// An answer in the person's own words.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             picked: Vec::new(),
@@ -150,23 +151,23 @@ impl Chosen {
     }
 }
 
-/// Somebody who can be asked: a person at a terminal, in a chat, behind a dialog.
+/// The interface to a person who answers questions: at a terminal, in a chat, behind a dialog.
 ///
 /// Several calls may ask at once; an interactor that can only ask one question at a time makes the
 /// others wait.
 ///
 /// # Errors
 ///
-/// Every method fails when nobody can be asked, or when the person who was asked has left. The
-/// model reads the text of the error. No method may wait for somebody who is not there.
+/// Every method fails when there is no person to ask, or when the person who was asked has left.
+/// The model reads the text of the error. No method may wait for a person who is not there.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future withdraws its question. An answer that comes later must not be taken for the
-/// answer to it, nor to the next one.
+/// Dropping a future withdraws its question. A later answer must not be taken for the answer to it,
+/// nor to the next one.
 #[async_trait]
 pub trait Interactor: Send + Sync + 'static {
-    /// Lets somebody choose. The caller checks the answer with [`Choice::check`].
+    /// Asks the person to choose. The caller checks the answer with [`Choice::check`].
     async fn choose(&self, choice: &Choice) -> Result<Chosen>;
 
     /// Asks for a text.

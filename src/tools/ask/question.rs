@@ -39,9 +39,9 @@ struct Answer {
 /// `AskUserQuestion`: asks one to four questions, one after the other, each with two to four
 /// answers to pick from or an answer in the user's own words.
 ///
-/// The model reads each question with its answer; the result's details are
-/// `{"answers": [{"question", "picked": [label], "text"}]}`. When nobody can be asked, the call
-/// fails with the interactor's reason. The tool changes nothing, so plan mode allows it.
+/// The model reads each question with its answer; the result's details are `{"answers":
+/// [{"question", "picked": [label], "text"}]}`. When there is no person to ask, the call fails with
+/// the interactor's reason. The tool changes nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;

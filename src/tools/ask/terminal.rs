@@ -18,7 +18,7 @@ use crate::util::Cancellation;
 
 use super::interactor::{Choice, Chosen, Interactor};
 
-/// How often a wait for input checks whether its question was withdrawn.
+/// The interval at which a wait for input checks whether its question was withdrawn.
 const WATCH: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
@@ -29,9 +29,9 @@ const MAX_LINE: usize = 64 * 1024;
 /// Asks the person at the terminal of this process: `/dev/tty`, or standard input when that is a
 /// terminal. Clones share the terminal and ask one question at a time.
 ///
-/// Without a terminal, and in the background of a shell, every question fails at once. What was
-/// typed before a question was shown is not taken for its answer. Control characters in a question
-/// are shown escaped, since a model may have written it.
+/// Without a terminal, and in the background of a shell, every question fails at once. Text typed
+/// before a question was shown is not taken for its answer. Control characters in a question are
+/// shown escaped, since a model may have written it.
 ///
 /// Waiting takes place on the runtime's threads for blocking work and blocks no task. A question
 /// that is dropped releases its thread and the terminal within a moment.
@@ -52,12 +52,12 @@ const MAX_LINE: usize = 64 * 1024;
 pub struct TerminalInteractor(Arc<Semaphore>);
 
 impl TerminalInteractor {
-    /// An interactor that opens the terminal when it is first asked something.
+    /// Creates an interactor that opens the terminal at its first question.
     pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(1)))
     }
 
-    /// Whether there is a terminal to ask at right now.
+    /// Returns `true` if there is a terminal to ask at right now.
     pub fn is_available(&self) -> bool {
         terminal().is_ok()
     }
@@ -141,7 +141,7 @@ fn prompt(choice: &Choice) -> String {
     text + ": "
 }
 
-/// Reads a line: numbers, beginnings of labels, or a text of its own.
+/// Parses a line: numbers, beginnings of labels, or a text.
 fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
     let line = line.trim();
     if line.is_empty() {
@@ -200,8 +200,8 @@ fn terminal() -> io::Result<File> {
     }
 }
 
-/// Whether this process may read: a process in the background of a shell is stopped when it does.
-/// A terminal that does not control this process never stops it.
+/// Returns `true` if this process may read: a process in the background of a shell is stopped when
+/// it does. A terminal that does not control this process never stops it.
 fn is_ours(terminal: &File) -> bool {
     tcgetpgrp(terminal).map_or(true, |foreground| foreground == getpgrp())
 }
@@ -234,9 +234,9 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Waits until there is something to read, and checks now and then whether anybody still wants it:
-/// a thread blocked in a read would take the line meant for the next question, and keep the runtime
-/// from shutting down.
+/// Waits until there is input, and checks at intervals whether the question was withdrawn: a thread
+/// blocked in a read would take the line meant for the next question, and keep the runtime from
+/// shutting down.
 fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
     loop {
         if withdrawn.is_cancelled() {

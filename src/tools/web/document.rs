@@ -14,12 +14,12 @@ use crate::util::Cancellation;
 use super::sink::Sink;
 use super::tokens::Tokens;
 
-/// How much is parsed before the limits are checked again, in bytes.
+/// The number of bytes that are parsed before the limits are checked again.
 const STEP: usize = 1024;
 
 pub(super) struct Document {
     pub(super) root: Rc<Node>,
-    /// Whether the page reached a limit, so that the rest was not read.
+    /// True if the page reached a limit, so that its remainder was not read.
     pub(super) is_cut: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
     }
 }
 
-/// Scripts are not run, and a page's own word about its encoding comes too late.
+/// Scripts are not run, and the page's own declaration of its encoding is too late.
 fn feed<S: html5ever::tokenizer::TokenSink>(tokenizer: &Tokenizer<S>, queue: &BufferQueue) {
     while !matches!(tokenizer.feed(queue), TokenizerResult::Done) {}
 }

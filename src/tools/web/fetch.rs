@@ -9,10 +9,10 @@ use crate::util::{http_client, text};
 use super::guard::Guard;
 use super::kind::{self, Kind};
 
-/// How much of a header's value is read and quoted, in characters.
+/// The length to which a header's value is read and quoted, in characters.
 const MAX_QUOTE: usize = 300;
 
-/// What a fetch led to.
+/// The result of a fetch.
 pub(super) enum Fetched {
     Page(Page),
     /// A redirect to another host, which the caller has to fetch on its own.
@@ -30,7 +30,7 @@ pub(super) struct Page {
     pub(super) kind: Kind,
     pub(super) charset: Option<&'static Encoding>,
     pub(super) body: Vec<u8>,
-    /// Whether there was more than may be read.
+    /// True if there was more than may be read.
     pub(super) is_cut: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
     Err(format!("{url}: redirected more than {most} times"))
 }
 
-/// Where a redirect leads; `None` for any other response.
+/// The target of a redirect; `None` for any other response.
 fn location(response: &Response) -> Result<Option<String>, String> {
     use StatusCode as S;
     let redirects = [

@@ -20,8 +20,8 @@ impl Guard {
     /// A client for requests to `url`, which has passed the policy.
     ///
     /// The name is resolved here, once, and the client uses the result: a second look-up could have
-    /// another. Each client has its own connections, and none goes through a proxy, which would
-    /// resolve the name itself.
+    /// another. Each client has its own connections, and none uses a proxy, which would resolve the
+    /// name itself.
     pub(super) async fn client(&self, url: &Url) -> Result<Client, Refused> {
         let addresses = self.addresses(url).await?;
         let failed = |why: String| Refused(why);

@@ -1,17 +1,17 @@
-//! What a body is, and its character encoding.
+//! The kind of a body, and its character encoding.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far browsers look for the encoding a page declares.
+/// The number of bytes that browsers search for the encoding a page declares.
 const PRESCAN: usize = 1024;
 
-/// How a body is shown.
+/// The way a body is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
     /// It is shown as it is.
     Text,
-    /// The server does not say: the content decides.
+    /// The server does not declare it: the content decides.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn declared(header: &str) -> (String, Option<&'static Encoding>) {
     (media, charset)
 }
 
-/// How a media type is shown; `None` when it is not.
+/// The way a media type is shown; `None` when it is not.
 pub(super) fn of(media: &str) -> Option<Kind> {
     const TEXT: [&str; 12] = [
         "application/json",

@@ -11,7 +11,7 @@ use super::tidy::tidy;
 pub(super) struct Markdown {
     pub(super) text: String,
     pub(super) title: Option<String>,
-    /// Whether the page reached a limit, so that the rest was not read.
+    /// True if the page reached a limit, so that its remainder was not read.
     pub(super) is_cut: bool,
 }
 

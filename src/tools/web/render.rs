@@ -16,27 +16,27 @@ const SKIPPED: [&str; 13] = [
     "head", "script", "style", "template", "noscript", "svg", "math", "iframe", "object", "embed",
     "canvas", "select", "dialog",
 ];
-/// Elements whose conversion is checked: those the converter does something about, in so far as
-/// elements can stand in them.
+/// Elements whose conversion is checked: those that the converter treats specially and that may
+/// contain elements.
 const CHECKED: [&str; 29] = [
     "a", "article", "b", "body", "caption", "code", "dd", "div", "dl", "dt", "em", "form", "h1",
     "h2", "h3", "h4", "h5", "h6", "i", "main", "p", "pre", "section", "strong", "tbody", "td",
     "th", "thead", "tr",
 ];
-/// Those that put something before each line of what is in them.
+/// Elements that put a prefix before each line of their content.
 const INDENTED: [&str; 4] = ["blockquote", "li", "ol", "ul"];
-/// How deep quotes and lists are shown as such, counted together.
+/// The depth to which quotes and lists are shown as such, counted together.
 const MAX_INDENT: usize = 32;
-/// How many elements are visited. The converter visits some of them twice, at each level.
+/// The number of elements that are visited. The converter visits some of them twice, at each level.
 const MAX_VISITS: usize = 1_000_000;
 /// The longest Markdown of one element, in bytes.
 const MAX_CONTENT: usize = 8 * 1024 * 1024;
 /// The largest table that is aligned, in bytes: a cell is as wide as the widest of its column.
 const MAX_TABLE: usize = 4 * 1024 * 1024;
-/// How much Markdown may be written that grows by what stands before lines and between cells, in
-/// bytes. What comes after is neither indented nor aligned.
+/// The number of bytes of Markdown that may be written through prefixes of lines and padding of
+/// cells. Content beyond that is neither indented nor aligned.
 const MAX_GROWN: usize = 64 * 1024 * 1024;
-/// What stands around a cell or a part of it, in bytes.
+/// The number of bytes of marks around a cell or a part of it.
 const MARKS: usize = 3;
 
 pub(super) struct Rendered {
@@ -83,9 +83,9 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
 struct Bounds {
     stop: Cancellation,
     visits: AtomicUsize,
-    /// How many quotes and lists are open.
+    /// The number of open quotes and lists.
     indent: AtomicUsize,
-    /// How long all quotes, lists and aligned tables are together, each level counted.
+    /// The total length of all quotes, lists and aligned tables, each level counted.
     grown: AtomicUsize,
     is_cut: AtomicBool,
 }
@@ -158,7 +158,7 @@ impl Bounds {
     }
 }
 
-/// How large a table is.
+/// The size of a table.
 #[derive(Default)]
 struct Size {
     nodes: usize,
@@ -220,7 +220,7 @@ impl Size {
         length
     }
 
-    /// How long the table is when all its cells are as wide as the widest of their column.
+    /// The length of the table when all its cells are as wide as the widest of their column.
     fn aligned(&self) -> usize {
         let row: usize = self.widths.iter().map(|width| width + MARKS).sum();
         row.saturating_mul(self.rows + 1)

@@ -11,7 +11,7 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text;
 
-/// How many sources are asked for unless the call says otherwise.
+/// The number of sources that are requested unless the call sets another.
 const DEFAULT_SOURCES: usize = 5;
 /// The most sources a call may ask for.
 const MAX_SOURCES: usize = 20;
@@ -24,7 +24,7 @@ const MAX_SNIPPET: usize = 2_000;
 /// Something that searches the internet.
 #[async_trait]
 pub trait SearchProvider: Send + Sync + 'static {
-    /// What is found for `query`, with about `limit` sources.
+    /// Searches for `query`, with about `limit` sources.
     ///
     /// # Errors
     ///
@@ -32,13 +32,13 @@ pub trait SearchProvider: Send + Sync + 'static {
     async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError>;
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchResults {
     /// A short answer to the query, from providers that give one.
     pub answer: Option<String>,
-    /// Where to read more, the best first.
+    /// The sources, the best first.
     pub sources: Vec<Source>,
 }
 
@@ -89,8 +89,8 @@ impl Source {
 /// `internet_search`: what a provider finds for a `query`, an answer and sources.
 ///
 /// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
-/// its snippet below; without an answer it begins with the sources. A call asks for 5 sources
-/// unless it says otherwise, and for 20 at most.
+/// its snippet below; without an answer it begins with the sources. A call requests 5 sources by
+/// default, and 20 at most.
 ///
 /// ```
 /// use agentcore::tools::web::{SearchProvider, SearchResults, Source, internet_search};

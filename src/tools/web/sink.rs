@@ -14,16 +14,18 @@ type Handle = Rc<Node>;
 
 /// The most elements and comments of a document: parts of the work grow with the square of them.
 const MAX_ELEMENTS: usize = 50_000;
-/// The most attributes of all elements together. An element that comes back has those it had before.
+/// The most attributes of all elements together. An element that is reopened has its earlier
+/// attributes.
 const MAX_ATTRIBUTES: usize = 200_000;
-/// How long the values of all attributes may be together, in bytes.
+/// The limit on the length of the values of all attributes together, in bytes.
 const MAX_VALUES: usize = 8 * 1024 * 1024;
-/// How many elements a template counts as: its contents have no parent, so their depth is not seen.
+/// The number of elements a template counts as: its contents have no parent, so their depth is not
+/// seen.
 const TEMPLATE: usize = 100;
-/// How deep elements may be nested; browsers stop at 512.
+/// The maximum nesting depth of elements; browsers stop at 512.
 pub(super) const MAX_DEPTH: usize = 512;
 
-/// An [`RcDom`] that says when it is full.
+/// An [`RcDom`] that reports when it is full.
 #[derive(Default)]
 pub(super) struct Sink {
     dom: RcDom,

@@ -22,7 +22,7 @@ const VARIABLE: &str = "TAVILY_API_KEY";
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most bytes of a reply.
 const MAX_REPLY: usize = 2 * 1024 * 1024;
-/// How much of an error is quoted, in characters.
+/// The length to which an error is quoted, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// The search service of Tavily.
@@ -101,7 +101,7 @@ impl Tavily {
         Ok(self)
     }
 
-    /// How long a search may take; 30 seconds by default.
+    /// Sets the time limit of a search; 30 seconds by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
@@ -188,7 +188,7 @@ struct Found {
     content: Option<String>,
 }
 
-/// What a status other than 2xx means.
+/// The error text for a status other than 2xx.
 async fn refusal(response: Response, redactor: &Redactor) -> String {
     let status = response.status();
     let wait = response.headers().get(RETRY_AFTER);

@@ -17,12 +17,12 @@ use super::tokens::{MAX_VALUE, OWN_CONTENT};
 const MAX_TITLE: usize = 300;
 /// The longest base of a page's links, in bytes: it may be repeated in each of them.
 const MAX_BASE: usize = 2 * 1024;
-/// How much all links of a page may grow together by becoming absolute, in bytes.
+/// The number of bytes by which all links of a page together may grow by becoming absolute.
 const MAX_GROWTH: usize = 8 * 1024 * 1024;
-/// After how many nodes it is checked whether anybody still waits.
+/// The number of nodes after which it is checked whether the result is still awaited.
 const CHECK_EVERY: usize = 1024;
-/// How many siblings the converter may see as one run: it joins inline elements that follow each
-/// other, and copies what it has joined for each of them.
+/// The number of siblings the converter may see as one run: it joins inline elements that follow
+/// each other, and copies the joined text for each of them.
 const MAX_RUN: usize = 64;
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ fn part(node: &Rc<Node>) {
     *children = parted;
 }
 
-/// What links are relative to, and how long they have become.
+/// The base of links, and the length they have grown by.
 struct Links<'a> {
     page: &'a Url,
     base: Url,

@@ -1,4 +1,4 @@
-//! What reaches the document of the tokens of a page.
+//! The tokens of a page that reach the document.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 
 /// The attributes that the document or the Markdown depends on. The others are dropped at once, for
-/// elements that come back (`<b>` across paragraphs) copy theirs.
+/// elements that are reopened (`<b>` across paragraphs) copy theirs.
 const USED: [&str; 11] = [
     "alt", "class", "color", "encoding", "face", "href", "size", "src", "start", "title", "type",
 ];
@@ -16,21 +16,21 @@ const USED: [&str; 11] = [
 /// The longest value of an attribute, in bytes.
 pub(super) const MAX_VALUE: usize = 8 * 1024;
 
-/// How many comparisons of attribute names a page may cause: the tokenizer compares each with all
-/// others of its element. One element reaches this with about 20,000 attributes.
+/// The number of comparisons of attribute names a page may cause: the tokenizer compares each with
+/// all others of its element. One element reaches this with about 20,000 attributes.
 const MAX_COMPARISONS: usize = 200_000_000;
 
 /// Passes tokens on until the document is full, and bounds the work within one element.
 ///
-/// While the tokenizer is inside an element, no token comes out of it. Each attribute after the first
-/// begins right behind a separator, so the number of such places since the last token is at least
-/// that of the attributes, in whatever state the tokenizer is.
+/// While the tokenizer is inside an element, it emits no token. Each attribute after the first
+/// begins right behind a separator, so the number of such positions since the last token is at
+/// least that of the attributes, in any state of the tokenizer.
 pub(super) struct Tokens<S> {
     pub(super) inner: S,
     full: Rc<Cell<bool>>,
     /// At most this many attributes are open.
     names: Cell<usize>,
-    /// Whether a token has come since the last piece.
+    /// True if a token has come since the last piece.
     is_past: Cell<bool>,
     comparisons: Cell<usize>,
     after_separator: Cell<bool>,
@@ -48,7 +48,7 @@ impl<S> Tokens<S> {
         }
     }
 
-    /// Is told each piece of the page before the tokenizer gets it. The document is full when the
+    /// Receives each piece of the page before the tokenizer does. The document is full when the
     /// piece may cost too much.
     pub(super) fn expect(&self, piece: &str) {
         if self.is_past.replace(false) {
@@ -103,7 +103,7 @@ impl<S: TokenSink> TokenSink for Tokens<S> {
     }
 }
 
-/// Drops what nobody reads of a tag.
+/// Drops the unused parts of a tag.
 fn trim(tag: &mut Tag) {
     match tag.kind {
         TagKind::EndTag => tag.attrs.clear(),

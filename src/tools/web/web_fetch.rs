@@ -22,17 +22,17 @@ use super::guard::Guard;
 use super::kind::{self, Kind};
 use super::markdown;
 
-/// How long a call may take in all.
+/// The time limit of a whole call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How much longer the loop's own limit is, so that this tool's error is the one that is seen.
+/// The extra time of the loop's own limit, so that this tool's error is reported first.
 const GRACE: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 5 * 1024 * 1024;
 const MAX_REDIRECTS: usize = 5;
 const MAX_CHARS: usize = 50_000;
-/// How much of an error page is quoted, in characters.
+/// The length to which an error page is quoted, in characters.
 const MAX_QUOTE: usize = 1_000;
 
-/// Pages are converted side by side on as many threads as there are processors, in all calls of the
+/// Pages are converted concurrently on as many threads as there are processors, in all calls of the
 /// program together; the others wait, as part of their time.
 static CONVERTING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -46,12 +46,13 @@ static CONVERTING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
 /// proxy, because what a proxy connects to cannot be checked.
 ///
 /// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
-/// read. A page of more than 50,000 elements, with elements nested more than 512 deep, with more than
-/// 200,000 attributes or 8 MiB of their values, or with thousands of attributes in one element, is
-/// read up to that point, and the output says so. Quotes and lists nested more than 32 deep are shown
-/// without marks, and tables of more than 4 MiB without columns. A call returns at most 50,000 characters from
-/// `offset`, and says where to go on. The output begins with the title, the final URL and the
-/// status, which is 2xx; any other status is an error with the start of what the server said.
+/// read. A page of more than 50,000 elements, with elements nested more than 512 deep, with more
+/// than 200,000 attributes or 8 MiB of their values, or with thousands of attributes in one
+/// element, is read up to that point, and the output contains a note about it. Quotes and lists
+/// nested more than 32 deep are shown without marks, and tables of more than 4 MiB without columns.
+/// A call returns at most 50,000 characters from `offset`, and the offset at which to continue. The
+/// output begins with the title, the final URL and the status, which is 2xx; any other status is an
+/// error with the start of the server's answer.
 ///
 /// Redirects are followed on the same host and port, from http to https as well. A redirect to
 /// another host is returned to the model as text, so that permission rules such as
@@ -116,32 +117,32 @@ impl WebFetch {
         }
     }
 
-    /// Which URLs may be fetched; those of the public internet by default.
+    /// Sets the policy for URLs that may be fetched; those of the public internet by default.
     pub fn policy(mut self, policy: AddressPolicy) -> Self {
         self.guard.policy = policy;
         self
     }
 
-    /// How host names are resolved; by the system by default. The addresses are checked.
+    /// Sets the resolver of host names; the system's by default. The addresses are checked.
     pub fn resolver(mut self, resolver: impl Resolver) -> Self {
         self.guard.resolver = Arc::new(resolver);
         self
     }
 
-    /// How long a whole call may take; 30 seconds by default.
+    /// Sets the time limit of a whole call; 30 seconds by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How much of a page is read, in bytes; 5 MiB by default.
+    /// Sets the number of bytes of a page that are read; 5 MiB by default.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// How many redirects within a host are followed; 5 by default. With 0, each redirect is
-    /// returned to the model.
+    /// Sets the number of redirects within a host that are followed; 5 by default. With 0, each
+    /// redirect is returned to the model.
     pub fn max_redirects(mut self, redirects: usize) -> Self {
         self.limits.redirects = redirects;
         self

@@ -15,12 +15,12 @@ pub(super) enum Escape {
     LineBreak,
 }
 
-/// What a byte or an escape at one place of a text stands for.
+/// The decoded bytes of a byte or an escape at one position of a text.
 struct Unit {
-    /// How many bytes of the text it takes.
+    /// The number of bytes of the text it covers.
     len: usize,
     bytes: [u8; 4],
-    /// How many of `bytes` it stands for.
+    /// The number of decoded bytes in `bytes`.
     count: usize,
 }
 
@@ -71,7 +71,7 @@ impl Escape {
         Some(out)
     }
 
-    /// The places in `text` that `places` in the undone text come from.
+    /// The places in `text` that correspond to `places` in the unescaped text.
     pub(super) fn origins(self, text: &[u8], places: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut starts = Vec::with_capacity(text.len());
         let mut ends = Vec::with_capacity(text.len());
@@ -89,7 +89,7 @@ impl Escape {
         places.iter().filter_map(origin).collect()
     }
 
-    /// `text` without an escape at its end that was cut off.
+    /// `text` without an incomplete escape at its end.
     pub(super) fn without_torn(self, text: &[u8]) -> &[u8] {
         let (mark, longest) = match self {
             Self::Percent => (b'%', 2),

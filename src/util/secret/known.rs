@@ -54,7 +54,7 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "your",
 ];
 
-/// How many different secrets there are: most programs that ask have none.
+/// The number of different secrets: most programs that ask have none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 static KNOWN: RwLock<Known> = RwLock::new(Known {
@@ -69,7 +69,7 @@ struct Known {
     patterns: Option<Arc<Patterns>>,
 }
 
-/// What is searched for.
+/// The search patterns.
 pub(super) struct Patterns {
     secrets: Vec<Box<str>>,
     exact: OnceLock<Matcher>,
@@ -149,7 +149,7 @@ pub(super) fn patterns() -> Option<Arc<Patterns>> {
     Some(patterns.clone())
 }
 
-/// Whether it is a placeholder for a key that a server does not ask for.
+/// Returns `true` if it is a placeholder for a key that a server does not ask for.
 pub(super) fn is_placeholder(secret: &str) -> bool {
     let mut words = secret.split(['-', '_', ' ', '.']);
     words.all(|word| {

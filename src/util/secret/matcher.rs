@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-/// How many hashes a block of two bytes can have.
+/// The number of hashes a block of two bytes can have.
 const HASHES: usize = 1 << 12;
 
 /// A text to search for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Needle {
     pub(super) bytes: Box<[u8]>,
-    /// Whether the base64 character before it holds bits of the secret.
+    /// True if the base64 character before it holds bits of the secret.
     pub(super) before: bool,
-    /// Whether the base64 character behind it does. Padding belongs to it, too.
+    /// True if the base64 character behind it does. Padding belongs to it, too.
     pub(super) after: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Matcher {
     /// The length of the shortest needle: that of the window that is moved over the text.
     window: usize,
     longest: usize,
-    /// How far the window may move when it ends with a block of this hash.
+    /// The distance the window may move when it ends with a block of this hash.
     shifts: Box<[u8]>,
     /// The needles whose window ends with a block of this hash, in the order of the hashes.
     ends: Vec<(u16, u32)>,
@@ -102,7 +102,7 @@ impl Matcher {
         }
     }
 
-    /// Where the longest end of `text` begins that is the beginning of a needle, but not all of it;
+    /// The start of the longest end of `text` that is the beginning of a needle, but not all of it;
     /// the length of `text` when there is none.
     pub(super) fn open_end(&self, text: &[u8]) -> usize {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
@@ -116,7 +116,7 @@ impl Matcher {
         open.unwrap_or(text.len())
     }
 
-    /// How much of the beginning of `text` is the end of a needle, but not all of it.
+    /// The length of the beginning of `text` that is the end of a needle, but not all of it.
     pub(super) fn open_start(&self, text: &[u8]) -> usize {
         let most = text.len().min(self.longest.saturating_sub(1));
         let is_end = |start: &[u8]| {
@@ -130,7 +130,7 @@ impl Matcher {
     }
 }
 
-/// The place of a needle at `start`, with the base64 characters beside it that hold bits of the
+/// The place of a needle at `start`, with the adjacent base64 characters that hold bits of the
 /// secret.
 fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
     let is_base64 = |at: usize| {

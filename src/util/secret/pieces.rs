@@ -36,7 +36,7 @@ impl Exact {
         redact_with(value, &|text| self.changed(text))
     }
 
-    /// Whether a text in `value` holds a secret.
+    /// Returns `true` if a text in `value` holds a secret.
     pub(crate) fn is_in_value(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.changed(text).is_some(),
@@ -48,7 +48,7 @@ impl Exact {
         }
     }
 
-    /// Whether a JSON text holds a secret, however its strings are escaped.
+    /// Returns `true` if a JSON text holds a secret, in any escaping of its strings.
     pub(crate) fn is_in_json(&self, json: &str) -> bool {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);
@@ -73,15 +73,15 @@ impl Exact {
     }
 }
 
-/// One text that arrives in pieces. A beginning of a secret at the end of a piece is held back until
-/// it is clear how it goes on.
+/// One text that arrives in pieces. A beginning of a secret at the end of a piece is held back
+/// until its continuation is known.
 #[derive(Default)]
 pub(crate) struct Pieces {
     /// The end of the text so far that may be the beginning of a secret.
     open: String,
-    /// How much of `open` was passed on.
+    /// The length of the part of `open` that was passed on.
     passed: usize,
-    /// Whether that was replaced, as part of a secret before.
+    /// True if that part was replaced, as part of a secret before.
     is_replaced: bool,
 }
 
@@ -140,7 +140,7 @@ impl Pieces {
         out
     }
 
-    /// Ends the text; returns what was held back, for no secret came of it.
+    /// Ends the text; returns the held-back part, which was no secret.
     pub(crate) fn finish(&mut self) -> String {
         let open = std::mem::take(self);
         open.open[open.passed..].to_owned()

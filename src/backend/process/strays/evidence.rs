@@ -1,4 +1,4 @@
-//! What shows that a process was started by a command.
+//! The evidence that a process was started by a command.
 
 use std::os::fd::AsFd;
 
@@ -13,7 +13,7 @@ pub(in super::super::super) const MARK: &str = "AGENTCORE_COMMAND";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super::super) struct PipeEnd {
     pub(super) inode: u64,
-    /// Whether it is the end that is written to.
+    /// True if it is the end that is written to.
     pub(super) is_written: bool,
 }
 
@@ -40,7 +40,7 @@ pub(in super::super::super) struct Evidence {
     needle: Vec<u8>,
     own: i32,
     leader: i32,
-    /// When the leader started; what is older is not the command's.
+    /// The start time of the leader; older processes are not the command's.
     since: u64,
     pipes: Vec<PipeEnd>,
 }
@@ -52,7 +52,7 @@ pub(super) enum Relation {
     Member,
     /// It was started by the command and left its group.
     Stray,
-    /// Not known by itself: its parent may tell.
+    /// Not known by itself: its parent may decide.
     Unknown,
     /// As `Unknown`, but it was just starting a program, and may show more when that runs.
     Unclear,
@@ -81,7 +81,8 @@ impl Evidence {
         })
     }
 
-    /// Whether the leader's id, and with it that of its group and session, is another process's.
+    /// Returns `true` if the leader's id, and with it that of its group and session, is another
+    /// process's.
     pub(super) fn is_leader_replaced(&self) -> bool {
         proc::read(self.leader).is_some_and(|leader| leader.started != self.since)
     }
@@ -90,8 +91,8 @@ impl Evidence {
         process.group == self.leader && process.started >= self.since
     }
 
-    /// What the process itself shows. `is_session_valid` tells whether the ids of the group and
-    /// the session are still the command's.
+    /// The relation of a process by its own data. `is_session_valid` is true if the ids of the
+    /// group and the session are still the command's.
     pub(super) fn relation(&self, process: &Process, is_session_valid: bool) -> Relation {
         if process.id == self.own || process.started < self.since {
             return Relation::Other;

@@ -11,8 +11,8 @@ use super::evidence::PipeEnd;
 
 /// More of an environment is not read.
 const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
-/// The file handles that are looked at: the standard ones, and the one that a command's shell
-/// holds its lifeline by. Others are the program's own.
+/// The file handles that are examined: the standard ones, and the one that a command's shell holds
+/// its lifeline by. Others are the program's own.
 const HANDLES: [u8; 4] = [0, 1, 2, 9];
 /// `PF_KTHREAD`: a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -37,7 +37,7 @@ pub(super) enum Environment {
     Missing,
 }
 
-/// Whether `/proc` is mounted and shows the ids that this process uses.
+/// Returns `true` if `/proc` is mounted and shows the ids that this process uses.
 pub(super) fn is_there() -> bool {
     let own = fs::read_link("/proc/self");
     own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
@@ -84,7 +84,7 @@ pub(super) fn read(id: i32) -> Option<Process> {
     })
 }
 
-/// Whether the id is that of a process, not of one of its other threads.
+/// Returns `true` if the id is that of a process, not of one of its other threads.
 pub(super) fn is_process(id: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
@@ -122,7 +122,7 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
     }
 }
 
-/// Whether a process holds one of the pipes, at the end that is the command's.
+/// Returns `true` if a process holds one of the pipes, at the end that is the command's.
 pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
     HANDLES.iter().any(|handle| {
         let path = format!("/proc/{id}/fd/{handle}");

@@ -9,9 +9,10 @@ use rustix::process::Signal;
 use super::evidence::{Evidence, Relation};
 use super::proc::{self, Process};
 
-/// How often the processes that were started during a look are looked at, before all are again.
+/// The number of looks at processes that were started during a look, before all processes are
+/// looked at again.
 const ROUNDS: usize = 256;
-/// More of them, and all are looked at instead.
+/// The size of a range of new ids above which all processes are examined instead.
 const MAX_RANGE: i32 = 4_096;
 /// This many looks without a result are enough where looks cannot be proven complete.
 const EMPTY_LOOKS: u32 = 3;
@@ -21,8 +22,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 
 /// The search for the processes of one command.
 ///
-/// A process that is killed leaves children without a parent to know them by, and one that forks
-/// faster than it is looked for is never reached. So all that is recognised is stopped first: what
+/// A process that is killed leaves children without a parent to recognise them by, and one that
+/// forks faster than the search is never reached. So all that is recognised is stopped first: what
 /// is stopped cannot fork, exit or change. It is killed when a look shows nothing new.
 #[derive(Debug)]
 pub(super) struct Sweep {
@@ -31,7 +32,7 @@ pub(super) struct Sweep {
     known: HashMap<i32, Known>,
     /// The members of the group in the last look: they may have left it since.
     members: Vec<i32>,
-    /// Whether the last look left processes of which it was not clear whose they are.
+    /// True if the last look left processes whose relation is unclear.
     has_unclear: bool,
     /// The last id that was given out when the last look was complete.
     seen_up_to: Option<i32>,
@@ -45,7 +46,7 @@ struct Known {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It goes on.
+    /// It is running.
     Seen,
     Stopped,
     Killed,
@@ -56,9 +57,9 @@ enum State {
 /// The result of looking at all processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// How many were recognised for the first time.
+    /// The number of processes recognised for the first time.
     pub(super) new: usize,
-    /// Whether every process was looked at, those too that were started meanwhile.
+    /// True if every process was looked at, including those started meanwhile.
     pub(super) is_complete: bool,
 }
 
@@ -74,8 +75,8 @@ impl Sweep {
         }
     }
 
-    /// Stops and kills until a complete look shows nothing; returns false when the deadline came
-    /// first. All that was recognised is killed in either case.
+    /// Stops and kills until a complete look shows nothing; returns `false` when the deadline was
+    /// reached first. All that was recognised is killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
         let (mut empty_looks, mut pause) = (0, PAUSE);
         let mut look = self.look_on();
@@ -111,8 +112,8 @@ impl Sweep {
         }
     }
 
-    /// Waits until what was killed is gone, which may take a moment; what the kernel holds up is not
-    /// waited for longer.
+    /// Waits until the killed processes have ended, which may take a moment; processes that the
+    /// kernel holds up are not waited for longer.
     fn wait_for_killed(&self, deadline: Instant) {
         let killed = self.known.values();
         let killed = killed.filter(|known| known.state == State::Killed);
@@ -237,7 +238,7 @@ impl Sweep {
         known.is_some_and(|known| known.process.started == process.started)
     }
 
-    /// Whether that process, as it is now, belongs to the command.
+    /// Returns `true` if that process, as it is now, belongs to the command.
     fn is_parent(&self, id: i32) -> bool {
         proc::read(id).is_some_and(|parent| {
             self.is_known(&parent) || self.is_session_valid && self.evidence.is_member(&parent)

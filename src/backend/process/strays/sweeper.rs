@@ -10,19 +10,19 @@ use super::super::cage::Cage;
 use super::evidence::Evidence;
 use super::sweep::Sweep;
 
-/// How long the call of a command waits for its strays to end.
+/// The time the call of a command waits for its strays to end.
 const IN_CALL: Duration = Duration::from_secs(2);
-/// How long they are searched for after that.
+/// The time they are searched for after that.
 const AFTERWARDS: Duration = Duration::from_secs(60);
-/// How long one search may keep the others of its thread waiting.
+/// The time one search may keep the others of its thread waiting.
 const TURN: Duration = Duration::from_millis(250);
-/// How long a turn waits for a cgroup to be empty.
+/// The time a turn waits for a cgroup to be empty.
 const REMOVAL: Duration = Duration::from_millis(100);
 /// Between two turns of one search, twice as long each time, up to the last.
 const PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// The thread that goes on with the searches of one backend; there is none while there are none.
+/// The thread that continues the searches of one backend; it exists only while there are any.
 #[derive(Debug, Default)]
 pub(in super::super::super) struct Sweeper {
     queue: Mutex<Queue>,
@@ -43,15 +43,15 @@ struct Job {
     pause: Duration,
 }
 
-/// What remains to be done for a command that is over.
+/// The remaining work for a command that is over.
 #[derive(Debug)]
 struct Cleanup {
     cage: Option<Cage>,
     sweep: Option<Sweep>,
 }
 
-/// The processes that left the group of one command. What is not ended when this is dropped is
-/// searched for by the thread of the backend.
+/// The processes that left the group of one command. Those that have not ended when this is dropped
+/// are searched for by the thread of the backend.
 #[derive(Debug)]
 pub(in super::super::super) struct Strays {
     cleanup: Option<Cleanup>,
@@ -99,8 +99,8 @@ impl Strays {
         }
     }
 
-    /// Stops what is recognised, then has `end_group` end the group, and ends the strays. What is
-    /// left after two seconds is left to the thread of the backend. Blocks.
+    /// Stops what is recognised, then has `end_group` end the group, and ends the strays. Processes
+    /// that are left after two seconds are passed to the thread of the backend. Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
         if let Some(sweep) = self.sweep_without_cage() {

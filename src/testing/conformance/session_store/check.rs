@@ -1,4 +1,4 @@
-//! What the checks are made of.
+//! The building blocks of the checks.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) fn input(id: &str, text: &str) -> Record {
     }
 }
 
-/// Appends messages under a lease of its own.
+/// Appends messages under a separate lease.
 pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> Result<()> {
     let lease = store.lease(id).await?;
     let records = texts.iter().map(|text| message(text)).collect();

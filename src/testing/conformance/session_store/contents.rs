@@ -1,4 +1,4 @@
-//! What is written is read again.
+//! Checks that written data is read back.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub(super) fn full(id: &str) -> AgentState {
     state
 }
 
-/// How an answer came about.
+/// The metadata of an answer.
 fn info() -> Arc<MessageInfo> {
     let mut response = ModelResponse::new("");
     response.id = "msg_1".into();
@@ -178,7 +178,8 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     same("ids of inputs after a save", &known, &Vec::new())
 }
 
-/// What a hook put together may carry the id of another session.
+/// Checks that a state with the id of another session, as a hook may make it, is stored under its
+/// own.
 pub(super) async fn foreign(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
     store.save(&lease, &full("b")).await?;
@@ -194,7 +195,7 @@ pub(super) async fn foreign(store: &impl SessionStore) -> Result<()> {
     same("the other session", &other, &true)
 }
 
-/// Blocks of a provider are kept as they came, in one line or in several.
+/// Checks that blocks of a provider are kept as they arrived, in one line or in several.
 pub(super) async fn blocks(store: &impl SessionStore) -> Result<()> {
     let block = |json: &str| -> Result<_> {
         let raw = RawValue::from_string(json.to_owned())?;
@@ -363,7 +364,7 @@ pub(super) async fn large(store: &impl SessionStore) -> Result<()> {
     same("the last", &&*found.last_content(), &"the last")
 }
 
-/// Ids that something on the way to the disk might take for each other, or for something else.
+/// Ids that a layer on the way to the disk might confuse with each other, or with a special name.
 const ODD: [&str; 22] = [
     "a",
     "A",

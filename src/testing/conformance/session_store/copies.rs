@@ -1,4 +1,4 @@
-//! Sessions made of others.
+//! Checks of forks and imports.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -179,7 +179,7 @@ pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
     )
 }
 
-/// Why a session is not made that another makes.
+/// Returns `true` for the error of a creation that lost to a concurrent one.
 fn is_lost(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Conflict | ErrorKind::SessionBusy)
 }

@@ -1,4 +1,4 @@
-//! Who may write, and what becomes of writes that are given up.
+//! Checks of leases, and of writes that are dropped.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -118,7 +118,7 @@ pub(super) async fn lease_soon(store: &impl SessionStore, id: &str) -> Result<Le
     store.lease(id).await
 }
 
-/// Polls a future so often and drops it: what it came to, if it was done by then.
+/// Polls a future `polls` times and drops it; returns its output, if it was done by then.
 async fn given_up<T>(
     mut work: impl Future<Output = Result<T>> + Unpin,
     polls: usize,

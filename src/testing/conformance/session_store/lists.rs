@@ -1,4 +1,4 @@
-//! Which sessions there are, and which are gone.
+//! Checks of lists and removals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,8 +43,8 @@ pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
     infos(store).await
 }
 
-/// What the list says of the sessions `a`, with two messages and no title, and `b`, with a full
-/// state.
+/// Checks the list entries of the sessions `a`, with two messages and no title, and `b`, with a
+/// full state.
 async fn infos(store: &impl SessionStore) -> Result<()> {
     say(store, "long", &[&"words ".repeat(1_000)]).await?;
     let list = store.list().await?;
@@ -85,7 +85,7 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
     Ok(())
 }
 
-/// A history may be cut: what was said first was so all the same.
+/// Checks that the title stays the first input when the history is cut.
 async fn titles(store: &impl SessionStore) -> Result<()> {
     say(store, "cut", &["Said\u{a0} first", "Said next"]).await?;
     let lease = store.lease("cut").await?;
@@ -189,7 +189,7 @@ fn ended(call_id: &str) -> Arc<Message> {
     Arc::new(Message::Tool(ToolResult::ok(&call, "done")))
 }
 
-/// What a store must still have when it is opened anew.
+/// The data a store must still have when it is reopened.
 pub(super) struct Kept {
     state: AgentState,
     order: Vec<String>,
@@ -266,7 +266,7 @@ impl Kept {
     }
 }
 
-/// What a store did last before it is opened anew.
+/// The last operation of a store before it is reopened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Last {
     Append,

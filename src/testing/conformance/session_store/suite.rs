@@ -6,10 +6,11 @@ use crate::state::SessionStore;
 use super::super::checks::Failures;
 use super::{contents, copies, handles, leases, lists};
 
-/// Holds a [`SessionStore`] to its contract: what is written can be read back, also by a store that
-/// is opened anew; a write happens as a whole or not at all, whatever becomes of its future; one
-/// run at a time holds a session, and one that was replaced can no longer write; copies, lists and
-/// removals touch only what they should; ids are told apart and messages may be large.
+/// Checks that a [`SessionStore`] keeps its contract: written data can be read back, also by a
+/// store that is reopened; a write happens as a whole or not at all, also when its future is
+/// dropped; one run at a time holds a session, and one that was replaced can no longer write;
+/// copies, lists and removals touch only what they should; ids are distinguished and messages may
+/// be large.
 ///
 /// `make` returns an empty store for each check. `reopen` is given a store that is no longer used
 /// and returns another over the same sessions; for a store that keeps nothing beyond the process,
