@@ -48,7 +48,7 @@ impl CallClock {
         *lock(&self.moved)
     }
 
-    fn touch(&self) {
+    pub(super) fn touch(&self) {
         *lock(&self.moved) = Instant::now();
     }
 }

@@ -93,6 +93,8 @@ impl Execution<'_> {
             pace,
             ..
         } = self;
+        // Time that a hook took, or an earlier execution of the call, is not this one's.
+        clock.touch();
         let args = (*call.args).clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
         let execution = panic::caught(async move { tool.execute(context, args).await });
