@@ -356,6 +356,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the time in which the tool sources must answer, all together, each time they are asked.
+    /// 30 seconds unless set. A source that does not answer in time keeps the tools it had, with a
+    /// warning, and is asked again before the next turn.
+    pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.source_timeout = timeout;
+        self
+    }
+
     /// Sets whether the model is warned, and then stopped, when the same call gives the same result
     /// three and five times. On unless set.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
@@ -456,36 +464,20 @@ impl AgentBuilder {
         for tool in &self.tools {
             check_tool(tool)?;
             if !names.insert(tool.name()) {
-                return Err(config(format!(
+                let text = format!(
                     "two tools are named {:?}; give one of them another name",
                     tool.name()
-                )));
+                );
+                return Err(Error::new(ErrorKind::Config, text));
             }
         }
-        if let Some(temperature) = self.request.temperature
-            && (!temperature.is_finite() || temperature < 0.0)
-        {
-            return Err(config(format!(
-                "temperature is {temperature}; it must be a number from 0"
-            )));
-        }
-        let Some(usd) = self.limits.budget.usd else {
-            return Ok(());
-        };
-        if !usd.is_finite() || usd < 0.0 {
-            return Err(config(format!(
-                "max_budget_usd is {usd}; it must be a number of dollars from 0"
-            )));
-        }
-        if self.limits.budget.allow_unpriced {
+        self.request.check()?;
+        self.limits.check()?;
+        if !self.limits.needs_prices() {
             return Ok(());
         }
         check_prices(&self.model.cards(&ModelRequest::default()))
     }
-}
-
-fn config(text: String) -> Error {
-    Error::new(ErrorKind::Config, text)
 }
 
 impl fmt::Debug for AgentBuilder {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Core, Hook, Phases};
 use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits};
 use crate::run::{BudgetLimits, Setting};
@@ -69,6 +70,8 @@ pub(super) struct Limits {
     /// For a run and everything below it.
     pub(super) parallel_model_calls: usize,
     pub(super) tool_timeout: Duration,
+    /// For all sources of tools together, each time they are asked.
+    pub(super) source_timeout: Duration,
     pub(super) hook_timeout: Option<Duration>,
     pub(super) unanswered: Unanswered,
     /// The time in which a parked question can be answered; `None` is no limit.
@@ -90,6 +93,7 @@ impl Default for Limits {
             max_result_bytes: 16 * 1024 * 1024,
             parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
+            source_timeout: Duration::from_secs(30),
             hook_timeout: Some(Duration::from_secs(60)),
             unanswered: Unanswered::Deny,
             approval_expiry: None,
@@ -100,6 +104,24 @@ impl Default for Limits {
             retry: RetryPolicy::default(),
             response: ResponseLimits::default(),
         }
+    }
+}
+
+impl Limits {
+    /// Checks the limits that may be no numbers.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.budget.usd {
+            Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
+                ErrorKind::Config,
+                format!("max_budget_usd is {usd}; it must be a number of dollars from 0"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns `true` if the price of every model must be known.
+    pub(super) fn needs_prices(&self) -> bool {
+        self.budget.usd.is_some() && !self.budget.allow_unpriced
     }
 }
 
@@ -114,6 +136,19 @@ pub(super) struct RequestOptions {
     pub(super) wrap_up: bool,
     pub(super) keep_refused: bool,
     pub(super) discard_interrupted: bool,
+}
+
+impl RequestOptions {
+    /// Checks the options that may be no numbers.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.temperature {
+            Some(temperature) if !temperature.is_finite() || temperature < 0.0 => Err(Error::new(
+                ErrorKind::Config,
+                format!("temperature is {temperature}; it must be a number from 0"),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The hooks, sorted by phase once, so that an unused phase costs nothing.

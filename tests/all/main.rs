@@ -209,6 +209,7 @@ mod sessions;
 mod small_stack;
 #[cfg(all(target_os = "linux", feature = "tools"))]
 mod soak;
+mod source_timeouts;
 mod spied_store;
 #[cfg(feature = "web")]
 mod ssrf_cases;
