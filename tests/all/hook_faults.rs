@@ -43,7 +43,7 @@ async fn faults_before_the_model_call_end_the_run_and_leave_the_history() {
                 "before_agent",
                 hook::before_agent("bad", move |cx, _state| {
                     cx.set_value(1_u8);
-                    cx.with_state(|view| view.todos.push(Todo::new("1", "lost")));
+                    cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "lost")));
                     fault.strike()
                 }),
                 "user assistant",
@@ -89,7 +89,7 @@ async fn an_interrupt_before_the_model_call_leaves_the_history_as_it_was() {
         Ok(state)
     });
     let hangs = hook::before_agent("hangs", |cx, _state| async move {
-        cx.with_state(|view| view.todos.push(Todo::new("1", "Wait")));
+        cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "Wait")));
         std::future::pending().await
     });
     let agent = agent(ScriptedModel::new())

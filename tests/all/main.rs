@@ -211,6 +211,7 @@ mod small_stack;
 mod soak;
 mod source_timeouts;
 mod spied_store;
+mod state_views;
 #[cfg(feature = "web")]
 mod ssrf_cases;
 mod store_default;
