@@ -211,9 +211,9 @@ mod small_stack;
 mod soak;
 mod source_timeouts;
 mod spied_store;
-mod state_views;
 #[cfg(feature = "web")]
 mod ssrf_cases;
+mod state_views;
 mod store_default;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod strays;
