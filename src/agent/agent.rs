@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 
 use super::builder::AgentBuilder;
 use super::config::Config;
-use super::introspect::{AgentInfo, HookInfo};
+use super::info::{AgentInfo, HookInfo};
 use super::session::Session;
 
 /// A model with tools, hooks and limits. Cheap to clone; clones are the same agent. Serves any

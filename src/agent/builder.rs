@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::{EstimateCounter, TokenCounter};
+use crate::model::retry::RetryPolicy;
 use crate::model::{
     self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, StaticPrompt,
     SystemPrompt,
@@ -25,7 +26,6 @@ use super::agent::Agent;
 use super::bounds::MIN_RESULT_BYTES;
 use super::call_model::{self, check_prices};
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
-use super::retry::RetryPolicy;
 
 /// Makes an [`Agent`].
 ///

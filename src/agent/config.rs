@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Core, Hook, Phases};
+use crate::model::retry::RetryPolicy;
 use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits};
 use crate::run::{BudgetLimits, Setting};
 use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{PermissionMode, Tool, ToolSource};
-
-use super::retry::RetryPolicy;
 
 /// The handling of a question that cannot be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
