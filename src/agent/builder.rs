@@ -8,17 +8,16 @@ use std::time::Duration;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
-use crate::message::{EstimateCounter, TokenCounter};
+use crate::message::TokenCounter;
 use crate::model::retry::RetryPolicy;
 use crate::model::{
     self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, StaticPrompt,
     SystemPrompt,
 };
-use crate::run::Setting;
+use crate::run::RunSettings;
 use crate::state::SessionStore;
 use crate::tool::{
-    AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
-    check_tool,
+    Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
 };
 use crate::trace::{Redacting, TraceRecorder};
 
@@ -26,6 +25,7 @@ use super::agent::Agent;
 use super::bounds::MIN_RESULT_BYTES;
 use super::call_model::{self, check_prices};
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
+use super::live_runs::LiveRuns;
 
 /// Makes an [`Agent`].
 ///
@@ -47,23 +47,15 @@ use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_defaul
 /// ```
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
-    name: Arc<str>,
+    settings: RunSettings,
     model: Arc<dyn Model>,
     prompter: Arc<dyn Prompter>,
     tools: Vec<Arc<dyn Tool>>,
     disabled_tools: BTreeSet<Arc<str>>,
-    allowed_tools: BTreeSet<Arc<str>>,
     sources: Vec<Arc<dyn ToolSource>>,
     hooks: Vec<Arc<dyn Hook>>,
-    backend: Option<Arc<dyn Backend>>,
-    cwd: Option<Arc<str>>,
     store: Option<Arc<dyn SessionStore>>,
-    gate: Arc<dyn PermissionGate>,
-    confirmer: Option<Arc<dyn Confirmer>>,
-    ask_timeout: Option<Duration>,
     mode: PermissionMode,
-    trace: Option<Arc<dyn TraceRecorder>>,
-    counter: Arc<dyn TokenCounter>,
     compactor: Option<Arc<dyn Compactor>>,
     limits: Limits,
     request: RequestOptions,
@@ -73,23 +65,15 @@ impl AgentBuilder {
     /// An agent that asks `model`: a model, an `Arc` or `Box` of one.
     pub fn new(model: impl Model) -> Self {
         Self {
-            name: "agent".into(),
+            settings: RunSettings::default(),
             model: model::erase(model),
             prompter: Arc::new(StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
-            allowed_tools: BTreeSet::new(),
             sources: Vec::new(),
             hooks: Vec::new(),
-            backend: None,
-            cwd: None,
             store: None,
-            gate: Arc::new(AllowAll),
-            confirmer: None,
-            ask_timeout: None,
             mode: PermissionMode::Default,
-            trace: None,
-            counter: Arc::new(EstimateCounter),
             compactor: None,
             limits: Limits::default(),
             request: RequestOptions::default(),
@@ -98,7 +82,7 @@ impl AgentBuilder {
 
     /// A name, for messages and traces. `agent` unless set.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = name.into();
+        self.settings.agent = name.into();
         self
     }
 
@@ -135,7 +119,9 @@ impl AgentBuilder {
         self.tools.extend(registry.tools());
         self.disabled_tools
             .extend(registry.disabled().map(Arc::from));
-        self.allowed_tools.extend(registry.allowed().map(Arc::from));
+        self.settings
+            .allowed_tools
+            .extend(registry.allowed().map(Arc::from));
         self
     }
 
@@ -163,13 +149,13 @@ impl AgentBuilder {
     /// Sets the backend that stores files and runs commands. For hooks, and for tools that ask the
     /// context for it; the presets carry their own.
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.backend = Some(Arc::new(backend));
+        self.settings.backend = Some(Arc::new(backend));
         self
     }
 
     /// The working directory, as messages and prompts name it.
     pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
-        self.cwd = Some(cwd.into());
+        self.settings.cwd = Some(cwd.into());
         self
     }
 
@@ -184,13 +170,13 @@ impl AgentBuilder {
 
     /// Sets the permission gate, which decides whether a call may run. Every call may, unless set.
     pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
-        self.gate = Arc::new(gate);
+        self.settings.gates = Gates::one(Arc::new(gate));
         self
     }
 
     /// Sets the confirmer, which answers questions before any responder is asked.
     pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
-        self.confirmer = Some(Arc::new(confirmer));
+        self.settings.confirmer = Some(Arc::new(confirmer));
         self
     }
 
@@ -214,7 +200,7 @@ impl AgentBuilder {
 
     /// Sets the time a question waits for its answer. Without limit unless set.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
-        self.ask_timeout = Some(timeout);
+        self.settings.ask_timeout = Some(timeout);
         self
     }
 
@@ -297,7 +283,7 @@ impl AgentBuilder {
 
     /// Sets whether the stream has `stream_event` messages: every piece of an answer as it arrives.
     pub fn include_partial_messages(mut self, include: bool) -> Self {
-        self.request.partial_messages = include;
+        self.settings.partial_messages = include;
         self
     }
 
@@ -322,14 +308,14 @@ impl AgentBuilder {
 
     /// Sets the retry policy of failed model calls.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.limits.retry = policy;
+        self.settings.retry = policy;
         self
     }
 
     /// Sets the limits on the size of one answer: 32 MiB, 1,000 tool calls and 10,000 content blocks
     /// unless set. A run whose model exceeds one ends with an error; see [`ResponseLimits`].
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
-        self.limits.response = limits;
+        self.settings.response_limits = limits;
         self
     }
 
@@ -401,13 +387,13 @@ impl AgentBuilder {
 
     /// Sets the recorder of the spans of hooks; the loop itself records none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
-        self.trace = Some(Arc::new(Redacting(recorder)));
+        self.settings.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
     /// Sets the token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
-        self.counter = Arc::new(counter);
+        self.settings.counter = Arc::new(counter);
         self
     }
 
@@ -429,20 +415,10 @@ impl AgentBuilder {
         self.check()?;
         let of_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(of_hooks);
-        let setting = Setting {
-            agent: self.name,
-            cwd: self.cwd,
-            backend: self.backend,
-            trace: self.trace,
-            gates: Gates::one(self.gate),
-            confirmer: self.confirmer,
-            ask_timeout: self.ask_timeout,
-            counter: self.counter,
-            allowed_tools: self.allowed_tools,
-        };
         let (store, default_store) = or_default_store(self.store);
         Ok(Agent::new(Config {
-            setting: Arc::new(setting),
+            live: LiveRuns::default(),
+            settings: Arc::new(self.settings),
             model: self.model,
             prompter: self.prompter,
             tools: self.tools,
@@ -483,7 +459,7 @@ impl AgentBuilder {
 impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentBuilder")
-            .field("name", &self.name)
+            .field("name", &self.settings.agent)
             .field("model", &self.model.id())
             .field("tools", &self.tools.len())
             .field("hooks", &self.hooks.len())

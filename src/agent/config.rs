@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Core, Hook, Phases};
-use crate::model::retry::RetryPolicy;
-use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits};
-use crate::run::{BudgetLimits, Setting};
+use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
+use crate::run::{BudgetLimits, RunSettings};
 use crate::state::{SessionStore, ThreadStore};
 use crate::tool::{PermissionMode, Tool, ToolSource};
+
+use super::live_runs::LiveRuns;
 
 /// The handling of a question that cannot be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,8 +26,9 @@ pub enum Unanswered {
 
 /// The parts of an agent, shared by its clones and runs.
 pub(super) struct Config {
+    pub(super) live: LiveRuns,
     /// The settings that runs read as well.
-    pub(super) setting: Arc<Setting>,
+    pub(super) settings: Arc<RunSettings>,
     pub(super) model: Arc<dyn Model>,
     pub(super) prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
@@ -79,8 +81,6 @@ pub(super) struct Limits {
     pub(super) loop_detection: bool,
     pub(super) heartbeat: Duration,
     pub(super) output_retries: u32,
-    pub(super) retry: RetryPolicy,
-    pub(super) response: ResponseLimits,
 }
 
 impl Default for Limits {
@@ -100,8 +100,6 @@ impl Default for Limits {
             loop_detection: true,
             heartbeat: Duration::from_secs(5),
             output_retries: 2,
-            retry: RetryPolicy::default(),
-            response: ResponseLimits::default(),
         }
     }
 }
@@ -131,7 +129,6 @@ pub(super) struct RequestOptions {
     pub(super) temperature: Option<f64>,
     pub(super) stop: Arc<[String]>,
     pub(super) settings: ModelSettings,
-    pub(super) partial_messages: bool,
     pub(super) wrap_up: bool,
     pub(super) keep_refused: bool,
     pub(super) discard_interrupted: bool,

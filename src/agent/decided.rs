@@ -103,7 +103,7 @@ impl Driver {
         let shared = self.cx.shared();
         let checked = shared.unless_stopped(async {
             if let Decision::Edit { .. } = decision
-                && let Some(refused) = check_edited(self.agent.config(), &self.cx, &call).await
+                && let Some(refused) = check_edited(&self.config, &self.cx, &call).await
             {
                 return Approved::Refuse(refused);
             }

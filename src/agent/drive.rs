@@ -19,10 +19,11 @@ use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
 use super::above::Above;
-use super::agent::{Agent, Registration};
 use super::call_host::Parent;
 use super::compaction::{Context, Shown};
+use super::config::Config;
 use super::ids::CallIds;
+use super::live_runs::Registration;
 use super::repeats::Repeats;
 use super::request::Requests;
 use super::resume::Decisions;
@@ -30,7 +31,7 @@ use super::tools::RunTools;
 
 /// The input of a run.
 pub(super) struct Start {
-    pub(super) agent: Agent,
+    pub(super) config: Arc<Config>,
     pub(super) shared: Arc<Shared>,
     pub(super) tasks: TaskScope,
     pub(super) input: Messages,
@@ -134,7 +135,7 @@ fn panicked(text: &str) -> Error {
 
 /// A run that is going on.
 pub(super) struct Driver {
-    pub(super) agent: Agent,
+    pub(super) config: Arc<Config>,
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
@@ -186,11 +187,11 @@ impl Drop for OnDrop {
 
 impl Driver {
     fn new(start: &Start) -> Self {
-        let config = start.agent.config();
+        let config = &start.config;
         let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
-            setting: config.setting.clone(),
+            settings: config.settings.clone(),
             run_id: Uuid::now_v7().to_string().into(),
             budget: Budget::new(
                 config.limits.budget,
@@ -201,7 +202,6 @@ impl Driver {
             parent_run: parent.cloned(),
             ask_parent: start.parent.as_ref().map(Parent::ask),
             cancellation: Cancellation::default(),
-            caller: start.agent.caller(),
         };
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
@@ -210,7 +210,7 @@ impl Driver {
             cx.add_gate(Above(parent.cx.clone()));
         }
         Self {
-            agent: start.agent.clone(),
+            config: start.config.clone(),
             cx,
             keeper: None,
             began: None,
@@ -263,7 +263,7 @@ impl Driver {
     }
 
     fn check_depth(&self) -> Result<()> {
-        let limit = self.agent.config().limits.max_depth.min(MAX_DEPTH);
+        let limit = self.config.limits.max_depth.min(MAX_DEPTH);
         let depth = self.cx.depth();
         if depth <= limit {
             return Ok(());

@@ -110,7 +110,7 @@ impl Driver {
     }
 
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
-        let config = self.agent.config();
+        let config = &*self.config;
         let before = state.messages.clone();
         state.response = self.last.clone();
         state.usage = Some(self.cx.usage());

@@ -118,7 +118,7 @@ impl Driver {
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
-        if self.agent.config().request.discard_interrupted || is_empty(&partial) {
+        if self.config.request.discard_interrupted || is_empty(&partial) {
             return;
         }
         let partial = Arc::new(partial);

@@ -39,6 +39,7 @@ mod execute;
 mod ids;
 mod info;
 mod keep;
+mod live_runs;
 mod opening;
 mod partials;
 mod prepare;

@@ -296,7 +296,7 @@ impl Session {
         let tasks = TaskScope::default();
         // Boxed, for every future that is handed it on would have room for it.
         let start = Box::new(Start {
-            agent: self.agent,
+            config: self.agent.config().clone(),
             shared: shared.clone(),
             tasks: tasks.clone(),
             input,

@@ -12,9 +12,9 @@ use crate::run::{RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
-use super::agent::Agent;
 use super::bounds::{limit_content, limit_result};
 use super::call_host::{CallClock, progress};
+use super::config::Config;
 use super::decide::{Permit, ask_hooks, permit};
 use super::drive::Keeper;
 use super::execute::{Execution, Pace};
@@ -29,7 +29,7 @@ pub(super) enum Outcome {
 /// The context shared by all calls of a turn.
 #[derive(Clone, Copy)]
 pub(super) struct Calls<'a> {
-    pub(super) agent: &'a Agent,
+    pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) keeper: &'a Keeper,
     /// Set when one of the calls ends the run: those that have not begun do not begin.
@@ -53,7 +53,7 @@ impl Calls<'_> {
             // Not even hooks get to see arguments that could not be parsed.
             return Some(Outcome::Done(ToolResult::failed(&call, text)));
         }
-        let config = self.agent.config();
+        let config = &*self.config;
         let said = match ask_hooks(config, self.cx, call.clone()).await {
             Ok(said) => said,
             Err(error) => return Some(Outcome::Done(ToolResult::failed(&call, error.to_string()))),
@@ -123,7 +123,7 @@ impl Calls<'_> {
         call: ToolCall,
         clock: &Arc<CallClock>,
     ) -> ToolResult {
-        let config = self.agent.config();
+        let config = &*self.config;
         let pace = Pace {
             timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
             heartbeat: config.limits.heartbeat,
@@ -142,7 +142,7 @@ impl Calls<'_> {
         let onion = Onion {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
-            core: centre(self.agent, tool, &call, clock, pace),
+            core: centre(self.config, tool, &call, clock, pace),
             timeout: config.limits.hook_timeout,
             repeatable: tool.is_idempotent(),
         };
@@ -161,7 +161,7 @@ impl Calls<'_> {
     }
 
     async fn post(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
-        let config = self.agent.config();
+        let config = &*self.config;
         for hook in &config.hooks.post_tool_use {
             let timeout = config.limits.hook_timeout;
             let future = hook.post_tool_use(self.cx, call, result.clone());
@@ -191,16 +191,16 @@ fn beginning(call: &ToolCall) -> Value {
 /// The centre of a tool onion. A call that a hook has changed since it was permitted is decided
 /// about again: only checked calls run.
 fn centre(
-    agent: &Agent,
+    config: &Arc<Config>,
     tool: &Arc<dyn Tool>,
     permitted: &ToolCall,
     clock: &Arc<CallClock>,
     pace: Pace,
 ) -> Core<ToolCall> {
-    let (agent, tool) = (agent.clone(), tool.clone());
+    let (config, tool) = (config.clone(), tool.clone());
     let (permitted, clock) = (permitted.clone(), clock.clone());
     Arc::new(move |cx, mut call| {
-        let (agent, tool) = (agent.clone(), tool.clone());
+        let (config, tool) = (config.clone(), tool.clone());
         let (permitted, clock) = (permitted.clone(), clock.clone());
         async move {
             if call.name != permitted.name {
@@ -212,7 +212,7 @@ fn centre(
             }
             call.id = permitted.id.clone();
             if call.args != permitted.args {
-                call = match permit(agent.config(), &cx, &tool, call, Verdict::Continue).await {
+                call = match permit(&config, &cx, &tool, call, Verdict::Continue).await {
                     Permit::Run(call) => call,
                     Permit::Refuse(result) => return Ok(result),
                     Permit::Interrupt(result) => {
@@ -232,7 +232,7 @@ fn centre(
                 call: &call,
                 clock: &clock,
                 pace,
-                max_result_bytes: agent.config().limits.max_result_bytes,
+                max_result_bytes: config.limits.max_result_bytes,
             };
             Ok(execution.run().await)
         }

@@ -89,7 +89,7 @@ impl Driver {
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
         let halt = AtomicBool::new(false);
         let calls = self.calls(&halt)?;
-        let limit = self.agent.config().limits.parallel_tools;
+        let limit = self.config.limits.parallel_tools;
         let mut rest = slots;
         let mut pace = Pace::default();
         while !rest.is_empty() {
@@ -191,7 +191,7 @@ impl Driver {
     /// The context of the calls; `halt` is shared by those of one turn.
     pub(super) fn calls<'a>(&'a self, halt: &'a AtomicBool) -> Result<Calls<'a>> {
         Ok(Calls {
-            agent: &self.agent,
+            config: &self.config,
             cx: &self.cx,
             keeper: self.keeper()?,
             halt,
@@ -208,7 +208,7 @@ impl Driver {
     /// Counts equal calls with equal results; the model is warned first, then the run ends.
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
-        if !self.agent.config().limits.loop_detection {
+        if !self.config.limits.loop_detection {
             return exit;
         }
         let repeated = self.repeats.note(results);

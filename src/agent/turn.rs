@@ -74,7 +74,7 @@ impl Driver {
                 Err(error) => {
                     let error = self.rejected(error);
                     let exit = exit_of(error, &mut self.notes)?;
-                    if exit == ExitReason::Refused && !self.agent.config().request.keep_refused {
+                    if exit == ExitReason::Refused && !self.config.request.keep_refused {
                         self.forget_refused();
                     }
                     return Ok(exit);
@@ -145,7 +145,7 @@ impl Driver {
         if let Some(exit) = self.halted() {
             return Some(exit);
         }
-        let max_turns = self.agent.config().limits.max_turns;
+        let max_turns = self.config.limits.max_turns;
         if max_turns > 0 && self.cx.turn() >= max_turns {
             self.notes
                 .push(format!("the limit of {max_turns} turns is reached"));
@@ -169,7 +169,7 @@ impl Driver {
         // Boxed, so that what waits for the model has no room for what came before.
         let anew = !std::mem::take(&mut tried.dropped);
         let request = self.prepare(anew).boxed().await?;
-        let config = self.agent.config();
+        let config = &*self.config;
         let onion = Onion {
             hooks: config.hooks.wrap_model_call.clone(),
             context: self.cx.clone(),
@@ -293,7 +293,7 @@ impl Driver {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
         self.notes.push(format!("the model refused: {text}"));
-        if self.agent.config().request.keep_refused {
+        if self.config.request.keep_refused {
             if !response.content.says_nothing() {
                 self.keep(response.clone(), false).await?;
             }
@@ -324,7 +324,7 @@ impl Driver {
             match answer::read(format, &response.text()) {
                 Ok(value) => self.structured = Some(Box::new(value)),
                 Err(complaint) => {
-                    if tried.outputs >= self.agent.config().limits.output_retries {
+                    if tried.outputs >= self.config.limits.output_retries {
                         self.notes.push(complaint);
                         return Ok(Next::End(ExitReason::StructuredOutput));
                     }
@@ -365,7 +365,7 @@ impl Driver {
         response: &Arc<ModelResponse>,
         tried: &mut Tried,
     ) -> Option<Message> {
-        let config = self.agent.config();
+        let config = &*self.config;
         for hook in &config.hooks.before_stop {
             let timeout = config.limits.hook_timeout;
             let future = hook.before_stop(&self.cx, response);
