@@ -17,7 +17,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Beyond 50,000 a list exceeds the default limit, and any of this length takes hundreds of MiB as
+/// Beyond 25,000 a list exceeds the default limit, and one of this length takes hundreds of MiB as
 /// values.
 const ITEMS: usize = 500_000;
 
@@ -151,12 +151,58 @@ fn check(
     }
 }
 
+/// What a run allocates whose model asks for a call with nearly as many values as are allowed, in
+/// MiB. They take 30 MiB.
+#[cfg(feature = "jsonl")]
+fn allocated_by_a_call() -> usize {
+    use agentcore::session::JsonlStore;
+    use agentcore::testing::ScriptedModel;
+    use agentcore::{AgentBuilder, FuncTool, ModelEvent, StopReason, ToolCall};
+    use serde_json::Value;
+
+    const DEPTH: usize = 98;
+    let chain = "{\"\":".repeat(DEPTH) + "0" + &"}".repeat(DEPTH);
+    let args = format!("{{\"a\":[{}]}}", vec![chain; 500].join(","));
+    let call = ToolCall::from_raw("1", "act", args);
+    assert!(call.args.is_object());
+    let model = ScriptedModel::new()
+        .events(vec![
+            Ok(ModelEvent::ToolCall(call)),
+            Ok(ModelEvent::stop(StopReason::ToolUse)),
+        ])
+        .say("done");
+    let schema = json!({"type": "object"});
+    let tool = FuncTool::new("act", "Acts", schema, |_cx, args: Value| async move {
+        args["a"].as_array().map_or(0, Vec::len).to_string()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let store = JsonlStore::open(folder.path()).unwrap();
+    let agent = AgentBuilder::new(model).tool(tool).store(store);
+    let agent = agent.include_partial_messages(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let before = ALLOCATOR.stats().bytes_allocated;
+    let output = runtime.block_on(async { agent.session("s").run("Go").await.unwrap() });
+    assert_eq!(output.messages.get(2).unwrap().text(), "500");
+    (ALLOCATOR.stats().bytes_allocated - before) / (1024 * 1024)
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
-fn answers_with_too_many_values_are_refused_before_they_become_values() {
+fn values_of_answers_are_bounded_before_they_are_made_and_rarely_copied() {
     check(anthropic_bodies(), |body| {
         anthropic::decode(stream::iter(body))
     });
     check(openai_bodies(), |body| openai::decode(stream::iter(body)));
     check(ollama_bodies(), |body| ollama::decode(stream::iter(body)));
+
+    // The tool owns its arguments, and the reader those in the message about the call; nothing else
+    // makes values of its own.
+    #[cfg(feature = "jsonl")]
+    {
+        let allocated = allocated_by_a_call();
+        assert!(allocated < 75, "{allocated} MiB");
+    }
 }

@@ -1,9 +1,9 @@
 //! Limits on the size of one answer.
 
 use crate::error::{Error, ErrorKind};
+use crate::util::json::count_values;
 #[cfg(feature = "http")]
 use crate::util::json::has_more_values;
-use crate::util::json::{MAX_VALUES, count_values};
 
 /// The most bytes of an id or a name that a model gives: they stand in every later request.
 pub(crate) const MAX_NAME: usize = 1_024;
@@ -24,7 +24,7 @@ pub(crate) const MAX_NAME: usize = 1_024;
 /// let limits = ResponseLimits::default();
 /// assert_eq!(limits.max_bytes, 32 * 1024 * 1024);
 /// assert_eq!((limits.max_calls, limits.max_blocks), (1_000, 10_000));
-/// assert_eq!(limits.max_values, 100_000);
+/// assert_eq!(limits.max_values, 50_000);
 /// let small = ResponseLimits::default().max_bytes(1024 * 1024).max_calls(50);
 /// assert_eq!(small.max_calls, 50);
 /// ```
@@ -40,21 +40,21 @@ pub struct ResponseLimits {
     /// by default.
     pub max_blocks: usize,
     /// The most JSON values in the arguments of calls and in provider blocks, together, and in one
-    /// event of the stream: objects, arrays, strings, numbers and literals. 100,000 by default.
+    /// event of the stream: objects, arrays, strings, numbers and literals. 50,000 by default.
     ///
-    /// Values take up to 90 times as much memory as their text: 100,000 objects of one field each
-    /// take 65 MB, where their text has less than one.
+    /// Values take up to 90 times as much memory as their text: 50,000 objects of one field each
+    /// take 32 MB, and the tool and the reader of the run have copies of their own.
     pub max_values: usize,
 }
 
 impl Default for ResponseLimits {
-    /// 32 MiB, 1,000 calls, 10,000 blocks and 100,000 values.
+    /// 32 MiB, 1,000 calls, 10,000 blocks and 50,000 values.
     fn default() -> Self {
         Self {
             max_bytes: 32 * 1024 * 1024,
             max_calls: 1_000,
             max_blocks: 10_000,
-            max_values: MAX_VALUES,
+            max_values: 50_000,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::is_text_deeper;
 
 use super::change::Change;
 
@@ -104,13 +105,12 @@ struct Out<'a> {
     info: Option<&'a Info>,
 }
 
-/// How many brackets a line may have before it is looked at whether it can be read again: JSON
-/// that is nested more than 127 deep is written but not read.
-const SHALLOW: usize = 100;
+/// How deep a line may be nested before it is checked by reading it again: JSON that is nested more
+/// than 127 deep is written but not read. What this crate limits stays below.
+const SHALLOW: usize = 120;
 
 fn check_depth(line: &[u8]) -> Result<()> {
-    let brackets = memchr::memchr2_iter(b'{', b'[', line).take(SHALLOW).count();
-    if brackets < SHALLOW {
+    if !is_text_deeper(line, SHALLOW) {
         return Ok(());
     }
     let unreadable = |why: String| {

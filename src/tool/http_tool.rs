@@ -40,7 +40,7 @@ const MOST_REDIRECTS: usize = 5;
 ///
 /// A call is `POST {callback}/tools/{name}` with `{"name", "args"}`; the reply is
 /// `{"result", "error"}`. A `result` that is not a string reaches the model as JSON text.
-/// Within 120 seconds in all there must be a status 200 and a body of at most 4 MiB and 100,000 JSON
+/// Within 120 seconds in all there must be a status 200 and a body of at most 4 MiB and 200,000 JSON
 /// values, which a string counts as one of, however long. Redirects are
 /// followed, with the same body, only to the same host and port, or on that host from http to
 /// https.

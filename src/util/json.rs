@@ -2,11 +2,12 @@
 
 use memchr::memchr2;
 
-/// The most values that are read at once of text no other limit is set for.
+/// The most values that are read at once of a server's reply.
 ///
 /// As a value, an element of a list takes 32 bytes, and an object with one field up to 650, however
-/// short its text is: this many take 65 MB at most.
-pub(crate) const MAX_VALUES: usize = 100_000;
+/// short its text is: this many take 130 MB at most.
+#[cfg(feature = "http")]
+pub(crate) const MAX_VALUES: usize = 200_000;
 
 /// The nesting at which `serde_json` gives up.
 const PARSER_DEPTH: usize = 128;
