@@ -6,7 +6,7 @@ use crate::util::json::count_values;
 use crate::util::json::has_more_values;
 
 /// The most bytes of an id or a name that a model gives: they stand in every later request.
-pub(crate) const MAX_NAME: usize = 1_024;
+const MAX_NAME: usize = 1_024;
 
 /// The largest answer a model may give.
 ///
@@ -154,8 +154,8 @@ impl Used {
         self.limits.max_values.saturating_sub(self.values)
     }
 
-    /// Checks the JSON of one event, which may be too large by itself. Most of what is in events, such as
-    /// ids, is not a part of the answer and adds to nothing.
+    /// Checks the JSON of one event, which may be too large by itself. Most of what is in events,
+    /// such as ids, is not a part of the answer and adds to nothing.
     #[cfg(feature = "http")]
     pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
         let limit = self.limits.max_values;
