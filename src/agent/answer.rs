@@ -5,10 +5,19 @@ use serde_json::Value;
 use crate::message::{MAX_JSON_DEPTH, is_too_deep};
 use crate::run::OutputFormat;
 use crate::tool::check_arguments;
+use crate::util::json::has_more_values;
 
-/// Parses the value in a model's text; the error is the text to send back to the model.
-pub(super) fn read(format: &OutputFormat, text: &str) -> Result<Value, String> {
+/// Parses the value in a model's text; the error is the text to send back to the model. A text with
+/// more than `max_values` values is not parsed.
+pub(super) fn read(format: &OutputFormat, text: &str, max_values: usize) -> Result<Value, String> {
     let json = unfence(text);
+    if has_more_values(json, max_values) {
+        return Err(format!(
+            "Your answer has more than {max_values} JSON values. Answer again with only a smaller \
+             JSON value that matches this schema:\n{}",
+            format.schema
+        ));
+    }
     let value: Value = serde_json::from_str(json).map_err(|error| {
         format!(
             "Your answer is not valid JSON: {error}. Answer again with only a JSON value that \
@@ -65,18 +74,27 @@ mod tests {
     #[test]
     fn fences_are_taken_off() {
         let expected = Ok(json!({"name": "Oslo"}));
-        assert_eq!(read(&format(), "{\"name\": \"Oslo\"}"), expected);
+        assert_eq!(read(&format(), "{\"name\": \"Oslo\"}", 10), expected);
         assert_eq!(
-            read(&format(), "```json\n{\"name\": \"Oslo\"}\n```"),
+            read(&format(), "```json\n{\"name\": \"Oslo\"}\n```", 10),
             expected
         );
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let prose = read(&format(), "Oslo, of course!").unwrap_err();
+        let prose = read(&format(), "Oslo, of course!", 100).unwrap_err();
         assert!(prose.contains("not valid JSON"), "{prose}");
-        let wrong = read(&format(), "{\"name\": 3}").unwrap_err();
+        let wrong = read(&format(), "{\"name\": 3}", 10).unwrap_err();
         assert!(wrong.contains("/name"), "{wrong}");
+    }
+
+    #[test]
+    fn too_many_values_are_not_read() {
+        let text = r#"{"name": "Oslo", "more": [1, 2, 3]}"#;
+        assert!(read(&format(), text, 6).is_ok());
+        let problem = read(&format(), text, 5).unwrap_err();
+        assert!(problem.contains("more than 5 JSON values"), "{problem}");
+        assert!(problem.contains("\"required\""), "{problem}");
     }
 }

@@ -198,7 +198,8 @@ impl Driver {
         let exit = exit_after(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
         let format = self.output.as_ref().filter(|_| is_whole);
-        match format.map(|format| answer::read(format, &response.text())) {
+        let max_values = self.config.settings.response_limits.max_values;
+        match format.map(|format| answer::read(format, &response.text(), max_values)) {
             None => exit,
             Some(Ok(value)) => {
                 self.structured = Some(Box::new(value));

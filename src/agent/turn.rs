@@ -321,7 +321,8 @@ impl Driver {
             return Ok(Next::GoOn);
         }
         if let Some(format) = &self.output {
-            match answer::read(format, &response.text()) {
+            let max_values = self.config.settings.response_limits.max_values;
+            match answer::read(format, &response.text(), max_values) {
                 Ok(value) => self.structured = Some(Box::new(value)),
                 Err(complaint) => {
                     if tried.outputs >= self.config.limits.output_retries {

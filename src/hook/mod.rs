@@ -39,7 +39,7 @@
 //! | [`pre_tool_use`] | before each tool call | deny it, ask, change its arguments |
 //! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
 //! | [`post_tool_use`] | after each tool call | see, change or [suppress](crate::ToolResult::suppressed) its result |
-//! | [`before_stop`] | when the model has no more calls | go on with a message |
+//! | [`before_stop`] | when the model has no more calls | continue with a message |
 //! | [`after_agent`] | once, after the loop, however it ended | change the state |
 //!
 //! The token stream lies below them. A `wrap_model_call` hook reaches it by passing on a request

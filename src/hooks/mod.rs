@@ -6,7 +6,7 @@
 //! | [`TodoListHook`] | a task list the model keeps with `write_todos` | |
 //! | [`FilesystemHook`] | the seven tools for files, search and the shell; tracks what was written, moves long results into files | `tools` |
 //! | [`FileCheckpoints`] | keeps files as they were before each message, to rewind them | |
-//! | [`SkillsHook`] | tells the model which skills (`SKILL.md` files) it can read | `yaml` |
+//! | [`SkillsHook`] | lists the skills (`SKILL.md` files) for the model | `yaml` |
 //! | [`MemoryHook`] | puts `AGENTS.md` files into the system prompt | |
 //! | [`SummarizationHook`] | replaces old messages with a summary when the context window fills up | |
 //! | [`ClearToolResults`] | sends old, long tool results shortened | |

@@ -33,18 +33,23 @@ fn exceeds(value: &Value, levels: usize) -> bool {
 /// Returns `true` if JSON text is nested deeper than [`MAX_JSON_DEPTH`]. The text need not be
 /// valid.
 pub(crate) fn is_text_too_deep(json: &str) -> bool {
-    let opening = memchr::memchr2_iter(b'{', b'[', json.as_bytes());
-    if opening.take(MAX_JSON_DEPTH + 1).count() <= MAX_JSON_DEPTH {
+    is_text_deeper(json.as_bytes(), MAX_JSON_DEPTH)
+}
+
+/// Whether JSON text is nested deeper than `levels`. The text need not be valid.
+pub(crate) fn is_text_deeper(json: &[u8], levels: usize) -> bool {
+    let opening = memchr::memchr2_iter(b'{', b'[', json);
+    if opening.take(levels.saturating_add(1)).count() <= levels {
         return false;
     }
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for byte in json.bytes() {
+    for &byte in json {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' if in_string => is_escaped = true,
             b'"' => in_string = !in_string,
             _ if in_string => {}
-            b'{' | b'[' if depth == MAX_JSON_DEPTH => return true,
+            b'{' | b'[' if depth == levels => return true,
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}

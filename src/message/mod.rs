@@ -75,7 +75,11 @@ pub use chain::Messages;
 pub(crate) use chain::shared_prefix;
 pub use check::ModelCheck;
 pub use content::Content;
-pub(crate) use depth::{MAX_JSON_DEPTH, dismantle, is_text_too_deep, is_too_deep};
+#[cfg(feature = "__log")]
+pub(crate) use depth::is_text_deeper;
+pub(crate) use depth::{
+    MAX_JSON_DEPTH, dismantle, dismantle_shared, is_text_too_deep, is_too_deep,
+};
 pub use message::{AssistantMessage, Message, SystemMessage, UserMessage};
 pub use part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 pub use repair::{Repair, Repairs};

@@ -1,6 +1,12 @@
 //! Limits on the size of one answer.
 
 use crate::error::{Error, ErrorKind};
+use crate::util::json::count_values;
+#[cfg(feature = "http")]
+use crate::util::json::has_more_values;
+
+/// The most bytes of an id or a name that a model gives: they stand in every later request.
+const MAX_NAME: usize = 1_024;
 
 /// The largest answer a model may give.
 ///
@@ -9,12 +15,16 @@ use crate::error::{Error, ErrorKind};
 /// interrupted one; its calls are dropped, and none of them runs. The next run on the session
 /// continues from there.
 ///
+/// The ids and names that a model gives, those of its calls and of the answer itself, have 1,024
+/// bytes at most; a longer one ends the answer in the same way. That limit cannot be changed.
+///
 /// ```
 /// use agentcore::model::ResponseLimits;
 ///
 /// let limits = ResponseLimits::default();
 /// assert_eq!(limits.max_bytes, 32 * 1024 * 1024);
 /// assert_eq!((limits.max_calls, limits.max_blocks), (1_000, 10_000));
+/// assert_eq!(limits.max_values, 50_000);
 /// let small = ResponseLimits::default().max_bytes(1024 * 1024).max_calls(50);
 /// assert_eq!(small.max_calls, 50);
 /// ```
@@ -29,15 +39,22 @@ pub struct ResponseLimits {
     /// The most content blocks: stretches of text and of thinking, calls, provider blocks. 10,000
     /// by default.
     pub max_blocks: usize,
+    /// The most JSON values in the arguments of calls and in provider blocks, together, and in one
+    /// event of the stream: objects, arrays, strings, numbers and literals. 50,000 by default.
+    ///
+    /// Values take up to 90 times as much memory as their text: 50,000 objects of one field each
+    /// take 32 MB, and the tool and the reader of the run have copies of their own.
+    pub max_values: usize,
 }
 
 impl Default for ResponseLimits {
-    /// 32 MiB, 1,000 calls and 10,000 blocks.
+    /// 32 MiB, 1,000 calls, 10,000 blocks and 50,000 values.
     fn default() -> Self {
         Self {
             max_bytes: 32 * 1024 * 1024,
             max_calls: 1_000,
             max_blocks: 10_000,
+            max_values: 50_000,
         }
     }
 }
@@ -63,6 +80,13 @@ impl ResponseLimits {
         self.max_blocks = blocks;
         self
     }
+
+    /// The same limits with another number of JSON values.
+    #[must_use]
+    pub fn max_values(mut self, values: usize) -> Self {
+        self.max_values = values;
+        self
+    }
 }
 
 /// The part of its limits that an answer has used.
@@ -72,6 +96,7 @@ pub(crate) struct Used {
     bytes: usize,
     calls: usize,
     blocks: usize,
+    values: usize,
 }
 
 impl Used {
@@ -112,6 +137,55 @@ impl Used {
         let limit = self.limits.max_blocks;
         check(self.blocks, limit, "content blocks", "max_blocks")
     }
+
+    pub(crate) fn add_values(&mut self, values: usize) -> Result<(), Error> {
+        self.values = self.values.saturating_add(values);
+        let limit = self.limits.max_values;
+        check(self.values, limit, "JSON values", "max_values")
+    }
+
+    /// Adds the values in JSON text.
+    pub(crate) fn add_json(&mut self, json: &str) -> Result<(), Error> {
+        self.add_values(count_values(json, self.room_for_values()))
+    }
+
+    /// The values that are left.
+    pub(crate) fn room_for_values(&self) -> usize {
+        self.limits.max_values.saturating_sub(self.values)
+    }
+
+    /// Checks the JSON of one event, which may be too large by itself. Most of what is in events,
+    /// such as ids, is not a part of the answer and adds to nothing.
+    #[cfg(feature = "http")]
+    pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
+        let limit = self.limits.max_values;
+        let used = match has_more_values(json, limit) {
+            true => limit.saturating_add(1),
+            false => 0,
+        };
+        check(used, limit, "JSON values", "max_values")
+    }
+}
+
+/// Checks the length of an id or a name that a model gave. `what` names it in the error.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Error> {
+    let len = name.len();
+    if len <= MAX_NAME {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::ResponseTooLarge,
+        format!(
+            "{what} has {len} bytes, and at most {MAX_NAME} are allowed; ask again, or ask \
+             another model"
+        ),
+    ))
+}
+
+/// Checks the lengths of a call's id and name.
+pub(crate) fn check_call(id: &str, name: &str) -> Result<(), Error> {
+    check_name("a tool call's id", id)?;
+    check_name("a tool call's name", name)
 }
 
 fn check(used: usize, limit: usize, unit: &str, name: &str) -> Result<(), Error> {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::message::{Media, MediaSource, Part, ToolCall};
+use crate::message::{Media, MediaSource, Part, ToolCall, dismantle_shared, is_too_deep};
 
 use super::event::ModelEvent;
-use super::limits::{ResponseLimits, Used};
+use super::limits::{ResponseLimits, Used, check_call, check_name};
+use super::stop::StopReason;
 
 /// Measures the events of one answer against its limits.
 ///
@@ -56,8 +57,21 @@ impl ResponseMeter {
     /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge). Of a text, what still
     /// fits is left in `event` and belongs to the answer; any other event does not.
     pub(crate) fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
+        let counted = self.count_event(event);
+        if counted.is_err()
+            && let ModelEvent::ToolCall(call) | ModelEvent::Part(Part::ToolCall(call)) = event
+        {
+            // Arguments that a program built may nest deeper than a drop by recursion can go.
+            dismantle_shared(std::mem::take(&mut call.args));
+        }
+        counted
+    }
+
+    fn count_event(&mut self, event: &mut ModelEvent) -> Result<()> {
         match event {
             ModelEvent::Start(head) => {
+                check_name("the response's id", &head.id)?;
+                check_name("the name of the response's model", &head.model)?;
                 // Each one is shown, however many come.
                 if std::mem::replace(&mut self.started, true) {
                     self.used.add_block()?;
@@ -82,6 +96,7 @@ impl ResponseMeter {
                 self.thinking = self.thinking.saturating_add(text.len());
             }
             ModelEvent::ToolCallStart { index, id, name } => {
+                check_call(id, name)?;
                 self.begin_call()?;
                 let bytes = id.len() + name.len();
                 self.used.add_bytes(bytes)?;
@@ -99,7 +114,14 @@ impl ResponseMeter {
             ModelEvent::Part(part) => self.part(part)?,
             ModelEvent::PartEnd => self.open = Open::None,
             ModelEvent::Restart => *self = Self::new(self.used.limits()),
-            ModelEvent::Usage(_) | ModelEvent::Stop { .. } => {}
+            ModelEvent::Stop { reason, sequence } => {
+                if let Some(StopReason::Other(label)) = reason {
+                    check_name("the reason to stop", label)?;
+                }
+                self.used
+                    .add_bytes(sequence.as_deref().map_or(0, str::len))?;
+            }
+            ModelEvent::Usage(_) => {}
         }
         Ok(())
     }
@@ -119,6 +141,7 @@ impl ResponseMeter {
     }
 
     fn call(&mut self, call: &ToolCall) -> Result<()> {
+        check_call(&call.id, &call.name)?;
         let seen = match self.begun.remove(&call.id) {
             Some(bytes) => bytes,
             None => {
@@ -126,7 +149,27 @@ impl ResponseMeter {
                 0
             }
         };
-        self.used.add_bytes(call_len(call).saturating_sub(seen))
+        let size = self.call_size(call)?;
+        self.used.add_bytes(size.saturating_sub(seen))
+    }
+
+    /// The bytes of a whole call, after its values were counted.
+    fn call_size(&mut self, call: &ToolCall) -> Result<usize> {
+        let args = match &call.raw_args {
+            Some(raw) => {
+                self.used.add_json(raw)?;
+                raw.len()
+            }
+            None => {
+                let (len, values) = value_size(&call.args);
+                // Those nested too deep are replaced, and answered with an error.
+                if !is_too_deep(&call.args) {
+                    self.used.add_values(values)?;
+                }
+                len
+            }
+        };
+        Ok((call.id.len() + call.name.len()).saturating_add(args))
     }
 
     fn part(&mut self, part: &Part) -> Result<()> {
@@ -138,19 +181,20 @@ impl ResponseMeter {
             self.used.add_block()?;
         }
         self.open = Open::None;
-        if let Part::ToolCall(_) = part {
-            self.used.add_call()?;
-        }
-        self.used.add_bytes(part_len(part).saturating_sub(seen))
-    }
-}
-
-fn part_len(part: &Part) -> usize {
-    match part {
-        Part::Text(text) => text.len(),
-        Part::Image(media) | Part::Document(media) => media_len(media),
-        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
-        Part::ToolCall(call) => call_len(call),
+        let size = match part {
+            Part::Text(text) => text.len(),
+            Part::Image(media) | Part::Document(media) => media_len(media),
+            Part::Thinking(block) | Part::Opaque(block) => {
+                self.used.add_json(block.raw.get())?;
+                block.raw.get().len()
+            }
+            Part::ToolCall(call) => {
+                check_call(&call.id, &call.name)?;
+                self.used.add_call()?;
+                self.call_size(call)?
+            }
+        };
+        self.used.add_bytes(size.saturating_sub(seen))
     }
 }
 
@@ -161,20 +205,13 @@ fn media_len(media: &Media) -> usize {
     }
 }
 
-fn call_len(call: &ToolCall) -> usize {
-    let args = match &call.raw_args {
-        Some(raw) => raw.len(),
-        None => value_len(&call.args),
-    };
-    (call.id.len() + call.name.len()).saturating_add(args)
-}
-
-/// About how long a value's JSON is. With a stack of its own: a value that a program built may
-/// nest deeper than any thread's stack.
-fn value_len(value: &Value) -> usize {
-    let mut len = 0_usize;
+/// About how long a value's JSON is, and how many values are in it. With a stack of its own: a
+/// value that a program built may nest deeper than any thread's stack.
+fn value_size(value: &Value) -> (usize, usize) {
+    let (mut len, mut values) = (0_usize, 0);
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
+        values += 1;
         len = len.saturating_add(match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => 4,
             Value::String(text) => text.len() + 2,
@@ -188,7 +225,7 @@ fn value_len(value: &Value) -> usize {
             }
         });
     }
-    len
+    (len, values)
 }
 
 #[cfg(test)]
@@ -242,7 +279,8 @@ mod tests {
             meter.count(&mut event).unwrap();
         }
         let thinking = r#"{"thinking":"Hmm"}"#.len();
-        assert_eq!(meter.bytes(), thinking + call_len(&call));
+        let whole_call = "1f".len() + r#"{"a":1}"#.len();
+        assert_eq!(meter.bytes(), thinking + whole_call);
         assert_eq!((meter.used.room(), meter.begun.len()), (73, 0));
     }
 

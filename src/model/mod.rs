@@ -46,7 +46,7 @@ pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
-pub(crate) use limits::Used;
+pub(crate) use limits::{Used, check_call};
 pub use memo::RequestMemo;
 pub(crate) use meter::ResponseMeter;
 pub(crate) use model::erase;

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
-use crate::model::ModelEvent;
+use crate::model::{ModelEvent, check_call};
 use crate::util::numbered::Numbered;
 
 use super::decode::Events;
@@ -93,8 +93,8 @@ struct Slot {
 }
 
 impl Slot {
-    fn is_whole(&mut self) -> bool {
-        self.wholeness.check(&self.args)
+    fn is_whole(&mut self, max_values: usize) -> bool {
+        self.wholeness.check(&self.args, max_values)
     }
 }
 
@@ -125,7 +125,9 @@ impl Calls {
             name,
             args,
         } = *piece;
-        let at = match self.find(index, id, name) {
+        // Either may come later than the call begins.
+        check_call(id, name)?;
+        let at = match self.find(piece, out.max_values()) {
             Some(at) => at,
             None => {
                 out.collect_call(id, name)?;
@@ -172,13 +174,16 @@ impl Calls {
     }
 
     /// Which call a piece belongs to; `None` begins a new one.
-    fn find(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn find(&mut self, piece: &Piece<'_>, max_values: usize) -> Option<usize> {
+        let Piece {
+            index, id, name, ..
+        } = *piece;
         if let Some(index) = index {
             let at = *self.of_index.get(&index)?;
             let slot = &mut self.slots[at];
             // Some servers number every call 0 and tell them apart by their ids alone.
             let other_id = !id.is_empty() && !slot.own.is_empty() && slot.own != id;
-            let begins = other_id && (!name.is_empty() || slot.is_whole());
+            let begins = other_id && (!name.is_empty() || slot.is_whole(max_values));
             return (!begins).then_some(at);
         }
         if !id.is_empty()
@@ -189,8 +194,9 @@ impl Calls {
         let at = self.slots.len().checked_sub(1)?;
         let slot = &mut self.slots[at];
         let other_id = !id.is_empty() && !slot.own.is_empty();
-        let other_name =
-            !name.is_empty() && !slot.name.is_empty() && (slot.name != name || slot.is_whole());
+        let other_name = !name.is_empty()
+            && !slot.name.is_empty()
+            && (slot.name != name || slot.is_whole(max_values));
         (!other_id && !other_name).then_some(at)
     }
 
@@ -199,7 +205,8 @@ impl Calls {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] for a call that never got a name.
+    /// [`ErrorKind::Protocol`] for a call that never got a name, and
+    /// [`ErrorKind::ResponseTooLarge`] for arguments with too many values.
     pub(super) fn finish(
         &mut self,
         cut_off: bool,
@@ -207,6 +214,7 @@ impl Calls {
         out: &mut Events,
     ) -> Result<()> {
         for (at, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+            out.collect_values(&slot.args)?;
             let is_complete = || serde_json::from_str::<IgnoredAny>(&slot.args).is_ok();
             if cut_off && (slot.name.is_empty() || !is_complete()) {
                 continue;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::Sleep;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits, Used};
+use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits, Used, check_call};
 
 use super::http::{ByteStream, Secrets};
 use super::json::acceptable;
@@ -83,8 +83,19 @@ impl Events {
 
     /// Counts a call that begins with this id and name.
     pub(crate) fn collect_call(&mut self, id: &str, name: &str) -> Result<()> {
+        check_call(id, name)?;
         self.collected.add_call()?;
         self.collected.add_bytes(id.len() + name.len())
+    }
+
+    /// Counts the values in JSON that is about to be read, or collected.
+    pub(crate) fn collect_values(&mut self, json: &str) -> Result<()> {
+        self.collected.add_json(json)
+    }
+
+    /// The most JSON values in the answer.
+    pub(crate) fn max_values(&self) -> usize {
+        self.collected.limits().max_values
     }
 
     /// Counts a block that begins.
@@ -385,6 +396,7 @@ impl<D: Decoder> Decoding<D> {
             Frames::Unknown(_) => {}
             Frames::Document(document) => {
                 let text = std::str::from_utf8(document).map_err(|_| truncated())?;
+                events.collected.check_event(text)?;
                 serde_json::from_str::<&RawValue>(text).map_err(|_| truncated())?;
                 return decoder.document(text, events);
             }
@@ -408,6 +420,7 @@ impl<D: Decoder> Decoding<D> {
 /// an escape that no JSON reader takes: a frame that cannot be read is tried again without them. A
 /// decoder must have read all such text before it acts on any of it.
 fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
+    out.collected.check_event(data)?;
     match decoder.event(name, data, out) {
         Err(error) if error.kind() == ErrorKind::Protocol => match acceptable(data) {
             Cow::Owned(mended) => decoder.event(name, &mended, out),

@@ -2,6 +2,8 @@
 
 use serde::de::IgnoredAny;
 
+use crate::util::json::has_more_values;
+
 /// The longest number or literal that may be a whole value.
 const SCALAR_LIMIT: usize = 64;
 
@@ -29,16 +31,18 @@ enum State {
 }
 
 impl Wholeness {
-    /// Whether `text`, of which earlier calls saw the beginning, is blank or one whole value.
-    pub(super) fn check(&mut self, text: &str) -> bool {
+    /// Whether `text`, of which earlier calls saw the beginning, is blank or one whole value. One
+    /// with more than `max_values` inside is not read and never whole.
+    pub(super) fn check(&mut self, text: &str, max_values: usize) -> bool {
         let bytes = text.as_bytes();
         while let Some(byte) = bytes.get(self.read) {
             self.read += 1;
             self.next(*byte);
             if self.state == State::Open && self.depth == 0 && !self.in_string {
                 let value = bytes.get(..self.read).unwrap_or_default();
-                let value = serde_json::from_slice::<IgnoredAny>(value);
-                self.state = State::Ended(value.is_ok());
+                let is_valid = !has_more_values(value, max_values)
+                    && serde_json::from_slice::<IgnoredAny>(value).is_ok();
+                self.state = State::Ended(is_valid);
             }
         }
         match self.state {
@@ -99,7 +103,7 @@ mod tests {
                 let prefix = &text[..end];
                 let expected =
                     prefix.trim().is_empty() || serde_json::from_str::<IgnoredAny>(prefix).is_ok();
-                assert_eq!(wholeness.check(prefix), expected, "{prefix}");
+                assert_eq!(wholeness.check(prefix, usize::MAX), expected, "{prefix}");
             }
         }
     }

@@ -10,7 +10,7 @@ use super::change::Change;
 use super::fold::Folded;
 use super::log::Log;
 use super::record;
-use super::scan::scan;
+use super::scan::scan_while;
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -59,9 +59,21 @@ pub(super) struct Open<L: Log> {
 impl<L: Log> Open<L> {
     /// Takes the right to write the session. Damage is put aside and noted, so that it is
     /// reported under this lease and not again.
-    pub(super) fn new(log: &L, clock: &Clock, id: &str) -> Result<Self> {
+    ///
+    /// Reading takes a while, in which others are kept from the session: it ends, and nothing is
+    /// written, as soon as `is_wanted` says no.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionBusy`] then, and while somebody else has the session.
+    pub(super) fn new(
+        log: &L,
+        clock: &Clock,
+        id: &str,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Self> {
         let (mut writer, bytes) = log.open(id)?;
-        let mut scan = scan(id, &bytes)?;
+        let mut scan = scan_while(is_wanted, Folded::new(id), id, &bytes)?;
         if !scan.damage.is_empty() || scan.tail.is_some() {
             log.heal(&mut writer, &bytes, &mut scan)?;
         }
@@ -120,4 +132,128 @@ pub(super) fn session(folded: &Folded, damage: Vec<Damage>) -> Option<StoredSess
     let mut session = folded.session();
     session.damage = damage;
     Some(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Arc, Mutex};
+
+    use super::super::log::Tail;
+    use super::super::scan::Scan;
+    use super::super::store::LogStore;
+    use super::*;
+    use crate::util::sync::lock;
+
+    const LINES: usize = 1_000;
+
+    /// A log that is damaged, and opened when the test says so.
+    struct Damaged {
+        opens: Sender<()>,
+        gate: Mutex<Receiver<()>>,
+        closed: Sender<()>,
+        is_healed: Arc<AtomicBool>,
+    }
+
+    struct Writer(Sender<()>);
+
+    impl Drop for Writer {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+
+    impl Log for Damaged {
+        type Writer = Writer;
+
+        fn ids(&self) -> Result<Vec<Arc<str>>> {
+            Ok(Vec::new())
+        }
+
+        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+
+        fn tail(&self, _: &str, _: u64) -> Result<Option<Tail>> {
+            Ok(None)
+        }
+
+        fn open(&self, _: &str) -> Result<(Writer, Vec<u8>)> {
+            let _ = self.opens.send(());
+            let _ = lock(&self.gate).recv();
+            Ok((Writer(self.closed.clone()), b"junk\n".repeat(LINES)))
+        }
+
+        fn heal(&self, _: &mut Writer, _: &[u8], _: &mut Scan) -> Result<()> {
+            self.is_healed.store(true, Ordering::Release);
+            Ok(())
+        }
+
+        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
+            Ok(false)
+        }
+    }
+
+    struct Test {
+        log: Damaged,
+        opening: Receiver<()>,
+        open: Sender<()>,
+        closed: Receiver<()>,
+        is_healed: Arc<AtomicBool>,
+    }
+
+    fn damaged() -> Test {
+        let (opens, opening) = channel();
+        let (open, gate) = channel();
+        let (closes, closed) = channel();
+        let is_healed = Arc::<AtomicBool>::default();
+        let log = Damaged {
+            opens,
+            gate: Mutex::new(gate),
+            closed: closes,
+            is_healed: is_healed.clone(),
+        };
+        Test {
+            log,
+            opening,
+            open,
+            closed,
+            is_healed,
+        }
+    }
+
+    #[tokio::test]
+    async fn lease_that_is_dropped_while_it_opens_gives_the_session_back_unread() {
+        let test = damaged();
+        let store = LogStore::new(test.log);
+        let mut leasing = Box::pin(store.lease("s"));
+        assert!(futures::poll!(&mut leasing).is_pending());
+        test.opening.recv().unwrap();
+        drop(leasing);
+        test.open.send(()).unwrap();
+        test.closed.recv().unwrap();
+        assert!(!test.is_healed.load(Ordering::Acquire));
+    }
+
+    #[test]
+    fn reading_ends_at_the_line_at_which_nobody_wants_it_any_more() {
+        let test = damaged();
+        test.open.send(()).unwrap();
+        let asked = Cell::new(0);
+        let is_wanted = || {
+            asked.set(asked.get() + 1);
+            asked.get() < LINES / 2
+        };
+        let error = Open::new(&test.log, &Clock::default(), "s", &is_wanted).err();
+        assert_eq!(error.unwrap().kind(), ErrorKind::SessionBusy);
+        assert_eq!(asked.get(), LINES / 2);
+        test.closed.recv().unwrap();
+        assert!(!test.is_healed.load(Ordering::Acquire));
+    }
 }

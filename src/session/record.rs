@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::is_text_deeper;
 
 use super::change::Change;
 
@@ -104,13 +105,12 @@ struct Out<'a> {
     info: Option<&'a Info>,
 }
 
-/// The number of brackets above which a line is checked for readability: JSON that is nested more
-/// than 127 deep is written but not read.
-const SHALLOW: usize = 100;
+/// The nesting depth from which a line is checked by reading it again: JSON that is nested more than
+/// 127 deep is written but not read. Values that this crate limits stay below it.
+const SHALLOW: usize = 120;
 
 fn check_depth(line: &[u8]) -> Result<()> {
-    let brackets = memchr::memchr2_iter(b'{', b'[', line).take(SHALLOW).count();
-    if brackets < SHALLOW {
+    if !is_text_deeper(line, SHALLOW) {
         return Ok(());
     }
     let unreadable = |why: String| {

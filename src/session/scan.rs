@@ -4,7 +4,7 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{Damage, DamageKind};
+use crate::state::{Damage, DamageKind, busy};
 
 use super::change::Change;
 use super::fold::Folded;
@@ -33,6 +33,20 @@ pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
 
 /// As [`scan`], into what nothing was read into yet.
 pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
+    scan_while(&|| true, folded, id, bytes)
+}
+
+/// As [`scan_into`], until `is_wanted` says no.
+///
+/// # Errors
+///
+/// Also [`ErrorKind::SessionBusy`] for what is not wanted any more.
+pub(super) fn scan_while(
+    is_wanted: &dyn Fn() -> bool,
+    folded: Folded,
+    id: &str,
+    bytes: &[u8],
+) -> Result<Scan> {
     let mut scanner = Scanner {
         scan: Scan {
             folded,
@@ -48,6 +62,9 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
     };
     let mut at = 0;
     while at < bytes.len() {
+        if !is_wanted() {
+            return Err(busy(id));
+        }
         let (line, next) = match memchr(b'\n', &bytes[at..]) {
             Some(len) => (&bytes[at..at + len], at + len + 1),
             None => (&bytes[at..], bytes.len()),
@@ -55,7 +72,10 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
         scanner.line(id, at, line, next)?;
         at = next;
     }
-    Ok(scanner.finish(bytes))
+    match is_wanted() {
+        true => Ok(scanner.finish(bytes)),
+        false => Err(busy(id)),
+    }
 }
 
 /// The info for lists: the `info` of the last record in the end of a log. `None` when the last line

@@ -85,12 +85,13 @@ impl<L: Log> LogStore<L> {
         let opened = blocking(move || {
             let _worker = worker;
             let mut open = lock(&open);
-            if is_wanted.strong_count() == 0 {
+            let is_wanted = || is_wanted.strong_count() > 0;
+            if !is_wanted() {
                 return Err(busy(&id));
             }
             // A write of the lease before may have been under way until now.
             *open = None;
-            let opened = open.insert(Open::new(&inner.log, &inner.clock, &id)?);
+            let opened = open.insert(Open::new(&inner.log, &inner.clock, &id, &is_wanted)?);
             Ok(opened.token)
         });
         let token = opened.await?;
@@ -104,7 +105,7 @@ impl<L: Log> LogStore<L> {
             let Inner { log, clock, .. } = &*user.inner;
             let mut open = lock(&user.open);
             *open = None;
-            let mut opened = Open::new(log, clock, &user.id)?;
+            let mut opened = Open::new(log, clock, &user.id, &|| true)?;
             if opened.folded.exists() {
                 return Err(exists(&user.id));
             }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::net::{AddressPolicy, Checked, Refused, Resolver, SystemResolver};
 use crate::util::http_client::{self, Clients};
+use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
 use crate::util::{Secret, http_secrets};
 
@@ -39,7 +40,8 @@ const MOST_REDIRECTS: usize = 5;
 ///
 /// A call is `POST {callback}/tools/{name}` with `{"name", "args"}`; the reply is
 /// `{"result", "error"}`. A `result` that is not a string reaches the model as JSON text.
-/// Within 120 seconds in all there must be a status 200 and a body of at most 4 MiB. Redirects are
+/// Within 120 seconds in all there must be a status 200 and a body of at most 4 MiB and 200,000 JSON
+/// values, which a string counts as one of, however long. Redirects are
 /// followed, with the same body, only to the same host and port, or on that host from http to
 /// https.
 ///
@@ -280,6 +282,11 @@ impl HttpTool {
         if is_cut {
             return Err(self.failed(format_args!(
                 "the reply is longer than {LONGEST_REPLY} bytes"
+            )));
+        }
+        if has_more_values(&body, MAX_VALUES) {
+            return Err(self.failed(format_args!(
+                "the reply has more than {MAX_VALUES} JSON values; return a large result as a string"
             )));
         }
         let mut reply: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {

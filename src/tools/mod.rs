@@ -21,7 +21,7 @@
 //! | fetch a page | `web_fetch` | `web` | `picoclaw` |
 //! | search the internet | `internet_search` | `web` | none, for it takes a provider |
 //! | calculate | `calculate` | `calc` | `wick` |
-//! | tell the time | `current_datetime` | `time` | `wick` |
+//! | return the time | `current_datetime` | `time` | `wick` |
 //!
 //! `preset` returns each set as a registry, ready for an agent:
 //!

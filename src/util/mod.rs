@@ -10,6 +10,7 @@ pub(crate) mod hash;
 pub(crate) mod http_client;
 #[cfg(feature = "http")]
 pub(crate) mod http_secrets;
+pub(crate) mod json;
 pub(crate) mod lenient;
 pub(crate) mod numbered;
 mod pace;

@@ -128,7 +128,8 @@ mod decoders {
             server.reply(reply);
             let limits = ResponseLimits::default()
                 .max_calls(usize::MAX)
-                .max_blocks(usize::MAX);
+                .max_blocks(usize::MAX)
+                .max_values(usize::MAX);
             let request = ModelRequest::new(Messages::from("Hi")).with_response_limits(limits);
             model(server.url()).call(request).await.unwrap()
         })

@@ -113,6 +113,9 @@ mod hostile_values;
 mod house;
 mod inputs;
 mod inputs_too_long;
+mod json_values;
+#[cfg(feature = "http")]
+mod json_values_providers;
 mod keys_answers;
 mod keys_errors;
 mod keys_kit;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::message::{Part, ProviderBlock, ToolCall};
 
+use super::super::decode::Events;
 use super::super::json::Piece;
 use super::PROVIDER;
 use super::events::{Block, Delta};
@@ -65,7 +66,12 @@ impl Kept {
     }
 
     /// The whole block. The text of the beginning stays as it is when nothing was added to it.
-    pub(super) fn finish(self) -> Result<ProviderBlock> {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) when there are too many
+    /// values in `input`, which comes as pieces of text.
+    pub(super) fn finish(self, out: &mut Events) -> Result<ProviderBlock> {
         if self.is_untouched() {
             return Ok(ProviderBlock::new(PROVIDER, self.start));
         }
@@ -81,6 +87,7 @@ impl Kept {
                 merge(&mut block, &mut input, &name, value);
             }
         }
+        out.collect_values(&input)?;
         if let Ok(input) = serde_json::from_str::<Value>(&input) {
             block.insert("input".to_owned(), input);
         }
@@ -154,18 +161,12 @@ impl State {
     }
 }
 
-/// The call of a finished block.
-pub(super) fn tool_call(
-    id: Arc<str>,
-    name: Arc<str>,
-    json: String,
-    input: Option<String>,
-) -> ToolCall {
-    let raw = match input {
+/// The arguments of a finished call: those of its deltas, or of its beginning.
+pub(super) fn written_args(json: String, input: Option<String>) -> String {
+    match input {
         Some(input) if json.is_empty() => input,
         _ => json,
-    };
-    ToolCall::from_raw(id, name, raw)
+    }
 }
 
 /// Whether the call may be one that the output limit cut off: its arguments are unreadable or have
@@ -179,10 +180,10 @@ pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
 }
 
 /// A kept block as a part.
-pub(super) fn part(state: State) -> Result<Option<Part>> {
+pub(super) fn part(state: State, out: &mut Events) -> Result<Option<Part>> {
     Ok(match state {
-        State::Thinking(kept) => Some(Part::Thinking(kept.finish()?)),
-        State::Other(kept) => Some(Part::Opaque(kept.finish()?)),
+        State::Thinking(kept) => Some(Part::Thinking(kept.finish(out)?)),
+        State::Other(kept) => Some(Part::Opaque(kept.finish(out)?)),
         State::Text | State::Tool { .. } => None,
     })
 }

@@ -18,7 +18,7 @@ use super::super::http::Secrets;
 use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
-use super::blocks::{State, may_be_cut_off, part, tool_call};
+use super::blocks::{State, may_be_cut_off, part, written_args};
 use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
 
 /// The memory that a delta collected as it came takes besides its text.
@@ -109,6 +109,7 @@ impl MessagesDecoder {
             }
             State::Thinking(_) => {
                 out.collect_bytes(raw.get().len())?;
+                out.collect_values(raw.get())?;
                 if let Some(text) = block.thinking.filter(|text| !text.is_empty()) {
                     out.push(ModelEvent::Thinking(text.0.into_owned()));
                 }
@@ -130,7 +131,10 @@ impl MessagesDecoder {
                     name: name.clone(),
                 });
             }
-            State::Other(_) => out.collect_bytes(raw.get().len())?,
+            State::Other(_) => {
+                out.collect_bytes(raw.get().len())?;
+                out.collect_values(raw.get())?;
+            }
         }
         self.open.insert(index, state);
         Ok(())
@@ -158,6 +162,7 @@ impl MessagesDecoder {
             (State::Thinking(kept) | State::Other(kept), _) => {
                 let delta = raw_delta(data)?;
                 out.collect_bytes(delta.get().len() + RAW_DELTA)?;
+                out.collect_values(delta.get())?;
                 kept.add_raw(delta);
             }
             (State::Text | State::Tool { .. }, _) => {}
@@ -203,7 +208,9 @@ impl MessagesDecoder {
                 json,
                 input,
             } => {
-                let call = tool_call(id, name, json, input);
+                let args = written_args(json, input);
+                out.collect_values(&args)?;
+                let call = ToolCall::from_raw(id, name, args);
                 if self.doubtful.is_empty() && !may_be_cut_off(&call) {
                     out.push(ModelEvent::ToolCall(call));
                 } else {
@@ -211,7 +218,7 @@ impl MessagesDecoder {
                 }
             }
             state => {
-                if let Some(part) = part(state)? {
+                if let Some(part) = part(state, out)? {
                     out.push(ModelEvent::Part(part));
                 }
             }

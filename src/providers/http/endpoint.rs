@@ -13,6 +13,7 @@ use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
 use crate::util::{Secret, http_secrets};
@@ -249,6 +250,9 @@ impl Endpoint {
             if read.len() > LOOK_UP_LIMIT {
                 return Ok(None);
             }
+        }
+        if has_more_values(&read, MAX_VALUES) {
+            return Ok(None);
         }
         Ok(serde_json::from_slice(&read).ok())
     }

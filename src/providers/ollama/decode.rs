@@ -108,6 +108,7 @@ impl ChatDecoder {
         };
         out.collect_call(&call.id.0, &function.name.0)?;
         out.collect_bytes(args.len())?;
+        out.collect_values(&args)?;
         let index = self.calls as u32;
         let id = self.ids.assign(&call.id.0, self.calls);
         self.calls += 1;

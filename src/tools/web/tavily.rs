@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::tool::ToolError;
+use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
 use crate::util::{Secret, http_client, http_secrets, text};
 
@@ -127,6 +128,9 @@ impl Tavily {
         let (body, is_cut) = read(response, MAX_REPLY).await?;
         if is_cut {
             return Err(format!("the reply is longer than {MAX_REPLY} bytes"));
+        }
+        if has_more_values(&body, MAX_VALUES) {
+            return Err(format!("the reply has more than {MAX_VALUES} JSON values"));
         }
         let unread = |error| format!("the reply cannot be read: {error}");
         let reply: Reply = serde_json::from_slice(&body).map_err(unread)?;

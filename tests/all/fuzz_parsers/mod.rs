@@ -3,6 +3,8 @@
 //! `AGENTCORE_FUZZ_ROUNDS` sets the inputs for each parser, and `AGENTCORE_FUZZ_SEED` the number of
 //! the first. With `--nocapture` each test prints its slowest input.
 
+#[cfg(feature = "http")]
+mod answers;
 mod generator;
 #[cfg(feature = "jsonl")]
 mod sessions;

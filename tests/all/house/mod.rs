@@ -2,6 +2,7 @@
 //!
 //! * [`layers`]: which folder may import which, and that there are no circles.
 //! * [`files`]: how long a file may be, that it says what it is for, what a `mod.rs` may hold.
+//! * [`language`]: how doc comments open, and which words they avoid.
 //! * [`words`]: what never belongs in a commit.
 //! * [`dependencies`]: which crates are used and why, and under which licences.
 //! * [`clock`]: who reads the clock on the wall.
@@ -9,6 +10,7 @@
 mod clock;
 mod dependencies;
 mod files;
+mod language;
 mod layers;
 mod lexer;
 mod paths;

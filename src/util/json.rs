@@ -1,0 +1,260 @@
+//! The number of values in JSON text, before any of them is made.
+
+use memchr::memchr2;
+
+/// The most values that are read at once of a server's reply.
+///
+/// As a value, an element of a list takes 32 bytes, and an object with one field up to 650, however
+/// short its text is: this many take 130 MB at most.
+#[cfg(feature = "http")]
+pub(crate) const MAX_VALUES: usize = 200_000;
+
+/// The nesting at which `serde_json` gives up.
+const PARSER_DEPTH: usize = 128;
+
+/// Whether JSON text has more than `most` values.
+pub(crate) fn has_more_values(text: impl AsRef<[u8]>, most: usize) -> bool {
+    let text = text.as_ref();
+    // A value has at least one byte.
+    text.len() > most && count(text, most, usize::MAX) > most
+}
+
+/// The number of values that a parser makes of JSON text: objects, arrays, strings, numbers and
+/// literals, those inside of others too, but no names of fields. Not more than `most + 1`: the rest
+/// of the text is not read then.
+///
+/// Linear, and without allocations. Of text that is not valid, or nested deeper than parsers go, at
+/// least as many are counted as are made before the error.
+pub(crate) fn count_values(text: impl AsRef<[u8]>, most: usize) -> usize {
+    count(text.as_ref(), most, PARSER_DEPTH)
+}
+
+/// Ends at nesting deeper than `deepest`.
+fn count(text: &[u8], most: usize, deepest: usize) -> usize {
+    let (mut count, mut depth, mut at) = (0_usize, 0_usize, 0);
+    // Whether the next scalar is a new value, and whether the value before was a string.
+    let (mut is_new, mut was_string) = (true, false);
+    while let Some(&byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b' ' | b'\n' | b'\r' | b'\t' => continue,
+            b',' => is_new = true,
+            b':' => {
+                // The string was the name of a field.
+                count -= usize::from(was_string);
+                is_new = true;
+            }
+            b'[' | b'{' => {
+                count += 1;
+                depth += 1;
+                is_new = true;
+            }
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                is_new = false;
+            }
+            b'"' => {
+                count += 1;
+                is_new = false;
+                at = end_of_string(text, at);
+            }
+            _ if is_new => {
+                count += 1;
+                is_new = false;
+            }
+            _ => {}
+        }
+        was_string = byte == b'"';
+        if count > most || depth > deepest {
+            break;
+        }
+    }
+    count
+}
+
+/// Where a string ends whose first character is at `at`.
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(rest) = text.get(at..) {
+        match rest.first() {
+            // Escapes come in rows, for which a search would be slow.
+            Some(b'\\') => at += 2,
+            Some(b'"') => return at + 1,
+            _ => match memchr2(b'"', b'\\', rest) {
+                Some(len) => at += len,
+                None => break,
+            },
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fmt;
+
+    use proptest::prelude::*;
+    use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    thread_local!(static MADE: Cell<usize> = const { Cell::new(0) });
+
+    /// A value that counts itself when it is made.
+    struct Counted;
+
+    impl Counted {
+        fn make<E>() -> Result<Self, E> {
+            MADE.set(MADE.get() + 1);
+            Ok(Self)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Counted {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(Self)
+        }
+    }
+
+    impl<'de> Visitor<'de> for Counted {
+        type Value = Self;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a value")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self, E> {
+            Self::make()
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+            Self::make()
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+            Self::make()
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+            Self::make()
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+            Self::make()
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+            Self::make()
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+            Self::make::<A::Error>()?;
+            while items.next_element::<Self>()?.is_some() {}
+            Ok(self)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self, A::Error> {
+            Self::make::<A::Error>()?;
+            while fields.next_entry::<String, Self>()?.is_some() {}
+            Ok(self)
+        }
+    }
+
+    /// The values that a parser makes before it ends, with or without an error.
+    fn made_of(text: &str) -> usize {
+        MADE.set(0);
+        let _ = serde_json::from_str::<Counted>(text);
+        MADE.get()
+    }
+
+    fn made(value: &Value) -> usize {
+        1 + match value {
+            Value::Array(items) => items.iter().map(made).sum(),
+            Value::Object(fields) => fields.values().map(made).sum(),
+            _ => 0,
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let text = prop::string::string_regex(r#"[ab"\\{}\[\],:é\n]{0,8}"#).unwrap();
+        let text = text.boxed();
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            text.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 6, move |inner| {
+            let fields = prop::collection::btree_map(text.clone(), inner.clone(), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..6).prop_map(Value::from),
+                fields.prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn as_many_are_counted_as_are_made(value in any_json(), is_pretty: bool) {
+            let text = match is_pretty {
+                true => serde_json::to_string_pretty(&value).unwrap(),
+                false => value.to_string(),
+            };
+            let count = made(&value);
+            prop_assert_eq!(count_values(&text, usize::MAX), count);
+            prop_assert!(has_more_values(&text, count - 1));
+            prop_assert!(!has_more_values(&text, count));
+            // What is cut off, or lacks a character.
+            for at in text.char_indices().map(|(at, _)| at) {
+                let mut broken = text.clone();
+                broken.remove(at);
+                for text in [&text[..at], &broken] {
+                    prop_assert!(count_values(text, usize::MAX) >= made_of(text), "{}", text);
+                }
+            }
+        }
+
+        #[test]
+        fn no_fewer_are_counted_than_are_made_of_any_text(text in r#"[\[\]{}:,"\\ 1nul]{0,40}"#) {
+            prop_assert!(count_values(&text, usize::MAX) >= made_of(&text));
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_valid_has_at_least_the_values_before_the_error() {
+        for (text, least) in [
+            ("", 0),
+            ("  ", 0),
+            (r#"{"a":[0,0,"#, 4),
+            (r#"[0,0,::::::"#, 3),
+            (r#"["a","b":":":"c""#, 3),
+            (r#"[1,"a\"#, 3),
+            (r#"[1,"a\""#, 3),
+            ("[[[[", 4),
+            ("{}{}{}", 3),
+            ("a,b,c", 3),
+        ] {
+            assert!(count_values(text, usize::MAX) >= least, "{text}");
+        }
+    }
+
+    #[test]
+    fn counting_ends_where_parsers_give_up() {
+        let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(count_values(nested(127), usize::MAX), 127);
+        assert!(serde_json::from_str::<Value>(&nested(127)).is_ok());
+        assert_eq!(count_values(nested(200), usize::MAX), 129);
+        assert!(serde_json::from_str::<Value>(&nested(200)).is_err());
+        assert!(has_more_values(nested(200), 199));
+    }
+
+    #[test]
+    fn counting_ends_at_the_limit() {
+        let text = json!(vec![0; 1_000]).to_string();
+        assert_eq!(count_values(&text, 10), 11);
+        assert_eq!(count_values(&text, 0), 1);
+        assert_eq!(count_values(&text, usize::MAX), 1_001);
+    }
+}

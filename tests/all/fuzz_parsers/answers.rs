@@ -1,0 +1,75 @@
+//! Answers of models, in the formats of all providers.
+
+use agentcore::providers::{anthropic, ollama, openai};
+use futures::executor::block_on;
+use futures::{StreamExt, stream};
+
+use super::fuzz;
+use super::generator::Grammar;
+
+/// Frames of JSON in which values are counted before they are made.
+#[test]
+fn answers_are_decoded() {
+    const FRAMES: Grammar = Grammar {
+        tokens: &[
+            "0",
+            "null",
+            "\"a\"",
+            "\"\\\"\"",
+            "{}",
+            "[]",
+            ",",
+            ":",
+            "\"",
+            "\\",
+            "\n\n",
+            "[DONE]",
+            "\"index\":0,",
+            "\"id\":\"a\",",
+            "\"name\":\"a\",",
+            "\"arguments\":",
+            "\"arguments\":\"{}\"",
+            "\"input\":",
+            "\"done\":true",
+            "\"finish_reason\":\"stop\",",
+        ],
+        pairs: &[
+            ("[", "]"),
+            ("{", "}"),
+            ("data: {\"type\":\"message_start\",\"message\":{", "}}\n\n"),
+            (
+                "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",",
+                "}}\n\n",
+            ),
+            (
+                "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"odd\",",
+                "}}\n\n",
+            ),
+            (
+                "data: {\"type\":\"content_block_stop\",\"index\":0",
+                "}\n\n",
+            ),
+            (
+                "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{",
+                "}]}}]}\n\n",
+            ),
+            ("{\"message\":{\"tool_calls\":[{\"function\":{", "}}]}}\n"),
+        ],
+    };
+    fuzz("answers", |rng| {
+        let text = FRAMES.text(rng, 64 * 1024);
+        let body = || {
+            let chunks = text.as_bytes().chunks(4096);
+            let chunks: Vec<_> = chunks.map(|chunk| Ok(chunk.to_vec().into())).collect();
+            stream::iter(chunks)
+        };
+        for events in [
+            anthropic::decode(body()),
+            openai::decode(body()),
+            ollama::decode(body()),
+        ] {
+            std::hint::black_box(block_on(events.count()));
+        }
+        text.len()
+    });
+}

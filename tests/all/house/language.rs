@@ -1,0 +1,173 @@
+//! Doc comments open with their subject or a verb, and use the field's standard terms.
+
+use super::assert_none;
+use super::tree::sources;
+
+/// Openings that ask instead of naming.
+const QUESTIONS: &[&str] = &[
+    "What", "Whether", "How", "Where", "Which", "Why", "Who", "Whom", "Whose", "When", "Whatever",
+    "Whoever",
+];
+
+/// Words for which there is a standard term: *repair, emitted, reported, recorded, interrupted,
+/// result, represents, next to, discarded*. Two words are matched in a row.
+const WORDS: &[&str] = &[
+    "mend",
+    "mended",
+    "mends",
+    "mending",
+    "said",
+    "says",
+    "say",
+    "told",
+    "tell",
+    "tells",
+    "heard",
+    "hears",
+    "hear",
+    "booked",
+    "book",
+    "books",
+    "booking",
+    "dearest",
+    "beside",
+    "besides",
+    "void",
+    "somebody",
+    "someone",
+    "nobody",
+    "anybody",
+    "everybody",
+    "whoever",
+    "whatever",
+    "knows",
+    "knew",
+    "wants",
+    "wanted",
+    "anew",
+    "broke off",
+    "broken off",
+    "breaks off",
+    "came to",
+    "comes to",
+    "come to",
+    "stands for",
+    "stood for",
+    "stand for",
+    "goes on",
+    "go on",
+    "went on",
+];
+
+/// Places that may differ, and why.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("src/permission/shell/", "its tables are to be replaced"),
+    ("src/providers/", "new wire formats are to replace it"),
+];
+
+struct Comment {
+    line: usize,
+    text: String,
+}
+
+/// The doc comments of a file, without code and links.
+fn doc_comments(source: &str) -> Vec<Comment> {
+    let mut comments: Vec<Comment> = Vec::new();
+    let mut marker = None;
+    for (number, line) in source.lines().enumerate() {
+        let line = line.trim_start();
+        let found = ["///", "//!"].into_iter().find(|m| line.starts_with(*m));
+        if let Some(text) = found.map(|marker| &line[marker.len()..]) {
+            if found != marker {
+                comments.push(Comment {
+                    line: number + 1,
+                    text: String::new(),
+                });
+            }
+            let comment = comments.last_mut().unwrap();
+            comment.text.push_str(text);
+            comment.text.push('\n');
+        }
+        marker = found;
+    }
+    comments
+}
+
+/// The text without code blocks, code spans and the targets of links.
+fn prose(text: &str) -> String {
+    let blocks = text.split("```").step_by(2).collect::<String>();
+    blocks.split('`').step_by(2).collect()
+}
+
+fn opening(comment: &Comment) -> &str {
+    comment.text.split_whitespace().next().unwrap_or_default()
+}
+
+fn checked_files() -> impl Iterator<Item = super::tree::File> {
+    sources().into_iter().filter(|file| {
+        !EXCEPTIONS
+            .iter()
+            .any(|(place, _reason)| file.path.starts_with(place))
+    })
+}
+
+#[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let mut violations = Vec::new();
+    for file in checked_files() {
+        for comment in doc_comments(&file.text) {
+            if QUESTIONS.contains(&opening(&comment)) {
+                let first = comment.text.lines().next().unwrap_or_default();
+                violations.push(format!("{}:{}:{first}", file.path, comment.line));
+            }
+        }
+    }
+    assert_none(
+        &violations,
+        "begin with the item or a verb (\"The ..\", \"Returns ..\"):",
+    );
+}
+
+#[test]
+fn doc_comments_use_standard_terms() {
+    let mut violations = Vec::new();
+    for file in checked_files() {
+        for comment in doc_comments(&file.text) {
+            let text = prose(&comment.text).to_lowercase();
+            let words: Vec<_> = text
+                .split(|c: char| !c.is_alphanumeric() && c != '\'')
+                .filter(|word| !word.is_empty())
+                .collect();
+            let pairs = words.windows(2).map(|pair| pair.join(" "));
+            let used: Vec<_> = words.iter().map(ToString::to_string).chain(pairs).collect();
+            for word in WORDS
+                .iter()
+                .filter(|word| used.iter().any(|one| one == *word))
+            {
+                violations.push(format!("{}:{}: `{word}`", file.path, comment.line));
+            }
+        }
+    }
+    assert_none(&violations, "use the standard term:");
+}
+
+#[test]
+fn exceptions_exist() {
+    for (place, _reason) in EXCEPTIONS {
+        assert!(
+            sources().iter().any(|file| file.path.starts_with(place)),
+            "{place} has no file: remove it from the exceptions"
+        );
+    }
+}
+
+#[test]
+fn openings_and_words_are_found_outside_of_code_only() {
+    let source =
+        "/// Whether it\n/// said `told` so.\n/// ```\n/// // heard\n/// ```\nfn f() {}\n//! X";
+    let comments = doc_comments(source);
+    assert_eq!(comments.len(), 2);
+    assert_eq!(opening(&comments[0]), "Whether");
+    let text = prose(&comments[0].text);
+    assert!(text.contains("said") && !text.contains("told") && !text.contains("heard"));
+}

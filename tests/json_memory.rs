@@ -1,0 +1,208 @@
+//! What answers allocate whose JSON is small as text and large as values. A program of its own, for it
+//! counts all that the process allocates.
+#![cfg(feature = "http")]
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::System;
+
+use agentcore::model::ModelStream;
+use agentcore::providers::{anthropic, ollama, openai};
+use agentcore::{Error, ErrorKind};
+use bytes::Bytes;
+use futures::executor::block_on;
+use futures::{StreamExt, stream};
+use serde_json::json;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Beyond 25,000 a list exceeds the default limit, and one of this length takes hundreds of MiB as
+/// values.
+const ITEMS: usize = 500_000;
+
+/// The most that decoding may allocate: some copies of the text.
+const MOST: usize = 32 * 1024 * 1024;
+
+const CHUNK: usize = 64 * 1024;
+
+/// A list of objects.
+fn list() -> String {
+    format!("[{}0]", "{\"\":0},".repeat(ITEMS))
+}
+
+fn frame(data: &str) -> String {
+    format!("data: {data}\n\n")
+}
+
+/// A list that comes as arguments in pieces.
+fn pieces() -> Vec<String> {
+    let text = format!("{{\"a\":{}}}", list());
+    let bytes = text.as_bytes().chunks(CHUNK);
+    bytes
+        .map(|piece| String::from_utf8(piece.to_vec()).unwrap())
+        .collect()
+}
+
+fn anthropic_bodies() -> Vec<(&'static str, String)> {
+    let list = list();
+    let start = frame(r#"{"type":"message_start","message":{"id":"m1","model":"m"}}"#);
+    let end = frame(r#"{"type":"content_block_stop","index":0}"#);
+    let begin = |block: &str| {
+        frame(&format!(
+            r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#
+        ))
+    };
+    let delta = |delta: &serde_json::Value| {
+        frame(&json!({"type": "content_block_delta", "index": 0, "delta": delta}).to_string())
+    };
+    let input: String = pieces()
+        .iter()
+        .map(|piece| delta(&json!({"type": "input_json_delta", "partial_json": piece})))
+        .collect();
+    let tool = begin(r#"{"type":"tool_use","id":"t","name":"act","input":{}}"#);
+    let server_tool = begin(r#"{"type":"server_tool_use","id":"t","name":"act","input":{}}"#);
+    let result = begin(&format!(
+        r#"{{"type":"web_search_tool_result","tool_use_id":"q","content":{list}}}"#
+    ));
+    let whole = format!(
+        r#"{{"type":"message","id":"m1","model":"m","content":[{{"type":"tool_use","id":"t","name":"act","input":{{"a":{list}}}}}]}}"#
+    );
+    vec![
+        ("arguments", format!("{start}{tool}{input}{end}")),
+        (
+            "arguments of the server's tool",
+            format!("{start}{server_tool}{input}{end}"),
+        ),
+        ("provider block", format!("{start}{result}{end}")),
+        (
+            "unknown event",
+            start.clone() + &frame(&format!(r#"{{"type":"odd","content":{list}}}"#)),
+        ),
+        (
+            "error",
+            start + &frame(&format!(r#"{{"type":"error","error":{list}}}"#)),
+        ),
+        ("document", whole),
+    ]
+}
+
+fn openai_bodies() -> Vec<(&'static str, String)> {
+    let list = list();
+    let delta = |delta: &str| frame(&format!(r#"{{"choices":[{{"delta":{delta}}}]}}"#));
+    let call = |arguments: &str| {
+        delta(&format!(
+            r#"{{"tool_calls":[{{"index":0,"id":"t","function":{{"name":"act","arguments":{arguments}}}}}]}}"#
+        ))
+    };
+    let pieces = pieces();
+    let pieces = pieces.iter().map(|piece| call(&json!(piece).to_string()));
+    let stop = frame(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#);
+    vec![
+        ("arguments", pieces.collect::<String>() + &stop),
+        ("arguments as a value", call(&format!(r#"{{"a":{list}}}"#))),
+        ("calls", delta(&format!(r#"{{"tool_calls":{list}}}"#))),
+        ("choices", frame(&format!(r#"{{"choices":{list}}}"#))),
+        (
+            "unknown field",
+            delta(&format!(r#"{{"reasoning_details":{list}}}"#)),
+        ),
+    ]
+}
+
+fn ollama_bodies() -> Vec<(&'static str, String)> {
+    let list = list();
+    let call = |arguments: &str| {
+        format!(
+            "{{\"message\":{{\"tool_calls\":[{{\"function\":{{\"name\":\"act\",\"arguments\":{arguments}}}}}]}}}}\n"
+        )
+    };
+    let text = json!(format!("{{\"a\":{list}}}")).to_string();
+    vec![
+        ("arguments", call(&format!(r#"{{"a":{list}}}"#))),
+        ("arguments as text", call(&text)),
+        (
+            "calls",
+            format!("{{\"message\":{{\"tool_calls\":{list}}}}}\n"),
+        ),
+    ]
+}
+
+fn error_of(events: ModelStream) -> Option<Error> {
+    block_on(events.filter_map(async |event| event.err()).boxed().next())
+}
+
+fn check(
+    cases: Vec<(&str, String)>,
+    decode: impl Fn(Vec<agentcore::Result<Bytes>>) -> ModelStream,
+) {
+    for (name, body) in cases {
+        let chunks = body.as_bytes().chunks(CHUNK);
+        let chunks = chunks
+            .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
+            .collect();
+        let before = ALLOCATOR.stats().bytes_allocated;
+        let error = error_of(decode(chunks));
+        let allocated = ALLOCATOR.stats().bytes_allocated - before;
+        let error = error.unwrap_or_else(|| panic!("{name}: no error, {allocated} bytes"));
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge, "{name}: {error}");
+        assert!(error.text().contains("max_values"), "{name}: {error}");
+        assert!(allocated < MOST, "{name}: {allocated} bytes");
+    }
+}
+
+/// What a run allocates whose model asks for a call with nearly as many values as are allowed, in
+/// MiB. They take 30 MiB.
+#[cfg(feature = "jsonl")]
+fn allocated_by_a_call() -> usize {
+    use agentcore::session::JsonlStore;
+    use agentcore::testing::ScriptedModel;
+    use agentcore::{AgentBuilder, FuncTool, ModelEvent, StopReason, ToolCall};
+    use serde_json::Value;
+
+    const DEPTH: usize = 98;
+    let chain = "{\"\":".repeat(DEPTH) + "0" + &"}".repeat(DEPTH);
+    let args = format!("{{\"a\":[{}]}}", vec![chain; 500].join(","));
+    let call = ToolCall::from_raw("1", "act", args);
+    assert!(call.args.is_object());
+    let model = ScriptedModel::new()
+        .events(vec![
+            Ok(ModelEvent::ToolCall(call)),
+            Ok(ModelEvent::stop(StopReason::ToolUse)),
+        ])
+        .say("done");
+    let schema = json!({"type": "object"});
+    let tool = FuncTool::new("act", "Acts", schema, |_cx, args: Value| async move {
+        args["a"].as_array().map_or(0, Vec::len).to_string()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let store = JsonlStore::open(folder.path()).unwrap();
+    let agent = AgentBuilder::new(model).tool(tool).store(store);
+    let agent = agent.include_partial_messages(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let before = ALLOCATOR.stats().bytes_allocated;
+    let output = runtime.block_on(async { agent.session("s").run("Go").await.unwrap() });
+    assert_eq!(output.messages.get(2).unwrap().text(), "500");
+    (ALLOCATOR.stats().bytes_allocated - before) / (1024 * 1024)
+}
+
+// One test, for what others allocate at the same time would count as well.
+#[test]
+fn values_of_answers_are_bounded_before_they_are_made_and_rarely_copied() {
+    check(anthropic_bodies(), |body| {
+        anthropic::decode(stream::iter(body))
+    });
+    check(openai_bodies(), |body| openai::decode(stream::iter(body)));
+    check(ollama_bodies(), |body| ollama::decode(stream::iter(body)));
+
+    // The tool owns its arguments, and the reader those in the message about the call; nothing else
+    // makes values of its own.
+    #[cfg(feature = "jsonl")]
+    {
+        let allocated = allocated_by_a_call();
+        assert!(allocated < 75, "{allocated} MiB");
+    }
+}
