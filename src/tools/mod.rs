@@ -69,6 +69,8 @@ mod files;
 mod find;
 #[cfg(feature = "calc")]
 mod formula;
+#[cfg(feature = "calc")]
+mod fraction;
 #[cfg(feature = "tools")]
 pub mod picoclaw;
 #[cfg(feature = "tools")]
