@@ -13,7 +13,8 @@ pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
     /// Its title; without one, what its user said first: on one line, the first 80 characters. That
-    /// stays when the history is cut.
+    /// stays when the history is cut, and goes when nothing is left of it: with a first input that was
+    /// taken back.
     pub title: Option<Arc<str>>,
     /// How many messages it has.
     pub messages: usize,
