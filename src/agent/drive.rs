@@ -96,9 +96,11 @@ impl Keeper {
         }
     }
 
-    /// Appends records.
-    pub(super) async fn append(&self, cx: &RunContext, records: Vec<Record>) -> Result<()> {
-        bounded(cx, self.store.append(&self.lease, records)).await
+    /// Appends records in a call, which ends when the run is stopped: calls run side by side, each
+    /// with a waker of its own, and only one waker is told of a stop.
+    pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
+        let appended = panic::caught(self.store.append(&self.lease, records)).await;
+        appended.unwrap_or_else(|text| Err(panicked(&text)))
     }
 
     /// Appends records, and what tools have changed beside the history since.
@@ -109,7 +111,7 @@ impl Keeper {
     ) -> Result<()> {
         let now = cx.state(|state| Beside::of(state));
         lock(&self.beside).until(&now, &mut records);
-        self.append(cx, records).await?;
+        bounded(cx, self.store.append(&self.lease, records)).await?;
         *lock(&self.beside) = now;
         Ok(())
     }
@@ -121,25 +123,26 @@ impl Keeper {
     }
 }
 
-/// What a store comes to. One that panics has failed: what was to be stored is not lost with it. One
-/// that is not done [`CLOSING_TIME`] after the run was stopped has failed, too: a stop ends a run.
+fn panicked(text: &str) -> Error {
+    Error::new(
+        ErrorKind::Other,
+        format!("the session store panicked: {text}"),
+    )
+}
+
+/// The outcome of a write. A store that panics has failed: what was to be stored is not lost with it.
+/// One that is not done [`CLOSING_TIME`] after the run was stopped has failed as well.
 async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Result<()> {
     let mut grace = None;
-    match cx
-        .shared()
-        .within_grace(&mut grace, panic::caught(work))
-        .await
-    {
+    let work = panic::caught(work);
+    match cx.shared().within_grace(&mut grace, work).await {
         Some(Ok(done)) => done,
-        Some(Err(text)) => Err(Error::new(
-            ErrorKind::Other,
-            format!("the session store panicked: {text}"),
-        )),
+        Some(Err(text)) => Err(panicked(&text)),
         None => Err(Error::new(
             ErrorKind::Timeout,
             format!(
-                "the session store did not answer within {CLOSING_TIME:?} after the run was stopped; \
-                 what it was given may not be stored"
+                "the session store did not answer within {CLOSING_TIME:?} after the run was \
+                 stopped; what it was given may not be stored"
             ),
         )),
     }

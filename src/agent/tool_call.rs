@@ -95,7 +95,7 @@ impl Calls<'_> {
             let record = Record::ToolStarted {
                 call_id: call.id.clone(),
             };
-            if let Err(error) = self.keeper.append(self.cx, vec![record]).await {
+            if let Err(error) = self.keeper.append(vec![record]).await {
                 let text =
                     format!("the call was not run, for its start could not be stored: {error}");
                 return ToolResult::failed(&call, text);

@@ -459,3 +459,19 @@ fn check_document(len: usize, most: usize) -> Result<()> {
         ),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn largest_document_follows_the_limit_of_an_answer() {
+        let most = |bytes| max_document(ResponseLimits::default().max_bytes(bytes));
+        assert_eq!(max_document(ResponseLimits::default()), 64 << 20);
+        assert_eq!(most(100 << 20), 200 << 20);
+        assert_eq!((most(10), most(usize::MAX)), (1 << 20, usize::MAX));
+        assert!(check_document(10, 10).is_ok());
+        let error = check_document(11, 10).expect_err("too large");
+        assert!(error.to_string().contains("more than 10 bytes"), "{error}");
+    }
+}
