@@ -16,7 +16,7 @@ use crate::util::text::truncate;
 
 const TOOL: &str = "write_todos";
 /// The most tasks of a list.
-const MAX_TASKS: usize = 1_000;
+const MAX_TASKS: usize = 10_000;
 /// The most bytes of a title or an id.
 const MAX_TEXT: usize = 4 * 1024;
 /// The most bytes of all titles and ids together.
@@ -34,7 +34,7 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 /// for `done`, tasks without an id (they are numbered) or without a status (they are pending), and
 /// further fields. A list with a mistake changes nothing; the error result says what to correct.
 ///
-/// A list may have 1,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. What is over
+/// A list may have 10,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. What is over
 /// a limit is such a mistake: every change of the list is stored and shown as a whole.
 ///
 /// Tasks that exist when a run begins are kept.

@@ -23,7 +23,7 @@ const MAX_DETAILS_CHARS: usize = 30_000;
 const MAX_RESULT: usize = 32 * 1024 * 1024;
 
 /// The most places an edit replaces: the work and the diff grow with them.
-const MAX_REPLACED: usize = 1024 * 1024;
+const MAX_REPLACED: usize = 2 * 1024 * 1024;
 /// The most places that are counted.
 const MAX_COUNTED: usize = 4 * 1024 * 1024;
 

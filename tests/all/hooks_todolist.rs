@@ -212,14 +212,14 @@ async fn ten_thousand_tasks_are_a_list_as_any() {
 #[tokio::test]
 async fn list_over_a_limit_is_a_tool_error_and_changes_nothing() {
     let small = json!([{"id": "1", "title": "Small"}]);
-    let many: Vec<Value> = (0..1_001)
+    let many: Vec<Value> = (0..10_001)
         .map(|n| json!({"title": format!("t{n}")}))
         .collect();
     let together: Vec<Value> = (0..100)
         .map(|_| json!({"title": "x".repeat(4_000)}))
         .collect();
     for (list, why) in [
-        (json!(many), "1001 tasks; at most 1000 are allowed"),
+        (json!(many), "10001 tasks; at most 10000 are allowed"),
         (
             json!([{"title": "x".repeat(5_000)}]),
             "todos[0].title: 5000 bytes; at most 4096",

@@ -109,6 +109,6 @@ async fn edit_of_more_places_than_the_limit_is_an_error_and_leaves_the_file() {
         error.contains("at more than 4194304 places"),
         "{error:.300}"
     );
-    assert!(error.contains("at most 1048576"), "{error:.300}");
+    assert!(error.contains("at most 2097152"), "{error:.300}");
     assert_eq!(backend.read("a.txt").await.unwrap(), content);
 }
