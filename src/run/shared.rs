@@ -29,7 +29,7 @@ use super::stats::RunStats;
 const BACKLOG: usize = 64;
 
 /// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
-/// their own.
+/// their own, and that the session store has for one write.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// The reason for stopping the loop wherever it is, strongest last.

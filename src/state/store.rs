@@ -171,7 +171,8 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
 /// * The tokens of leases grow, also when the session was removed in between or the store was
 ///   reopened.
 /// * Every future may be dropped at any time: a write is then done as a whole or not at all, and
-///   a lease is given back, at the latest when the session is leased again.
+///   a lease is given back, at the latest when the session is leased again. A run that was stopped,
+///   by an interrupt or its time, drops a write that takes longer than ten seconds after that.
 ///
 /// A whole store, in memory:
 ///

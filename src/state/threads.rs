@@ -305,12 +305,17 @@ impl Entry {
             same if same == before.len() => same,
             _ => 0,
         };
+        let now_empty = now.is_empty();
         if same == 0 {
             self.message_bytes = 0;
         }
         self.message_bytes += size::of_messages(now, same);
         self.session = session;
         self.measure();
+        if now_empty {
+            // What was said first was taken back.
+            self.said_first = None;
+        }
         if self.said_first.is_none() {
             let mut said = self.session.state.messages.user_messages();
             self.said_first = said.find_map(title_of);

@@ -95,3 +95,17 @@ pub(crate) fn is_hidden(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e0fff}')
 }
+/// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
+/// that of all of the result, and `max_bytes` the limit that the note names. Whether it was cut.
+pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
+    if text.len() <= room {
+        return false;
+    }
+    let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
+    let most = room.saturating_sub(note.len());
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text.push_str(&note);
+    text.shrink_to_fit();
+    true
+}
