@@ -56,6 +56,7 @@ async fn store_that_hangs_inside_a_run_does_not_hold_up_its_stop() {
         let model = ScriptedModel::new()
             .call("echo", json!({"text": "a"}))
             .say("hi");
+        model.allow_unused();
         let agent = agent(model)
             .tool(echo())
             .store(Spied(ThreadStore::new(), HangsAt(at, AtomicUsize::new(0))))

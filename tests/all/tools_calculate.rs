@@ -172,7 +172,7 @@ async fn fractions_of_a_common_size_are_calculated() {
         ("2^(100000 - 99990)", "1024"),
         ("10^400 / 10^398", "100"),
         ("2^100000 mod 7", "2"),
-        ("2 sqrt(9) 2^3", "48"),
+        ("2 sqrt(9) (2^3)", "48"),
     ] {
         assert_eq!(
             value(expression).await.as_deref(),
