@@ -215,7 +215,7 @@ impl Agent {
         self.0.clone()
     }
 
-    /// Notes that a run has begun, so that its handle can be found.
+    /// Registers a run that has begun, so that its handle can be looked up.
     pub(super) fn register(&self, shared: &Arc<Shared>) -> Registration {
         let id = shared.session_id().clone();
         lock(&self.0.live).insert(id.clone(), Arc::downgrade(shared));
@@ -236,7 +236,7 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// Forgets a run when it is dropped.
+/// Removes a run's registration when it is dropped.
 pub(super) struct Registration {
     agent: Weak<Inner>,
     id: Arc<str>,

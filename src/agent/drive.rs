@@ -156,7 +156,7 @@ pub(super) struct Driver {
     pub(super) keeper: Option<Keeper>,
     /// The record that is stored with the input: the session's user and where it began.
     pub(super) began: Option<Box<Record>>,
-    /// Makes the run's handle found by its session, once the session is this run's.
+    /// Makes the run's handle available by session, once the run holds the session.
     pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
     pub(super) requests: Requests,

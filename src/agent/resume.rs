@@ -1,4 +1,4 @@
-//! Answers to calls that waited for approval.
+//! The answers to calls that waited for approval.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

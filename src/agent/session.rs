@@ -80,7 +80,7 @@ impl Session {
         &self.id
     }
 
-    /// Gives the next run a value that hooks and tools can read by its type.
+    /// Adds a value to the next run that hooks and tools can read by its type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.values.insert(value);
         self

@@ -71,7 +71,7 @@ impl TodoListHook {
         Self { tool: TOOL.into() }
     }
 
-    /// Gives the tool another name than `write_todos`, such as `TodoWrite`.
+    /// Sets the tool's name, such as `TodoWrite`; `write_todos` by default.
     #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.tool = name.into();
@@ -109,7 +109,7 @@ impl Hook for TodoListHook {
     }
 }
 
-/// It runs alone, so that of several calls the last one counts.
+/// The tool runs alone, so that of several calls the last one counts.
 fn write_todos(name: &str) -> FuncTool {
     let parameters = json!({
         "type": "object",

@@ -43,7 +43,7 @@ impl ParentCall {
 pub(crate) type AskParent =
     Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// Asks models on a run's account: the engine's budget, retries and statistics.
+/// Calls models on a run's account: the engine's budget, retries and statistics.
 pub(crate) trait ModelCaller: Send + Sync {
     fn call(
         self: Arc<Self>,

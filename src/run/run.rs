@@ -131,7 +131,7 @@ impl Run {
         self.shared.session_id()
     }
 
-    /// Asks for an answer that matches a JSON Schema. The last text is parsed into
+    /// Requests an answer that matches a JSON Schema. The last text is parsed into
     /// [`RunOutput::structured`]; an answer that does not match is sent back with its errors, a
     /// bounded number of times.
     ///
@@ -199,7 +199,7 @@ impl Run {
         Err(Error::new(ErrorKind::Cancelled, text))
     }
 
-    /// As `.await`; inherent, so that it wins over `StreamExt::into_future`.
+    /// Like `.await`; inherent, so that it takes precedence over `StreamExt::into_future`.
     pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
         Box::pin(self.finish())
     }

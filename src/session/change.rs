@@ -34,7 +34,7 @@ pub(super) enum Change {
     Todos(Arc<Vec<Todo>>),
     /// One file was written, or removed.
     File(FileChanged),
-    /// Another summary, or none any more.
+    /// A new summary, or none.
     Compaction(Option<Compaction>),
     /// All calls that wait for approval.
     Pending(Vec<PendingCall>),

@@ -1,4 +1,4 @@
-//! From one state of a session to the next, in as few steps as it takes.
+//! The difference between two states of a session, in as few changes as possible.
 
 use std::collections::HashSet;
 use std::sync::Arc;

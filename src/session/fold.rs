@@ -239,7 +239,7 @@ impl Folded {
         }
     }
 
-    /// Forgets what names messages by their places, from this one on.
+    /// Drops the positions of messages from this one on.
     fn forget_from(&mut self, place: usize) {
         let state = &mut self.state;
         state.inputs.forget_from(place);

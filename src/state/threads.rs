@@ -171,7 +171,7 @@ impl Threads {
         }))
     }
 
-    /// Gives the session back. One that is not to be kept is dropped, unless calls of it wait.
+    /// Releases the session. One that is not to be kept is dropped, unless calls of it wait.
     pub(super) fn release(&mut self, id: &str, token: u64, is_kept: bool) {
         if self.get(id).is_none() {
             return;

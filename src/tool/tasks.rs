@@ -1,4 +1,4 @@
-//! Work that outlives a turn.
+//! The background tasks of a run.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use crate::util::sync::lock;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskOutcome {
-    /// It finished with this text.
+    /// The task finished with this text.
     Completed(String),
-    /// It failed with this text.
+    /// The task failed with this text.
     Failed(String),
     /// The run ended before it did. Only the run sets it.
     Stopped,
 }
 
-/// Work of a run that outlives the turn it began in: background commands, background subagents.
+/// The background tasks of a run, which outlive the turn they began in: commands and subagents.
 ///
 /// Tasks advance while the run is polled. The text of a finished task reaches the reader as a
 /// `task_notification`, and the model before its next turn.
@@ -52,7 +52,7 @@ type Task = BoxFuture<'static, (Arc<str>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
-    /// Out while it is polled, so that a task may spawn another. Most runs never have one.
+    /// `None` while it is polled, so that a task may spawn another. Most runs never have one.
     running: Option<FuturesUnordered<Task>>,
     added: Vec<Task>,
     count: u64,

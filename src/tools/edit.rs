@@ -1,4 +1,4 @@
-//! Replacing text in a file.
+//! The replacement of text in a file.
 
 use std::borrow::Cow;
 
@@ -157,7 +157,7 @@ fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// Both texts with the line ends of the file: the model sees `\n` where the file has `\r\n`.
+/// Converts both texts to the line ends of the file: the model sees `\n` where the file has `\r\n`.
 fn with_line_ends_of<'a>(
     content: &[u8],
     old: &'a str,

@@ -1,4 +1,4 @@
-//! Listing folders and writing files: the bodies of the tools.
+//! The listing of folders and the writing of files: the bodies of the tools.
 
 use std::sync::Arc;
 

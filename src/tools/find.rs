@@ -1,4 +1,4 @@
-//! Finding files and lines.
+//! The search for files and lines.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// limit is 16 MiB.
 const MAX_HEADERS: u32 = 64 * 1024;
 
-/// For how many runtimes and kinds a client is kept.
+/// The number of runtimes and kinds for which a client is kept.
 const MOST_KEPT: usize = 64;
 
 /// A client, or why there is none.

@@ -1,4 +1,4 @@
-//! Cutting text on character boundaries.
+//! The cutting of text on character boundaries.
 //!
 //! Lengths are in characters (Unicode scalar values), never in bytes, so that no cut can split one,
 //! and every function returns, or passes to the caller, the number of cut characters.

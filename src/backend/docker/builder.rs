@@ -75,13 +75,13 @@ impl DockerBuilder {
         self
     }
 
-    /// Another engine than that of the environment, such as `ssh://user@host`.
+    /// Sets another engine than that of the environment, such as `ssh://user@host`.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.cli.host = Some(host.into());
         self
     }
 
-    /// Another program than `docker`, one that takes the same arguments.
+    /// Sets another program than `docker`, one that takes the same arguments.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.cli.program = program.into();
         self
@@ -118,7 +118,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Lets a new container use all the memory of the engine's machine.
+    /// Allows a new container to use all the memory of the engine's machine.
     pub fn no_memory_limit(mut self) -> Self {
         self.memory = None;
         self
@@ -137,7 +137,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Lets a new container have as many processes as the engine allows.
+    /// Allows a new container as many processes as the engine does.
     pub fn no_process_limit(mut self) -> Self {
         self.processes = None;
         self

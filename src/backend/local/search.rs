@@ -1,4 +1,4 @@
-//! Searching beneath a root.
+//! The search beneath a root.
 //!
 //! Every folder and every file is opened beneath the root again, and so are the ignore files:
 //! the tree may change while it is walked, and what it holds is not to be trusted.

@@ -1,4 +1,4 @@
-//! Starting a command in a local workspace.
+//! The start of a command in a local workspace.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -101,7 +101,7 @@ impl Settings {
         own.transpose().map(Option::unwrap_or_default)
     }
 
-    /// Does `start`, under the sandbox if there is one.
+    /// Runs `start`, under the sandbox if there is one.
     async fn confine<T: Send + 'static>(
         &self,
         start: impl FnOnce() -> Result<T> + Send + 'static,

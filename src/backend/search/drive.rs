@@ -1,4 +1,4 @@
-//! Feeding a search with listings and contents.
+//! A search that is given listings and contents.
 
 use std::fs::File;
 
