@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Any error, boxed. The error type of tools, and the argument of [`Error::other`].
+/// A boxed error of any type. The error type of tools, and the argument of [`Error::other`].
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// `Result` with this crate's [`Error`].
@@ -83,7 +83,7 @@ pub enum ErrorKind {
     StructuredOutput,
     /// Another run holds this session.
     SessionBusy,
-    /// There is no such session.
+    /// The session does not exist.
     SessionNotFound,
     /// Stored data is damaged.
     Corrupt,
@@ -101,9 +101,9 @@ pub enum ErrorKind {
     Config,
     /// The work was cancelled before it ended.
     Cancelled,
-    /// Reading or writing failed.
+    /// A read or a write failed.
     Io,
-    /// Anything else; see [`source`](StdError::source).
+    /// Any other error; see [`source`](StdError::source).
     Other,
 }
 
@@ -218,7 +218,7 @@ impl Error {
         self
     }
 
-    /// Puts what can be done about it behind the text.
+    /// Appends a hint to the text.
     pub(crate) fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         self.inner.text = format!("{}; {hint}", self.inner.text);
         self

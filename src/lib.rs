@@ -140,7 +140,7 @@ pub use message::{
 };
 pub use model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, StopReason};
 pub use run::{ExitReason, Responder, Run, RunContext, RunHandle, RunOutput};
-/// To derive the schemas of arguments. The derive needs the name `schemars` in scope
+/// The crate that derives the schemas of arguments. The derive needs the name `schemars` in scope
 /// (`use agentcore::schemars`), or `#[schemars(crate = "agentcore::schemars")]` on the type.
 #[cfg(feature = "schema")]
 pub use schemars;

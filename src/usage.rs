@@ -60,7 +60,7 @@ impl Usage {
             .saturating_add(self.cache_write_tokens)
     }
 
-    /// Everything, output included.
+    /// The sum of all tokens, output included.
     pub fn total_tokens(&self) -> u64 {
         self.context_tokens().saturating_add(self.output_tokens)
     }

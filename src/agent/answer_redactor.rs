@@ -1,4 +1,4 @@
-//! Keeping secrets out of answers.
+//! The redaction of secrets in answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;

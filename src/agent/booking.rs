@@ -1,4 +1,4 @@
-//! Writing down what a model call has used.
+//! The recording of a model call's usage.
 
 use crate::message::{AssistantMessage, Message, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};

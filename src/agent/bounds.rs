@@ -8,6 +8,7 @@ use crate::message::{
     Content, MAX_JSON_DEPTH, Media, MediaSource, Part, ToolCall, ToolResult, dismantle,
     is_text_too_deep, is_too_deep,
 };
+use crate::util::text::cut_bytes;
 
 /// The smallest limit of a result's size: a note about a cut fits into it.
 pub(super) const MIN_RESULT_BYTES: usize = 1024;
@@ -40,7 +41,7 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
     }
     if let Some(display) = &mut result.display {
         let len = display.len();
-        cut_text(display, len, max_bytes, max_bytes);
+        cut_bytes(display, len, max_bytes, max_bytes);
     }
     limit_content(&mut result.content, max_bytes, max_bytes);
 }
@@ -64,7 +65,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
         if let Part::Text(text) = part {
             match is_cut {
                 true => *text = String::new(),
-                false => is_cut = cut_text(text, size, left, max_bytes),
+                false => is_cut = cut_bytes(text, size, left, max_bytes),
             }
         } else if is_cut || part_len > left {
             *part = Part::Text(left_out(part, max_bytes));
@@ -74,21 +75,6 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     content
         .parts_mut()
         .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
-}
-
-/// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
-/// that of all of the result.
-fn cut_text(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
-    if text.len() <= room {
-        return false;
-    }
-    let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
-    let most = room.saturating_sub(note.len());
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or_default());
-    text.push_str(&note);
-    text.shrink_to_fit();
-    true
 }
 
 fn left_out(part: &Part, max_bytes: usize) -> String {

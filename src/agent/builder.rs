@@ -1,4 +1,4 @@
-//! Making an agent.
+//! The builder of an agent.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,7 +27,7 @@ use super::call_model::{self, check_prices};
 use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
 use super::live_runs::LiveRuns;
 
-/// Makes an [`Agent`].
+/// Builds an [`Agent`].
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -263,7 +263,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sampling temperature.
+    /// Sets the sampling temperature.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.request.temperature = Some(temperature);
         self

@@ -27,7 +27,7 @@ impl CallPieces {
         }
     }
 
-    /// Takes the next piece; returns what may be shown, which may be nothing.
+    /// Takes the next piece; returns the part that may be shown, which may be empty.
     pub(super) fn push(&mut self, exact: &Exact, json: String) -> String {
         if let Some(held) = &mut self.held {
             held.push_str(&json);

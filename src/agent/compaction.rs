@@ -64,7 +64,7 @@ impl Context {
         self.tokens = total(added.chain([self.tokens]));
     }
 
-    /// Takes over the provider's prompt count, which covers the whole request.
+    /// Sets the count to the one the provider reported, which covers the whole request.
     pub(super) fn report(&mut self, usage: &Usage) {
         if usage.context_tokens() > 0 {
             self.tokens = usage.context_tokens();
@@ -73,7 +73,7 @@ impl Context {
     }
 }
 
-/// Under which ids the reader saw messages of the history, by their place in it.
+/// The ids under which messages of the history were emitted, by position.
 #[derive(Debug, Default)]
 pub(super) struct Shown(Vec<(usize, Uuid)>);
 

@@ -68,7 +68,7 @@ pub(super) struct Limits {
     pub(super) budget: BudgetLimits,
     pub(super) parallel_tools: usize,
     pub(super) max_result_bytes: usize,
-    /// For a run and everything below it.
+    /// The limit for a run and its subagents together.
     pub(super) parallel_model_calls: usize,
     pub(super) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.

@@ -24,13 +24,13 @@ pub(super) const NOT_PLANNED: &str = "only read-only tools are allowed in plan m
 
 /// The decision about a call.
 pub(super) enum Permit {
-    /// It runs, with these arguments.
+    /// The call runs, with these arguments.
     Run(ToolCall),
-    /// It does not, and this is its result.
+    /// The call does not run; this is its result.
     Refuse(ToolResult),
-    /// It waits for a later answer.
+    /// The call waits for a later answer.
     Park(PendingCall),
-    /// It does not, and the run ends as interrupted.
+    /// The call does not run, and the run ends as interrupted.
     Interrupt(ToolResult),
 }
 
@@ -174,7 +174,7 @@ async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecisi
 pub(super) enum Approved {
     Run,
     Refuse(ToolResult),
-    /// It does not run, and the run ends.
+    /// The call does not run, and the run ends.
     Interrupt(ToolResult),
 }
 
@@ -315,7 +315,7 @@ fn deny_by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> ToolRes
     report(cx, &request.call, "rule", reason, explained.ok().flatten())
 }
 
-/// Notes and reports that a call was not allowed; its result carries the reason.
+/// Records and reports that a call was not allowed; its result contains the reason.
 pub(super) fn deny(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> ToolResult {
     report(cx, call, by, reason, None)
 }

@@ -41,8 +41,12 @@ impl Driver {
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
         let mut halted = self.halted();
+        let decisions = decisions.by_id();
         for call in pending {
-            let decision = decisions.about(&call).filter(|_| halted.is_none());
+            let decision = decisions
+                .get(&*call.id)
+                .copied()
+                .filter(|_| halted.is_none());
             let result = match decision {
                 None => None,
                 Some(Decision::Deny { message, .. }) => {
@@ -73,8 +77,9 @@ impl Driver {
 
     /// Refuses approvals of calls that this agent cannot run: they are for one that can.
     fn check_tools(&self, pending: &[PendingCall], decisions: &Decisions) -> Result<()> {
+        let decisions = decisions.by_id();
         for call in pending {
-            if let None | Some(Decision::Deny { .. }) = decisions.about(call) {
+            if let None | Some(Decision::Deny { .. }) = decisions.get(&*call.id) {
                 continue;
             }
             if let Err(why) = self.cx.tools().resolve(&call.call.name) {

@@ -10,8 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, Todo};
 use crate::model::ModelResponse;
 use crate::run::{
-    Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, RunContext, RunOutput,
-    Shared, Stop,
+    Budget, CLOSING_TIME, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall,
+    RunContext, RunOutput, Shared, Stop,
 };
 use crate::state::{AgentState, Files, Lease, MessageInfo, Record, SessionStore, changed_files};
 use crate::tool::{TaskScope, check_name};
@@ -97,11 +97,11 @@ impl Keeper {
         }
     }
 
-    /// Appends records. A store that panics has failed: what was to be stored is not lost with it.
+    /// Appends records in a call, which ends when the run is stopped: calls run side by side, each
+    /// with a waker of its own, and only one waker is told of a stop.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
-        panic::caught(self.store.append(&self.lease, records))
-            .await
-            .unwrap_or_else(|text| Err(panicked(&text)))
+        let appended = panic::caught(self.store.append(&self.lease, records)).await;
+        appended.unwrap_or_else(|text| Err(panicked(&text)))
     }
 
     /// Appends records, and the changes that tools have made to the other state since.
@@ -112,15 +112,13 @@ impl Keeper {
     ) -> Result<()> {
         let now = cx.state(|state| Beside::of(state));
         lock(&self.beside).until(&now, &mut records);
-        self.append(records).await?;
+        bounded(cx, self.store.append(&self.lease, records)).await?;
         *lock(&self.beside) = now;
         Ok(())
     }
 
-    pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
-        panic::caught(self.store.save(&self.lease, &state.stored()))
-            .await
-            .unwrap_or_else(|text| Err(panicked(&text)))?;
+    pub(super) async fn save(&self, cx: &RunContext, state: &AgentState) -> Result<()> {
+        bounded(cx, self.store.save(&self.lease, &state.stored())).await?;
         *lock(&self.beside) = Beside::of(state);
         Ok(())
     }
@@ -133,6 +131,24 @@ fn panicked(text: &str) -> Error {
     )
 }
 
+/// The outcome of a write. A store that panics has failed: what was to be stored is not lost with it.
+/// One that is not done [`CLOSING_TIME`] after the run was stopped has failed as well.
+async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut grace = None;
+    let work = panic::caught(work);
+    match cx.shared().within_grace(&mut grace, work).await {
+        Some(Ok(done)) => done,
+        Some(Err(text)) => Err(panicked(&text)),
+        None => Err(Error::new(
+            ErrorKind::Timeout,
+            format!(
+                "the session store did not answer within {CLOSING_TIME:?} after the run was \
+                 stopped; what it was given may not be stored"
+            ),
+        )),
+    }
+}
+
 /// A run that is going on.
 pub(super) struct Driver {
     pub(super) config: Arc<Config>,
@@ -141,7 +157,7 @@ pub(super) struct Driver {
     pub(super) keeper: Option<Keeper>,
     /// The record that is stored with the input: the session's user and where it began.
     pub(super) began: Option<Box<Record>>,
-    /// Makes the run's handle found by its session, once the session is this run's.
+    /// Makes the run's handle available by session, once the run holds the session.
     pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
     pub(super) requests: Requests,
@@ -294,7 +310,7 @@ impl Driver {
 
     /// Stores the whole state.
     pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
-        self.keeper()?.save(state).await
+        self.keeper()?.save(&self.cx, state).await
     }
 
     /// Stores messages, then adds them to the history.

@@ -81,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// Lets the hooks see the end and stores what they leave.
+    /// Runs the `after_agent` hooks and stores their changes.
     async fn wind_up(&mut self) {
         let state = self.cx.state(|state| state.clone());
         let before = state.messages.clone();

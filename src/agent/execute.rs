@@ -1,4 +1,4 @@
-//! Running one tool: its panics, its time, its signs of life.
+//! The execution of one tool: its panics, its time limit, its heartbeat.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Keeping the ids of tool calls apart.
+//! The assignment of unique ids to tool calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ impl CallIds {
         }
     }
 
-    /// Gives every call of an answer an id that no other call of the history has. An id that is
-    /// already there gets a number appended.
+    /// Gives every call of an answer an id that is unique in the history. An id that is already
+    /// there gets a number appended.
     pub(super) fn claim(&mut self, response: &mut ModelResponse) {
         for part in response.content.parts_mut() {
             let Part::ToolCall(call) = part else {

@@ -1,4 +1,4 @@
-//! Answers as they are kept: stored first, then shown.
+//! The storing and emitting of answers, in this order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Before the loop: the session, the hooks, the input.
+//! The steps before the loop: the session, the hooks, the input.
 
 use std::sync::Arc;
 
@@ -296,7 +296,7 @@ impl Driver {
         self.tools.refresh(&config, &self.cx).await
     }
 
-    /// Leading system messages of the input join the system prompt.
+    /// Moves leading system messages of the input into the system prompt.
     fn set_input_system(&self, system: &[String]) {
         if !system.is_empty() {
             let text = system.join("\n\n");
@@ -316,7 +316,7 @@ impl Driver {
     }
 }
 
-/// Puts the run's state back when it is dropped.
+/// Restores the run's state when it is dropped.
 struct Undo {
     cx: RunContext,
     before: Option<AgentState>,

@@ -1,4 +1,4 @@
-//! Noticing a model that runs in circles.
+//! The detection of a model that repeats its calls.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use crate::message::{ToolCall, ToolResult};
 
 /// The number of equal calls with equal results at which the model is warned.
 const WARN: u32 = 3;
-/// At this many the run ends.
+/// The number of repetitions at which the run ends.
 const STOP: u32 = 5;
 /// The warning that the model reads at the third repetition.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \

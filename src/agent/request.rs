@@ -1,4 +1,4 @@
-//! Building a turn's request.
+//! The request of a turn.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Requests {
         Ok(messages)
     }
 
-    /// Makes the history whole at a run's end. Messages that were checked before are skipped.
+    /// Repairs the history at a run's end. Messages that were checked before are skipped.
     pub(super) fn repair(&mut self, messages: &mut Messages, waiting: &[Arc<str>]) -> Repairs {
         match self.checks.first_mut() {
             Some(check) => check.ensure(messages, waiting),

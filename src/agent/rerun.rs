@@ -76,8 +76,7 @@ impl Driver {
         }
     }
 
-    /// Puts the result in the place of the one the call has for now, unless a hook has taken that
-    /// out.
+    /// Replaces the call's preliminary result, unless a hook has removed that.
     fn replace_result(&self, open: &OpenCall, result: &ToolResult) {
         let answer = open.answer();
         self.cx.state(|state| {

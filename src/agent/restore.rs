@@ -171,7 +171,8 @@ fn last_said(messages: &Messages) -> Range<usize> {
     end - all[..end].iter().rev().take_while(said).count()..end
 }
 
-/// Puts a result where its call's results stand: after the call, in the order of the calls.
+/// Inserts a result at the position of its call's results: after the call, in the order of the
+/// calls.
 ///
 /// Returned is the place; none where there is no such call.
 pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Option<usize> {
@@ -203,7 +204,7 @@ pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Opti
     Some(place)
 }
 
-/// Puts every result where [`insert_result`] would. Those of unknown calls are dropped.
+/// Inserts every result as [`insert_result`] does. Those of unknown calls are dropped.
 fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
     if results.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Answers to calls that waited for approval.
+//! The answers to calls that waited for approval.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -167,11 +167,9 @@ impl Decisions {
     /// Checks that none is about a question that was copied with a fork: it is answered where it
     /// was asked.
     pub(super) fn check_session(&self, pending: &[PendingCall], session: &str) -> Result<()> {
-        let foreign = |id: &str| {
-            let mut pending = pending.iter();
-            pending.find(|call| *call.id == *id && *call.session_id != *session)
-        };
-        match self.0.iter().find_map(|one| foreign(one.id())) {
+        let foreign = pending.iter().filter(|call| *call.session_id != *session);
+        let foreign: HashMap<_, _> = foreign.map(|call| (&call.id, call)).collect();
+        match self.0.iter().find_map(|one| foreign.get(one.id())) {
             None => Ok(()),
             Some(call) => {
                 let why = format!("it waits in session {:?}; answer it there", call.session_id);
@@ -180,9 +178,11 @@ impl Decisions {
         }
     }
 
-    /// The decision about a pending call.
-    pub(super) fn about(&self, pending: &PendingCall) -> Option<&Decision> {
-        self.0.iter().find(|decision| *decision.id() == pending.id)
+    /// The decisions by the ids of the calls they are about. There is one of each once they are
+    /// [checked](Self::check).
+    pub(super) fn by_id(&self) -> HashMap<&str, &Decision> {
+        let decisions = self.0.iter();
+        decisions.map(|one| (&**one.id(), one)).collect()
     }
 }
 

@@ -80,7 +80,7 @@ impl Session {
         &self.id
     }
 
-    /// Gives the next run a value that hooks and tools can read by its type.
+    /// Adds a value to the next run that hooks and tools can read by its type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.values.insert(value);
         self
@@ -293,7 +293,7 @@ impl Session {
         let call = parent.map(|parent| ParentCall::new(&parent.cx, parent.call_id.clone()));
         let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
         let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
-        let tasks = TaskScope::default();
+        let tasks = TaskScope::limited(self.agent.config().limits.max_result_bytes);
         // Boxed, for every future that is handed it on would have room for it.
         let start = Box::new(Start {
             config: self.agent.config().clone(),

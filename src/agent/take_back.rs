@@ -74,7 +74,7 @@ impl Driver {
         })
     }
 
-    /// Takes so many messages off the end of the history.
+    /// Removes the last `said` messages of the history.
     fn take_back(&mut self, said: usize) {
         if said == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Making what models, hooks, tools and callers hand in fit for the history.
+//! The validation of what models, hooks, tools and callers add to the history.
 //!
 //! A provider that receives one message it refuses refuses every later request of the session too,
 //! so only valid messages are added to the history.

@@ -89,7 +89,7 @@ impl Driver {
         }
     }
 
-    /// Takes up what handles asked for since the last turn.
+    /// Applies the requests of handles since the last turn.
     async fn steer(&mut self) -> Result<()> {
         let (steering, model, mode) = {
             let mut control = lock(&self.cx.shared().control);
@@ -208,7 +208,7 @@ impl Driver {
         cx.shared().unless_stopped(compacting).await == Some(true)
     }
 
-    /// Keeps an answer and does what it asks for.
+    /// Stores an answer and runs its calls.
     async fn take(&mut self, response: Arc<ModelResponse>, tried: &mut Tried) -> Result<Next> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         if !calls.is_empty() {

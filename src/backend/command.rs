@@ -1,6 +1,7 @@
 //! Commands and their results.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use crate::util::secret::{Cut, redact_cut};
 /// let command = Command::new("cargo test").with_cwd("crates/core").with_timeout(Duration::from_secs(60));
 /// assert_eq!(command.cwd.as_deref(), Some("crates/core"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Command {
     /// The command line for the shell.
@@ -70,6 +71,19 @@ impl Command {
     pub fn merged(mut self) -> Self {
         self.merge_stderr = true;
         self
+    }
+}
+
+impl fmt::Debug for Command {
+    /// Of the variables their names only: a value may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("command", &self.command)
+            .field("timeout", &self.timeout)
+            .field("cwd", &self.cwd)
+            .field("env", &self.env.keys())
+            .field("merge_stderr", &self.merge_stderr)
+            .finish()
     }
 }
 

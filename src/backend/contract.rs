@@ -41,8 +41,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// larger than the backend reads at once ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
-    /// At most `len` bytes of a file from `offset` on; fewer only where the file ends, or where
-    /// `len` is more than the backend reads at once, which is 1 MiB at least.
+    /// Reads at most `len` bytes of a file from `offset` on; fewer only where the file ends, or
+    /// where `len` is more than the backend reads at once, which is 1 MiB at least.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// When the path is a folder or anything but a file, or lies beneath a file.
     async fn write(&self, path: &str, content: &[u8]) -> Result<()>;
 
-    /// As [`write`](Self::write), but only while the file's content is the `expected` one.
+    /// Like [`write`](Self::write), but only while the file's content is the `expected` one.
     ///
     /// In the default implementation, a change between the look and the write goes unnoticed.
     ///

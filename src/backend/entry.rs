@@ -59,7 +59,7 @@ pub enum EntryKind {
     Dir,
     /// A symbolic link.
     Symlink,
-    /// Anything else, such as a FIFO, a socket or a device. It can be listed, but not opened.
+    /// Any other kind, such as a FIFO, a socket or a device. It can be listed, but not opened.
     Other,
 }
 

@@ -23,7 +23,7 @@ const ROOT: &str = "/workspace";
 /// files.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBackend {
-    /// By path beneath the root, without a slash in front.
+    /// The contents by path beneath the root, without a leading slash.
     files: Arc<Mutex<BTreeMap<String, Bytes>>>,
 }
 

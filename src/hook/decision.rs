@@ -8,16 +8,16 @@ use crate::message::Message;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Nothing.
+    /// No opinion.
     #[default]
     Continue,
-    /// It needs no question. Never overrides a deny or ask rule.
+    /// The call needs no question. Never overrides a deny or ask rule.
     Allow,
     /// A person has to answer this question first.
     Ask(String),
-    /// It does not run, and the model reads why.
+    /// The call does not run, and the model reads the reason.
     Deny(String),
-    /// It does not run, and the run ends.
+    /// The call does not run, and the run ends.
     Stop(String),
 }
 

@@ -58,7 +58,7 @@ impl fmt::Debug for FnHook {
     }
 }
 
-/// Once, before the loop: `|cx, state| async move { Ok(state) }`.
+/// Runs once, before the loop: `|cx, state| async move { Ok(state) }`.
 pub fn before_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
@@ -68,7 +68,8 @@ where
     FnHook::new(name, Phase::BeforeAgent(Box::new(f)))
 }
 
-/// Before each model call, on a copy of the history: `|cx, messages| async move { Ok(messages) }`.
+/// Runs before each model call, on a copy of the history: `|cx, messages| async move { Ok(messages)
+/// }`.
 pub fn modify_request<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Messages) -> Fut + Send + Sync + 'static,
@@ -88,7 +89,7 @@ where
     FnHook::new(name, Phase::WrapModelCall(Box::new(f)))
 }
 
-/// Before each tool call: `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
+/// Runs before each tool call: `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -157,7 +158,7 @@ where
     FnHook::new(name, Phase::BeforeStop(Box::new(f)))
 }
 
-/// Once, after the loop: `|cx, state| async move { Ok(state) }`.
+/// Runs once, after the loop: `|cx, state| async move { Ok(state) }`.
 pub fn after_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,

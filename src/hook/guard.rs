@@ -1,4 +1,4 @@
-//! Running one phase of one hook: its panics, its time, its name in errors.
+//! The execution of one phase of one hook: its panics, its time limit, its name in errors.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;

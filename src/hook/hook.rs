@@ -79,13 +79,14 @@ pub trait Hook: Send + Sync + 'static {
         None
     }
 
-    /// Once, before the loop: set up, register tools with
-    /// [`AgentState::register_tool`], load things.
+    /// Runs once, before the loop: to set up, register tools with [`AgentState::register_tool`], or
+    /// load data.
     async fn before_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
         Ok(state)
     }
 
-    /// Before each model call, on a copy of the history; the stored history never changes here.
+    /// Runs before each model call, on a copy of the history; the stored history never changes
+    /// here.
     async fn modify_request(&self, _cx: &RunContext, messages: Messages) -> Result<Messages> {
         Ok(messages)
     }
@@ -99,7 +100,7 @@ pub trait Hook: Send + Sync + 'static {
         next.run(request).await
     }
 
-    /// Before each tool call: decide, or change its arguments.
+    /// Runs before each tool call: to decide about it, or change its arguments.
     async fn pre_tool_use(&self, _cx: &RunContext, _call: &ToolCall) -> Result<ToolDecision> {
         Ok(ToolDecision::proceed())
     }
@@ -128,7 +129,7 @@ pub trait Hook: Send + Sync + 'static {
         Ok(StopDecision::Stop)
     }
 
-    /// Once, after the loop, however it ended.
+    /// Runs once, after the loop, in every case.
     async fn after_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
         Ok(state)
     }

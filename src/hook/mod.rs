@@ -109,7 +109,7 @@ pub use with_state::{
     pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
 };
 
-/// Another name for [`after_agent`].
+/// An alias of [`after_agent`].
 pub use fn_hook::after_agent as post_generation;
-/// Another name for [`before_agent`].
+/// An alias of [`before_agent`].
 pub use fn_hook::before_agent as pre_generation;

@@ -57,7 +57,7 @@ pub(crate) type Core<T> =
 
 /// Hooks around a centre, for one run.
 pub(crate) struct Onion<T: Step> {
-    /// Only hooks that take part in the phase, outermost first.
+    /// The hooks that take part in the phase, outermost first.
     pub(crate) hooks: Arc<[Arc<dyn Hook>]>,
     pub(crate) context: RunContext,
     pub(crate) core: Core<T>,

@@ -18,13 +18,13 @@ pub struct Phases(u32);
 impl Phases {
     /// None.
     pub const NONE: Self = Self(0);
-    /// Once, before the loop.
+    /// The phase before the loop, once.
     pub const BEFORE_AGENT: Self = Self(1);
-    /// Before each model call, on a copy of the history.
+    /// The phase before each model call, on a copy of the history.
     pub const MODIFY_REQUEST: Self = Self(1 << 1);
     /// Around each model call.
     pub const WRAP_MODEL_CALL: Self = Self(1 << 2);
-    /// Before each tool call.
+    /// The phase before each tool call.
     pub const PRE_TOOL_USE: Self = Self(1 << 3);
     /// Around each tool call.
     pub const WRAP_TOOL_CALL: Self = Self(1 << 4);
@@ -32,7 +32,7 @@ impl Phases {
     pub const POST_TOOL_USE: Self = Self(1 << 5);
     /// The phase after an answer without calls.
     pub const BEFORE_STOP: Self = Self(1 << 6);
-    /// Once, after the loop.
+    /// The phase after the loop, once.
     pub const AFTER_AGENT: Self = Self(1 << 7);
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);

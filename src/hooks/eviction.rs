@@ -1,4 +1,4 @@
-//! Moving long results of tools out of the conversation.
+//! The eviction of long results of tools from the conversation.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -106,9 +106,9 @@ impl Eviction {
         backend.write(path, text.as_bytes()).await
     }
 
-    /// Puts the beginning and the end of `text` in place of the text of a result. Its parts for
-    /// programs and people are cut in the same way, and details that are still too long are left
-    /// out: they would keep the whole text in the conversation.
+    /// Replaces the text of a result by the beginning and the end of `text`. Its parts for programs
+    /// and people are cut in the same way, and details that are still too long are left out: they
+    /// would keep the whole text in the conversation.
     pub(super) fn cut(&self, result: &mut ToolResult, text: &str, path: &str) {
         let mut cut = Some(self.shortened(text, path).into_owned());
         result.content.parts_mut().retain_mut(|part| match part {

@@ -158,7 +158,7 @@ impl FilesystemHook {
         self
     }
 
-    /// Never moves the results of this tool.
+    /// Excludes the results of this tool.
     #[must_use]
     pub fn never_evict(self, tool: impl Into<String>) -> Self {
         self.evicting(|eviction| {
@@ -210,7 +210,7 @@ impl FilesystemHook {
         }
     }
 
-    /// Keeps what a call wrote.
+    /// Tracks the content that a call wrote.
     async fn track(&self, cx: &RunContext, call: &ToolCall, result: &ToolResult) {
         if result.is_error || !matches!(&*call.name, "write_file" | "edit_file") {
             return;

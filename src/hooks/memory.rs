@@ -17,7 +17,7 @@ use super::prompt;
 use super::tag::escaped;
 
 const DEFAULT_PATH: &str = "AGENTS.md";
-/// More of a file is left out.
+/// The number of bytes of a file that are used at most.
 const MAX_BYTES: usize = 256 * 1024;
 const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
@@ -97,7 +97,7 @@ impl MemoryHook {
         self
     }
 
-    /// Gives the hook another name than `memory`. An agent with several memories needs a name for
+    /// Sets the hook's name; `memory` by default. An agent with several memories needs a name for
     /// each.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {

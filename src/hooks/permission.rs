@@ -68,8 +68,8 @@ impl PermissionHook {
         Ok(Self { permissions, mode })
     }
 
-    /// These permissions, with their own mode and workspace. The grants of sessions are shared with
-    /// every clone of them.
+    /// Uses these permissions, with their own mode and workspace. The grants of sessions are shared
+    /// with every clone of them.
     pub fn with(permissions: Permissions) -> Self {
         Self {
             permissions,

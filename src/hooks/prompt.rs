@@ -11,7 +11,7 @@ use crate::state::AgentState;
 #[derive(Clone, Debug, Default)]
 struct Texts(BTreeMap<Arc<str>, Arc<str>>);
 
-/// Keeps the text of `hook` for this run.
+/// Stores the text of `hook` for this run.
 pub(super) fn keep(state: &mut AgentState, hook: &Arc<str>, text: String) {
     let kept = state.values.get::<Texts>();
     let mut texts = kept.as_deref().cloned().unwrap_or_default();
@@ -19,7 +19,7 @@ pub(super) fn keep(state: &mut AgentState, hook: &Arc<str>, text: String) {
     state.values.insert(texts);
 }
 
-/// Makes what was kept a stable section of the system prompt.
+/// Adds the stored text as a stable section of the system prompt.
 pub(super) fn show(cx: &RunContext, hook: &Arc<str>) {
     let texts = cx.value::<Texts>();
     if let Some(text) = texts.as_ref().and_then(|texts| texts.0.get(hook)) {

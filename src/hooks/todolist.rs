@@ -12,8 +12,17 @@ use crate::message::{Todo, TodoStatus};
 use crate::run::RunContext;
 use crate::state::AgentState;
 use crate::tool::{FuncTool, SideEffect, ToolError};
+use crate::util::text::truncate;
 
 const TOOL: &str = "write_todos";
+/// The most tasks of a list.
+const MAX_TASKS: usize = 10_000;
+/// The most bytes of a title or an id.
+const MAX_TEXT: usize = 4 * 1024;
+/// The most bytes of all titles and ids together.
+const MAX_TEXTS: usize = 256 * 1024;
+/// How much of an unknown status is quoted, in characters.
+const MAX_QUOTE: usize = 100;
 const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time: what is done, \
     what is in progress and what is still to do.";
 
@@ -25,6 +34,9 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 /// for `done`, tasks without an id (they are numbered) or without a status (they are pending), and
 /// further fields. A list with a mistake changes nothing; the error result describes the
 /// correction.
+///
+/// A list may have 10,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. What is over
+/// a limit is such a mistake: every change of the list is stored and shown as a whole.
 ///
 /// Tasks that exist when a run begins are kept.
 ///
@@ -59,7 +71,7 @@ impl TodoListHook {
         Self { tool: TOOL.into() }
     }
 
-    /// Gives the tool another name than `write_todos`, such as `TodoWrite`.
+    /// Sets the tool's name, such as `TodoWrite`; `write_todos` by default.
     #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.tool = name.into();
@@ -97,7 +109,7 @@ impl Hook for TodoListHook {
     }
 }
 
-/// It runs alone, so that of several calls the last one counts.
+/// The tool runs alone, so that of several calls the last one counts.
 fn write_todos(name: &str) -> FuncTool {
     let parameters = json!({
         "type": "object",
@@ -137,6 +149,13 @@ fn write_todos(name: &str) -> FuncTool {
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"].as_array();
     let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;
+    if items.len() > MAX_TASKS {
+        let text = format!(
+            "todos: {} tasks; at most {MAX_TASKS} are allowed",
+            items.len()
+        );
+        return Err(ToolError::new(text));
+    }
     let given: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
     let mut used = BTreeSet::new();
     for (at, id) in given.iter().enumerate() {
@@ -147,10 +166,26 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     }
     let mut todos = Vec::with_capacity(items.len());
     let mut free = 1;
+    let mut texts = 0;
     for (at, (item, id)) in items.iter().zip(given).enumerate() {
         let title = text(item, "title").or_else(|| text(item, "content"));
         let title =
             title.ok_or_else(|| ToolError::new(format!("todos[{at}].title is required")))?;
+        for (name, text) in [("id", id.unwrap_or_default()), ("title", title)] {
+            if text.len() > MAX_TEXT {
+                let len = text.len();
+                let text =
+                    format!("todos[{at}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
+                return Err(ToolError::new(text));
+            }
+            texts += text.len();
+        }
+        if texts > MAX_TEXTS {
+            let text = format!(
+                "todos: the titles and ids have more than {MAX_TEXTS} bytes together; shorten them"
+            );
+            return Err(ToolError::new(text));
+        }
         let id = match id {
             Some(id) => id.to_owned(),
             None => unused(at, &mut free, &mut used),
@@ -182,7 +217,8 @@ fn status(at: usize, item: &Value) -> Result<TodoStatus, ToolError> {
         Value::Null => Ok(TodoStatus::Pending),
         status => serde_json::from_value(status.clone()).map_err(|_| {
             ToolError::new(format!(
-                "todos[{at}].status: unknown status {status}; use pending, in_progress or done"
+                "todos[{at}].status: unknown status {}; use pending, in_progress or done",
+                truncate(&status.to_string(), MAX_QUOTE)
             ))
         }),
     }

@@ -1,4 +1,4 @@
-//! Logging what a run has used.
+//! The logging of a run's usage.
 
 use async_trait::async_trait;
 

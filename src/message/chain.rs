@@ -83,7 +83,7 @@ impl Messages {
         Arc::make_mut(&mut self.0).push(message.into());
     }
 
-    /// Puts a message at `index`, before what stands there.
+    /// Inserts a message at `index`, before the one that is there.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl Messages {
         Arc::make_mut(&mut self.0).insert(index, message.into());
     }
 
-    /// Puts a message in place of the one at `index`; there must be one.
+    /// Replaces the message at `index`, which must exist.
     pub(crate) fn replace(&mut self, index: usize, message: Arc<Message>) {
         self.as_mut_vec()[index] = message;
     }

@@ -1,4 +1,4 @@
-//! Checking a history that grows.
+//! The validation of a growing history.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl ModelCheck {
         walk.end().map(|()| walk)
     }
 
-    /// Forgets what follows the first `keep` messages, back to where no call is open.
+    /// Drops the state after the first `keep` messages, back to where no call is open.
     fn rewind(&mut self, keep: usize) {
         if keep == self.seen.len() {
             return;

@@ -93,7 +93,7 @@ struct Mend<'a> {
     pending: HashSet<&'a str>,
     /// All calls in order.
     slots: Vec<Slot>,
-    /// For each message that is a result: the slot it answers.
+    /// The slot that each message answers, if it is a result.
     answers: Vec<Option<usize>>,
     /// The ids, as they were, of calls that have a result.
     answered: HashSet<Arc<str>>,

@@ -31,10 +31,10 @@ impl Todo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// The task has not begun.
     #[default]
     Pending,
-    /// Being worked on.
+    /// The task is in progress.
     InProgress,
     /// Finished.
     #[serde(alias = "completed")]

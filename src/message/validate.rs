@@ -24,7 +24,7 @@ pub struct ValidationError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// There are no messages.
+    /// The history has no messages.
     NoMessages,
     /// Messages of this role may not come from outside.
     RoleNotAllowed(Role),
@@ -52,7 +52,7 @@ pub enum Problem {
     AnsweredTwice(Arc<str>),
     /// A result for an id that the message before it does not call.
     UnknownCall(Arc<str>),
-    /// There are system messages only.
+    /// The history has system messages only.
     NoConversation,
     /// The first message that is not the system's is not the user's.
     UserNotFirst(Role),
@@ -259,7 +259,7 @@ fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), Val
     }
 }
 
-/// Only an assistant message may hold calls.
+/// Checks that only an assistant message holds calls.
 pub(super) fn calls_allowed(index: usize, message: &Message) -> Result<(), ValidationError> {
     let role = message.role();
     if role != Role::Assistant && message.content().tool_calls().next().is_some() {

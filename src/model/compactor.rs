@@ -1,4 +1,4 @@
-//! Making a long history short.
+//! The interface for shortening a long history.
 
 use std::fmt;
 use std::sync::Arc;

@@ -26,12 +26,12 @@ pub struct ResponseFold {
 }
 
 impl ResponseFold {
-    /// Nothing yet.
+    /// Creates a fold of no events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next event in.
+    /// Adds the next event.
     pub fn push(&mut self, event: ModelEvent) {
         match event {
             ModelEvent::Text(text) => self.push_text(text),

@@ -49,12 +49,12 @@ impl Counted {
 }
 
 impl RequestMemo {
-    /// Takes the value out, if it is a `T`.
+    /// Takes the stored value, if it is a `T`.
     pub fn take<T: Send + 'static>(&self) -> Option<Box<T>> {
         lock(&self.0.slot).take()?.downcast().ok()
     }
 
-    /// Puts a value in for the next request.
+    /// Stores a value for the next request.
     pub fn put<T: Send + 'static>(&self, value: Box<T>) {
         *lock(&self.0.slot) = Some(value);
     }

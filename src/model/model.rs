@@ -118,7 +118,7 @@ macro_rules! forward {
 forward!(Arc);
 forward!(Box);
 
-/// Any model as an `Arc<dyn Model>`, without a second `Arc` when it is one already.
+/// Converts a model to an `Arc<dyn Model>`, without a second `Arc` when it is one already.
 pub(crate) fn erase<M: Model>(model: M) -> Arc<dyn Model> {
     let mut slot = Some(model);
     if let Some(shared) = (&mut slot as &mut dyn Any).downcast_mut::<Option<Arc<dyn Model>>>()

@@ -58,7 +58,7 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolDefinition]>,
     /// The most tokens to generate; `None` means the profile's limit.
     pub max_tokens: Option<u32>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Sequences that end the generation.
     pub stop: Arc<[String]>,
@@ -134,7 +134,7 @@ impl ModelRequest {
         self
     }
 
-    /// As [`map_events`](Self::map_events), for branches of different shape: push none, one or
+    /// Like [`map_events`](Self::map_events), for branches of different shape: push none, one or
     /// many events into the sink.
     #[must_use]
     pub fn pipe_events<F>(mut self, f: F) -> Self

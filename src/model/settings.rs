@@ -23,7 +23,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// Nothing set: the provider's defaults.
+    /// Creates settings without values: the provider's defaults apply.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,11 +75,11 @@ impl ModelSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingMode {
-    /// Not at all.
+    /// No thinking.
     Disabled,
-    /// At most this many tokens, of those that the whole answer may have.
+    /// A budget of tokens for thinking, within those of the whole answer.
     Budget(u32),
-    /// As much as the model finds right.
+    /// An amount chosen by the model.
     Adaptive,
     /// A named effort, such as `low` or `high`.
     Effort(Arc<str>),
@@ -94,7 +94,7 @@ pub enum ToolChoice {
     Auto,
     /// None.
     None,
-    /// At least one.
+    /// At least one call.
     Required,
     /// This one.
     Tool(Arc<str>),

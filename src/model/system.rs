@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 pub enum Stability {
     /// The same in every request: stands before the prompt-cache breakpoint.
     Stable,
-    /// May change: stands after everything stable.
+    /// The section may change: it is placed after everything stable.
     Volatile,
 }
 

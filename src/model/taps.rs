@@ -9,7 +9,7 @@ use super::event::ModelEvent;
 pub struct EventSink<'a>(&'a mut dyn FnMut(ModelEvent));
 
 impl EventSink<'_> {
-    /// Lets `event` pass on.
+    /// Passes `event` on.
     pub fn push(&mut self, event: ModelEvent) {
         (self.0)(event);
     }

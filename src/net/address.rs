@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The class of an address, by the IANA registries of special-purpose addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// On the public internet.
+    /// An address of the public internet.
     Public,
     /// Inside an organisation: RFC 1918, shared (CGNAT) and unique local addresses.
     Private(&'static str),
-    /// Any other special network, and the addresses where clouds keep credentials.
+    /// An address of any other special network, or one where clouds keep credentials.
     Special(&'static str),
 }
 

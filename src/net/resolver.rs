@@ -1,4 +1,4 @@
-//! Resolving host names.
+//! The resolution of host names.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};

@@ -10,11 +10,11 @@ use super::rule::Rule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It may run.
+    /// The call may run.
     Allow,
     /// A person has to answer first.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 

@@ -6,11 +6,11 @@ const MOST_ALTERNATIVES: usize = 64;
 /// The certainty of a match: a word that is only known when the shell runs may match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
-    /// It cannot match.
+    /// The word cannot match.
     No,
-    /// It may match, depending on what the shell makes of it.
+    /// The word may match, depending on the shell's expansion.
     Maybe,
-    /// It matches.
+    /// The word matches.
     Yes,
 }
 

@@ -39,9 +39,9 @@ pub(super) struct Named {
 #[derive(Debug)]
 pub(super) struct NamedWord {
     pub(super) named: Named,
-    /// It only reads them.
+    /// True if the program only reads the files.
     pub(super) only_reads: bool,
-    /// It does not even open them.
+    /// True if the program does not open the files.
     pub(super) speaks: bool,
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum Segment {
     Name(Vec<Tok>),
     /// `**`: any number of names.
     Deep,
-    /// Anything at all from here on: a variable or a substitution.
+    /// An unknown remainder from here on: a variable or a substitution.
     Unknown,
 }
 
@@ -109,7 +109,7 @@ impl PathPattern {
         self.restricts(path, places, true)
     }
 
-    /// As [`catches`](Self::catches), for the path itself and not for what lies under it.
+    /// Like [`catches`](Self::catches), for the path itself and not for those under it.
     pub(crate) fn is(&self, path: &PathOf, places: &Places) -> Match {
         self.restricts(path, places, false)
     }

@@ -238,7 +238,7 @@ impl CommandPattern {
     }
 }
 
-/// Words and flags apart, each in their order.
+/// The words and the flags of a command, each in their order.
 #[derive(Default)]
 struct Parts {
     words: Vec<String>,
@@ -248,7 +248,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Those of a command, its program first; `None` when that is not known.
+    /// The parts of a command, its program first; `None` when that is not known.
     fn of(argv: &[Word]) -> Option<Self> {
         let mut parts = Self::default();
         parts.words.push(argv[0].basename()?);

@@ -17,9 +17,9 @@ use super::url::UrlPattern;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It never runs.
+    /// The call never runs.
     Deny,
     /// A person has to answer first.
     Ask,
@@ -91,7 +91,7 @@ pub struct Rule {
 /// The kind of a specifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// There is none.
+    /// No specifier.
     Whole,
     Command(CommandPattern),
     Path(PathPattern),

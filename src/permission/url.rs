@@ -104,7 +104,7 @@ fn unusual(name: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     scheme: String,
-    /// In its canonical spelling, without user and port.
+    /// The host in its canonical spelling, without user and port.
     pub(crate) host: String,
     authority: String,
     port: Option<u16>,

@@ -30,8 +30,12 @@ const DRAIN_CHUNKS: usize = 16;
 /// How much of a stream's beginning is kept to tell what it is.
 const OPENING: usize = 800;
 
-/// The largest answer that comes as one JSON document.
-const DOCUMENT_LIMIT: usize = 64 * 1024 * 1024;
+/// How many times as large as the answer in it a JSON document may be.
+const DOCUMENT_FACTOR: usize = 2;
+
+/// The size up to which a document is read however small the limit of an answer is: the answer in
+/// it is limited all the same.
+const SMALL_DOCUMENT: usize = 1024 * 1024;
 
 /// The chunks, and the bytes of them, that are read at once without an event to give out.
 const QUIET_CHUNKS: usize = 4096;
@@ -195,6 +199,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
             Framing::Lines => Frames::Lines(LineDecoder::default()),
         },
         unread: false,
+        max_document: max_document(wanted.limits),
         decoder,
         events: Events {
             queue: VecDeque::new(),
@@ -216,6 +221,8 @@ struct Decoding<D> {
     frames: Frames,
     /// Whether the chunk at hand may hold another whole frame.
     unread: bool,
+    /// The most bytes of an answer that is one document.
+    max_document: usize,
     decoder: D,
     events: Events,
     /// How an event stream began, until its first event has come.
@@ -313,7 +320,7 @@ impl<D: Decoder> Decoding<D> {
             Frames::Unknown(held) => {
                 // Only white space is ever held.
                 let Some(first) = chunk.iter().find(|b| !b.is_ascii_whitespace()) else {
-                    check_document(held.len() + chunk.len())?;
+                    check_document(held.len() + chunk.len(), self.max_document)?;
                     held.extend_from_slice(&chunk);
                     return Ok(());
                 };
@@ -341,7 +348,7 @@ impl<D: Decoder> Decoding<D> {
                 Ok(())
             }
             Frames::Document(document) => {
-                check_document(document.len() + chunk.len())?;
+                check_document(document.len() + chunk.len(), self.max_document)?;
                 document.extend_from_slice(&chunk);
                 Ok(())
             }
@@ -448,12 +455,36 @@ fn cut_off(error: Error) -> Error {
     }
 }
 
-fn check_document(len: usize) -> Result<()> {
-    if len <= DOCUMENT_LIMIT {
+/// The largest answer that may come as one JSON document, in bytes.
+fn max_document(limits: ResponseLimits) -> usize {
+    let largest = limits.max_bytes.saturating_mul(DOCUMENT_FACTOR);
+    largest.max(SMALL_DOCUMENT)
+}
+
+fn check_document(len: usize, most: usize) -> Result<()> {
+    if len <= most {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::Protocol,
-        format!("the answer is a document of more than {DOCUMENT_LIMIT} bytes"),
+        format!(
+            "the answer is a document of more than {most} bytes; raise max_bytes of the response limits to read it"
+        ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn largest_document_follows_the_limit_of_an_answer() {
+        let most = |bytes| max_document(ResponseLimits::default().max_bytes(bytes));
+        assert_eq!(max_document(ResponseLimits::default()), 64 << 20);
+        assert_eq!(most(100 << 20), 200 << 20);
+        assert_eq!((most(10), most(usize::MAX)), (1 << 20, usize::MAX));
+        assert!(check_document(10, 10).is_ok());
+        let error = check_document(11, 10).expect_err("too large");
+        assert!(error.to_string().contains("more than 10 bytes"), "{error}");
+    }
 }

@@ -70,7 +70,7 @@ pub(crate) struct DearestPrice {
 }
 
 impl DearestPrice {
-    /// Whichever of the models answers; `None` when no price is known. One that is no amount of
+    /// The highest price of the models; `None` when no price is known. One that is no amount of
     /// money counts as not known.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
         let prices = cards.iter().filter_map(|card| card.profile.prices);

@@ -182,7 +182,7 @@ impl RunContext {
         self.values().get()
     }
 
-    /// Puts a value there for other hooks and tools of this run.
+    /// Stores a value for other hooks and tools of this run.
     pub fn set_value<T: Send + Sync + 'static>(&self, value: T) {
         self.0.state.with(|state| state.values.insert(value));
     }
@@ -257,7 +257,7 @@ impl RunContext {
         self.0.parts.parent_run.as_ref()
     }
 
-    /// Work that outlives a turn.
+    /// The background tasks of the run, which outlive a turn.
     pub fn tasks(&self) -> &TaskScope {
         &self.0.tasks
     }
@@ -309,7 +309,7 @@ impl RunContext {
         self.0.attempts.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes the emitted part of the answer as superseded: returns its first message and the number
+    /// Takes the emitted part of the answer as superseded; returns its first message and the number
     /// of the next attempt. `None` when nothing was shown.
     pub(crate) fn void_attempt(&self) -> Option<(u32, Uuid)> {
         let first = lock(&self.0.shown).take()?;

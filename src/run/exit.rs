@@ -37,7 +37,7 @@ pub enum ExitReason {
     Refused,
     /// The model repeated the same call with the same result.
     LoopDetected,
-    /// Something failed.
+    /// The run failed.
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! Acting on a run from outside.
+//! The handle of a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl RunHandle {
         self.0.request_stop(Stop::Interrupt);
     }
 
-    /// As [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`]: the caller gave up.
+    /// Like [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`]: the caller gave up.
     pub fn abort(&self) {
         self.0.request_stop(Stop::Abort);
     }
@@ -60,7 +60,7 @@ impl RunHandle {
         self.0.steer(message.into())
     }
 
-    /// Asks for a compaction before the next model call.
+    /// Requests a compaction before the next model call.
     pub fn compact(&self) {
         lock(&self.0.control).compact = true;
     }

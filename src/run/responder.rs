@@ -1,4 +1,4 @@
-//! Answering a run's questions.
+//! The answers to a run's questions.
 
 use std::collections::HashMap;
 use std::fmt;

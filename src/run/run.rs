@@ -15,8 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::tool::{FinishedTask, TaskOutcome, TaskScope};
-use crate::util::secret;
 use crate::util::sync::lock;
+use crate::util::{secret, text as texts};
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
@@ -131,7 +131,7 @@ impl Run {
         self.shared.session_id()
     }
 
-    /// Asks for an answer that matches a JSON Schema. The last text is parsed into
+    /// Requests an answer that matches a JSON Schema. The last text is parsed into
     /// [`RunOutput::structured`]; an answer that does not match is sent back with its errors, a
     /// bounded number of times.
     ///
@@ -199,7 +199,7 @@ impl Run {
         Err(Error::new(ErrorKind::Cancelled, text))
     }
 
-    /// As `.await`; inherent, so that it wins over `StreamExt::into_future`.
+    /// Like `.await`; inherent, so that it takes precedence over `StreamExt::into_future`.
     pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
         Box::pin(self.finish())
     }
@@ -220,7 +220,12 @@ impl Run {
 impl FinishedTask {
     /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
-        let Self { id, label, outcome } = self;
+        let Self {
+            id,
+            label,
+            outcome,
+            max_bytes,
+        } = self;
         let (status, mut text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
@@ -229,7 +234,12 @@ impl FinishedTask {
                 "The run ended before the task did; the task was ended with it.".to_owned(),
             ),
         };
+        // Before the cut, which could leave half a key.
         secret::redact_text(&mut text);
+        if let Some(max_bytes) = max_bytes {
+            let size = text.len();
+            texts::cut_bytes(&mut text, size, max_bytes, max_bytes);
+        }
         let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         let notification = TaskNotification::new(id, status, text);
         let kind = SystemKind::TaskNotification(Box::new(notification));

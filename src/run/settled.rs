@@ -1,4 +1,4 @@
-//! Waiting for results as they are kept.
+//! The wait for results of calls.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -29,7 +29,7 @@ use super::stats::RunStats;
 const BACKLOG: usize = 64;
 
 /// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
-/// their own.
+/// their own, and that the session store has for one write.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// The reason for stopping the loop wherever it is, strongest last.
@@ -53,7 +53,7 @@ pub(crate) struct OutputFormat {
 /// The requests of the caller and of handles; the loop takes them up between two turns.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// Taken up when the run begins.
+    /// The output format, read when the run begins.
     pub(crate) output: Option<OutputFormat>,
     pub(crate) steering: Vec<Message>,
     /// True once further steering would not be read.
@@ -185,7 +185,7 @@ impl Shared {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes the next message out. Without one, `reader` is woken by the next.
+    /// Removes and returns the next message. Without one, `reader` is woken by the next.
     pub(crate) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
         let mut queue = lock(&self.queue);
         let message = match queue.held {
@@ -243,7 +243,7 @@ impl Shared {
         !control.closed
     }
 
-    /// Takes no more steering; false, and nothing changes, when there is some left to read.
+    /// Closes steering; returns `false`, without a change, when there are unread messages.
     pub(crate) fn close_steering(&self) -> bool {
         let mut control = lock(&self.control);
         control.closed = control.steering.is_empty();

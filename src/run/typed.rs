@@ -23,7 +23,7 @@ pub struct TypedRun<T> {
 
 #[cfg(feature = "schema")]
 impl Run {
-    /// Asks for an answer that is a `T`, whose JSON Schema is derived.
+    /// Requests an answer that is a `T`, whose JSON Schema is derived.
     ///
     /// ```
     /// use agentcore::{Agent, schemars, schemars::JsonSchema};

@@ -1,4 +1,4 @@
-//! Answers of the model.
+//! The answers of the model.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ words! {
         Overloaded = "overloaded",
         /// The provider refused the request as malformed.
         InvalidRequest = "invalid_request",
-        /// There is no such model.
+        /// The model does not exist.
         ModelNotFound = "model_not_found",
         /// The provider failed.
         ServerError = "server_error",
@@ -42,7 +42,7 @@ words! {
         MaxOutputTokens = "max_output_tokens",
         /// The cloud's credential was refused.
         CloudCredentialError = "cloud_credential_error",
-        /// Anything else.
+        /// Any other error.
         Unknown = "unknown",
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
 
-/// Puts into `value` what `text` has and `value` would not write.
+/// Adds to `value` the fields of `text` that `value` would not write.
 pub(super) fn with_extra<T: Serialize>(
     text: &str,
     mut value: T,

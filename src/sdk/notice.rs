@@ -88,9 +88,9 @@ impl McpServerStatus {
 words! {
     /// The activity of a run.
     Activity {
-        /// It shortens the history.
+        /// The run shortens the history.
         Compacting = "compacting",
-        /// It waits for the model.
+        /// The run waits for the model.
         Requesting = "requesting",
     }
 }
@@ -267,9 +267,9 @@ words! {
     Level {
         /// Useful information.
         Info = "info",
-        /// Worth a look.
+        /// An important piece of information.
         Notice = "notice",
-        /// Something to try.
+        /// A suggestion for the user.
         Suggestion = "suggestion",
         /// A problem, despite which the run continues.
         Warning = "warning",
@@ -279,18 +279,18 @@ words! {
 words! {
     /// The urgency of a notification.
     Priority {
-        /// Whenever.
+        /// Low priority.
         Low = "low",
-        /// Soon.
+        /// Medium priority.
         Medium = "medium",
         /// Next.
         High = "high",
-        /// At once.
+        /// The highest priority.
         Immediate = "immediate",
     }
 }
 
-/// Something to show at once. Subtype `notification`.
+/// A notification that is shown at once. Subtype `notification`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {

@@ -1,4 +1,4 @@
-//! Answers while they are written: the stream events of the Messages API.
+//! The partial answers: the stream events of the Messages API.
 //!
 //! Format: <https://docs.anthropic.com/en/docs/build-with-claude/streaming>.
 
@@ -48,7 +48,7 @@ pub enum ApiStreamEvent {
     ContentBlockDelta {
         /// The index of the block in the answer.
         index: u32,
-        /// By what.
+        /// The added piece.
         delta: BlockDelta,
     },
     /// A block is complete.
@@ -93,7 +93,7 @@ pub enum BlockStart {
         /// The tool's name.
         name: Arc<str>,
     },
-    /// Another block, whole.
+    /// A block of another kind, unchanged.
     Other(Value),
 }
 
@@ -109,7 +109,7 @@ pub enum BlockDelta {
     Thinking(String),
     /// The signature of the reasoning.
     Signature(String),
-    /// Another delta, whole.
+    /// A delta of another kind, unchanged.
     Other(Value),
 }
 
@@ -350,7 +350,7 @@ fn block_delta(mut delta: Value) -> BlockDelta {
     }
 }
 
-/// Takes a field out of an object; an absent one counts as `null`.
+/// Removes a field from an object; an absent one counts as `null`.
 fn take<T: DeserializeOwned>(object: &mut Value, key: &str) -> Option<T> {
     let value = object.get_mut(key).map(Value::take).unwrap_or_default();
     serde_json::from_value(value).ok()

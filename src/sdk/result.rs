@@ -14,13 +14,13 @@ use crate::usage::{Usage, count, maybe_count};
 words! {
     /// The outcome of a run, in the classes of the wire.
     ResultSubtype {
-        /// It completed.
+        /// The run completed.
         Success = "success",
-        /// It failed, was interrupted, or was stopped.
+        /// The run failed, was interrupted, or was stopped.
         ErrorDuringExecution = "error_during_execution",
-        /// It used up its turns.
+        /// The run used up its turns.
         ErrorMaxTurns = "error_max_turns",
-        /// It used up its budget.
+        /// The run used up its budget.
         ErrorMaxBudgetUsd = "error_max_budget_usd",
         /// Structured output never matched its schema.
         ErrorMaxStructuredOutputRetries = "error_max_structured_output_retries",
@@ -288,7 +288,8 @@ impl ResultMessage {
         })
     }
 
-    /// Forgets what only the format's own hosts measure about themselves; it is never emitted.
+    /// Drops the figures that only the format's own hosts measure about themselves; they are never
+    /// emitted.
     pub(super) fn forget_hosted(&mut self) {
         const KEYS: [&str; 5] = [
             "request_sent_wall_ms",

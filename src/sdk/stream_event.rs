@@ -125,7 +125,7 @@ pub struct StreamEvents {
 }
 
 impl StreamEvents {
-    /// For a run that begins.
+    /// Creates the converter for a run that begins.
     pub fn new() -> Self {
         Self::default()
     }

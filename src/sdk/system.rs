@@ -18,11 +18,11 @@ use crate::message::Todo;
 words! {
     /// The state of a session.
     SessionState {
-        /// It waits for input.
+        /// The session waits for input.
         Idle = "idle",
-        /// It works.
+        /// The session is active.
         Running = "running",
-        /// It waits for a person's decision.
+        /// The session waits for a person's decision.
         RequiresAction = "requires_action",
     }
 }
@@ -60,20 +60,20 @@ pub enum SystemKind {
         /// The call it is about.
         tool_use_id: Option<Arc<str>>,
     },
-    /// Something to show at once.
+    /// A notification that is shown at once.
     Notification(Box<Notification>),
     /// The session became active or idle.
     SessionStateChanged {
         /// The new state.
         state: SessionState,
     },
-    /// Work began that may outlive its turn.
+    /// The start of work that may outlive its turn.
     TaskStarted(Box<TaskStarted>),
     /// The progress of such work.
     TaskProgress(Box<TaskProgress>),
-    /// Something about such work changed.
+    /// A change of such work.
     TaskUpdated(Box<TaskUpdated>),
-    /// Such work ended.
+    /// The end of such work.
     TaskNotification(Box<TaskNotification>),
     /// A tool changed the tasks or files. An extension.
     StateChanged {

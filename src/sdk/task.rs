@@ -1,4 +1,4 @@
-//! Work that may outlive its turn: background commands and subagents.
+//! The messages about work that may outlive its turn: background commands and subagents.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::usage::count;
 words! {
     /// The progress of a task.
     TaskState {
-        /// Not begun.
+        /// The task has not begun.
         Pending = "pending",
-        /// Under way.
+        /// The task is in progress.
         Running = "running",
         /// Done.
         Completed = "completed",
-        /// It failed.
+        /// The task failed.
         Failed = "failed",
-        /// It was ended by force.
+        /// The task was ended by force.
         Killed = "killed",
-        /// It was ended.
+        /// The task was stopped.
         Stopped = "stopped",
-        /// It rests.
+        /// The task is paused.
         Paused = "paused",
     }
 }
 
-/// Work began. Subtype `task_started`.
+/// The start of a task. Subtype `task_started`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskStarted {
@@ -136,7 +136,7 @@ impl TaskProgress {
     }
 }
 
-/// Something about a task changed. Subtype `task_updated`.
+/// A change of a task. Subtype `task_updated`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskUpdated {
@@ -174,7 +174,7 @@ pub struct TaskPatch {
     pub is_backgrounded: Option<bool>,
 }
 
-/// Work ended. Subtype `task_notification`.
+/// The end of a task. Subtype `task_notification`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskNotification {

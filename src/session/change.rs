@@ -34,10 +34,12 @@ pub(super) enum Change {
     Todos(Arc<Vec<Todo>>),
     /// One file was written, or removed.
     File(FileChanged),
-    /// Another summary, or none any more.
+    /// A new summary, or none.
     Compaction(Option<Compaction>),
     /// All calls that wait for approval.
     Pending(Vec<PendingCall>),
+    /// These calls wait for approval no more.
+    Answered(Vec<Arc<str>>),
     /// All damage before this record has been reported and put aside.
     Checked,
 }
@@ -116,6 +118,7 @@ impl Change {
             Self::File(_) => "file",
             Self::Compaction(_) => "compaction",
             Self::Pending(_) => "pending",
+            Self::Answered(_) => "answered",
             Self::Checked => "checked",
         }
     }
@@ -137,6 +140,7 @@ impl Change {
             "file" => Self::File(serde_json::from_str(data)?),
             "compaction" => Self::Compaction(serde_json::from_str(data)?),
             "pending" => Self::Pending(serde_json::from_str(data)?),
+            "answered" => Self::Answered(serde_json::from_str(data)?),
             "checked" => Self::Checked,
             _ => return Ok(None),
         }))
@@ -159,6 +163,7 @@ impl Serialize for Change {
             Self::File(file) => file.serialize(serializer),
             Self::Compaction(compaction) => compaction.serialize(serializer),
             Self::Pending(pending) => pending.serialize(serializer),
+            Self::Answered(ids) => ids.serialize(serializer),
         }
     }
 }

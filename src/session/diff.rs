@@ -1,8 +1,9 @@
-//! From one state of a session to the next, in as few steps as it takes.
+//! The difference between two states of a session, in as few changes as possible.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::state::{AgentState, StoredSession, changed_files};
+use crate::state::{AgentState, PendingCall, StoredSession, changed_files};
 
 use super::change::{About, Change, FileChanged, MessageAdded};
 use super::fold::Folded;
@@ -40,10 +41,31 @@ pub(super) fn diff(old: &Folded, new: &AgentState) -> Vec<Change> {
     if old.has_inputs() || before.inputs != new.inputs {
         changes.push(Change::Inputs(new.inputs.since(&before.inputs)));
     }
-    if before.pending != new.pending {
-        changes.push(Change::Pending(new.pending.clone()));
-    }
+    changes.extend(pending(&before.pending, &new.pending));
     changes
+}
+
+/// The calls that have gone where only those have, and they are fewer than those that stay: many
+/// calls that are answered one by one are not written again with each answer.
+fn pending(before: &[PendingCall], now: &[PendingCall]) -> Option<Change> {
+    if before == now {
+        return None;
+    }
+    let mut left = now.iter().peekable();
+    let gone = before.iter().filter(|call| left.next_if_eq(call).is_none());
+    let gone: Vec<_> = gone.map(|call| call.id.clone()).collect();
+    let is_unique = || {
+        before
+            .iter()
+            .map(|call| &call.id)
+            .collect::<HashSet<_>>()
+            .len()
+            == before.len()
+    };
+    match left.next().is_none() && gone.len() < now.len() && is_unique() {
+        true => Some(Change::Answered(gone)),
+        false => Some(Change::Pending(now.to_vec())),
+    }
 }
 
 /// A whole session from nothing.
@@ -68,6 +90,10 @@ fn messages(old: &Folded, new: &AgentState, changes: &mut Vec<Change>) {
     same = same.min(informed.unwrap_or(same));
     if same < before.len() {
         changes.push(Change::Keep(same));
+        if after.is_empty() {
+            // That nothing follows: the title goes as well.
+            changes.push(Change::Keep(0));
+        }
     }
     for (message, at) in after.as_slice()[same..].iter().zip(same..) {
         changes.push(Change::Message(MessageAdded {

@@ -1,5 +1,6 @@
 //! A stored session, as its records make it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::message::{Message, Todo};
@@ -21,7 +22,8 @@ pub(super) struct Folded {
     /// The ids of inputs appended since the last save, with the position of the message that each
     /// was stored with.
     inputs: Vec<(Option<usize>, Arc<str>)>,
-    /// The first input of the user; a title stays when the history is cut.
+    /// The first input of the user; a title stays when the history is cut, and is removed when
+    /// nothing is left of the history, which two cuts in a row mean.
     said_first: Option<Arc<str>>,
     /// The numbers of messages that were lost, with the position each loss precedes. Later records
     /// were written without knowledge of it, and count them.
@@ -120,6 +122,10 @@ impl Folded {
                 state.messages.push(added.message);
             }
             Change::Info(info) => state.inform(info),
+            Change::Keep(0) if state.messages.is_empty() => {
+                self.said_first = None;
+                self.keep(0);
+            }
             Change::Keep(len) => self.keep(len),
             Change::Started(id) => self.open_calls.start(&mut self.started, id),
             Change::Ended(result) if result.as_tool_result().is_some() => {
@@ -154,6 +160,10 @@ impl Folded {
                 self.forget_what_is_behind_a_loss();
             }
             Change::Pending(pending) => state.pending = pending,
+            Change::Answered(ids) => {
+                let ids: HashSet<_> = ids.into_iter().collect();
+                state.pending.retain(|call| !ids.contains(&call.id));
+            }
             // Who wrote this had seen what is lost, and counts what is there.
             Change::Checked => self.lost.clear(),
         }
@@ -229,7 +239,7 @@ impl Folded {
         }
     }
 
-    /// Forgets what names messages by their places, from this one on.
+    /// Drops the positions of messages from this one on.
     fn forget_from(&mut self, place: usize) {
         let state = &mut self.state;
         state.inputs.forget_from(place);
@@ -250,6 +260,7 @@ impl Folded {
                     messages += 1;
                     said_first = said_first.or_else(|| title(&added.message));
                 }
+                Change::Keep(0) if messages == 0 => said_first = None,
                 Change::Keep(len) => messages = messages.min(*len),
                 Change::About(changed) => about = changed.clone(),
                 _ => {}

@@ -23,7 +23,7 @@ pub(super) trait Log: Send + Sync + 'static {
         None
     }
 
-    /// As [`readers`](Log::readers), of those who write.
+    /// The queue in which writers take turns, like [`readers`](Log::readers).
     fn writers(&self) -> Option<&Queue> {
         None
     }
@@ -54,8 +54,9 @@ pub(super) trait Log: Send + Sync + 'static {
     /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while it is taken elsewhere.
     fn open(&self, id: &str) -> Result<(Self::Writer, Vec<u8>)>;
 
-    /// Puts what could not be read aside and cuts off a torn tail. `bytes` is the result of `open`
-    /// and `scan` their scan; the damage is then marked with the place it is kept in.
+    /// Puts the unreadable parts aside and cuts off a torn tail. `bytes` is the result of `open`
+    /// and `scan` the result of scanning it; the damage is then marked with the place it is kept
+    /// in.
     fn heal(&self, writer: &mut Self::Writer, bytes: &[u8], scan: &mut Scan) -> Result<()>;
 
     /// Adds `bytes`, whole lines, at the end. When it returns `Ok` they are durable; when it fails,

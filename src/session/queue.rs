@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
-/// Work that is done in its order, all of it on one of the runtime's threads for blocking work,
-/// which is given back when there is none left.
+/// A queue of jobs that run in order, all on one of the runtime's threads for blocking work, which
+/// is given back when none is left.
 ///
 /// A thread has the turn, never a future: one that is not polled, like that of a run whose reader
 /// is slow, would block all others.
@@ -23,7 +23,7 @@ pub(super) struct Queue(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     jobs: Mutex<Jobs>,
-    /// Since when the one whose turn it is has waited.
+    /// The time since which the current job has waited.
     since: Mutex<Option<Instant>>,
 }
 
@@ -44,8 +44,8 @@ struct Job {
 struct Duty(Option<Arc<Inner>>);
 
 impl Queue {
-    /// Does `work` when it is its turn; right here outside a runtime. Nothing of it is done when the
-    /// future is dropped before that; work that has begun is finished.
+    /// Runs `work` when it is its turn; right here outside a runtime. Nothing of it is done when
+    /// the future is dropped before that; work that has begun is finished.
     pub(super) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,

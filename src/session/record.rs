@@ -43,7 +43,7 @@ pub(super) struct Line<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     data: &'a RawValue,
-    /// On the last record of a write.
+    /// The info of the session, on the last record of a write.
     pub(super) info: Option<Info>,
 }
 

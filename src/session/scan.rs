@@ -1,4 +1,4 @@
-//! Reading a log that may be damaged.
+//! The scan of a log that may be damaged.
 
 use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
@@ -31,7 +31,7 @@ pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_into(Folded::new(id), id, bytes)
 }
 
-/// As [`scan`], into what nothing was read into yet.
+/// Like [`scan`], into an empty session.
 pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_while(&|| true, folded, id, bytes)
 }
@@ -123,7 +123,7 @@ struct Scanner {
     scan: Scan,
     /// The changes of a write whose last record has not been seen yet.
     open: Vec<Change>,
-    /// Before which of them records are missing.
+    /// The number of the record before which others are missing.
     hole: Option<usize>,
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,

@@ -30,7 +30,7 @@ struct Slot<L: Log> {
     open: Shared<L>,
 }
 
-/// Keeps a slot where it is. The last user closes the session.
+/// Keeps a slot in the map. The last user closes the session.
 pub(super) struct User<L: Log> {
     pub(super) inner: Arc<Inner<L>>,
     pub(super) id: Arc<str>,

@@ -22,10 +22,10 @@ use super::slots::Inner;
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
-/// Of how many sessions the ends are read at once.
+/// The number of sessions whose ends are read at once.
 const AT_ONCE: usize = 100;
 
-/// Everything a session store does, over any [`Log`]. Clones share it.
+/// The operations of a session store, over any [`Log`]. Clones share it.
 pub(super) struct LogStore<L: Log>(Arc<Inner<L>>);
 
 impl<L: Log> LogStore<L> {
@@ -234,7 +234,7 @@ impl<L: Log> LogStore<L> {
     }
 }
 
-/// Does what blocks when it is its turn. The work is skipped if its future has been dropped by
+/// Runs blocking work when it is its turn. The work is skipped if its future has been dropped by
 /// then.
 async fn in_turn<T, F>(queue: Option<&Queue>, work: F) -> Result<T>
 where

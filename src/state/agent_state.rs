@@ -203,7 +203,7 @@ impl AgentState {
         }
     }
 
-    /// Takes from `live` what was changed there through a context while a hook had `given` in hand.
+    /// Takes from `live` the changes made there through a context while a hook worked on `given`.
     /// The hook's own changes in the state it returned, this one, take precedence.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         if Arc::ptr_eq(&self.todos, &given.todos) {
@@ -237,8 +237,8 @@ impl AgentState {
             .collect()
     }
 
-    /// Makes the history valid, but for the calls that wait for approval. Data stored by position
-    /// in it is kept where the messages are the same.
+    /// Makes the history valid, except for the calls that wait for approval. Data stored by
+    /// position in it is kept where the messages are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
         let (waiting, before) = (self.waiting(), self.messages.clone());
         let repairs = self.messages.repair_keeping(&waiting);

@@ -13,7 +13,7 @@ pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
     /// Its title; without one, the user's first input: on one line, the first 80 characters. That
-    /// stays when the history is cut.
+    /// stays when the history is cut, and is removed with a first input that was taken back.
     pub title: Option<Arc<str>>,
     /// The number of its messages.
     pub messages: usize,

@@ -47,7 +47,7 @@ struct Input {
 pub(crate) struct InputsChanged {
     /// The number of leading inputs that are the same.
     keep: usize,
-    /// Those behind them.
+    /// The later inputs.
     then: Vec<Input>,
 }
 
@@ -85,7 +85,7 @@ impl Inputs {
 pub(crate) enum Known<'a> {
     /// This message, at its place, was answered to it.
     Answered(usize, &'a AssistantMessage),
-    /// It is the last one, from this message on, and has no answer yet.
+    /// The input is the last one, from this message on, and has no answer yet.
     Open(usize),
     /// Its place in the history is not known any more.
     Lost,
@@ -131,7 +131,7 @@ impl Inputs {
         });
     }
 
-    /// Forgets the oldest when there are too many.
+    /// Drops the oldest when there are too many.
     pub(crate) fn bound(&mut self) {
         if self.len() > MOST + SLACK {
             let all = Arc::make_mut(&mut self.0);
@@ -173,7 +173,7 @@ impl Inputs {
         Arc::make_mut(&mut self.0).retain(|input| input.from.is_none_or(|from| from < len));
     }
 
-    /// Forgets these inputs.
+    /// Drops these inputs.
     pub(crate) fn forget(&mut self, ids: &[Arc<str>]) {
         let ids: HashSet<_> = ids.iter().collect();
         if self.0.iter().any(|input| ids.contains(&input.id)) {
@@ -181,7 +181,8 @@ impl Inputs {
         }
     }
 
-    /// Only the first `kept` of now `len` messages are still what they were.
+    /// Drops what refers to other messages than the first `kept`, which are unchanged; `len` is the
+    /// new length.
     pub(crate) fn keep(&mut self, kept: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
             (_, Some(answer)) => answer >= kept,

@@ -111,7 +111,7 @@ impl Infos {
         }
     }
 
-    /// Only the first `kept` messages are still what they were.
+    /// Drops the metadata of other messages than the first `kept`, which are unchanged.
     pub(crate) fn keep(&mut self, kept: usize) {
         let last = self.iter().next_back();
         if last.is_some_and(|(message, _)| message >= kept)
@@ -121,7 +121,7 @@ impl Infos {
         }
     }
 
-    /// Keeps what is known of messages at these places.
+    /// Keeps the metadata of messages at these positions.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
         if self.iter().all(|(message, _)| is_kept(message)) {
             return;

@@ -16,7 +16,7 @@ use super::message_info::MessageInfo;
 use super::open_calls::OpenCalls;
 use super::snapshot::{cut, read_snapshot, write_snapshot};
 
-/// Something that happened in a session, in the order it did.
+/// One change of a session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Record {
@@ -151,12 +151,12 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
         .is_some_and(|result| *result.tool_call_id == *call_id)
 }
 
-/// Keeps sessions.
+/// A store of sessions.
 ///
 /// Six methods make a store; the rest follows from them. A store that can implement
-/// [`create`](SessionStore::create) atomically should: forks and imports are made of it.
-/// [`conformance::session_store`](crate::testing::conformance::session_store) holds a store against
-/// all that is promised here.
+/// [`create`](SessionStore::create) atomically should override it: forks and imports are made of
+/// it. [`conformance::session_store`](crate::testing::conformance::session_store) holds a store
+/// against all that is promised here.
 ///
 /// * An id is any text that is not empty: an empty one is refused where a session would be made,
 ///   and names none elsewhere. A store may refuse an id that it cannot keep, with
@@ -171,7 +171,8 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
 /// * The tokens of leases grow, also when the session was removed in between or the store was
 ///   reopened.
 /// * Every future may be dropped at any time: a write is then done as a whole or not at all, and
-///   a lease is given back, at the latest when the session is leased again.
+///   a lease is given back, at the latest when the session is leased again. A run that was stopped,
+///   by an interrupt or its time, drops a write that takes longer than ten seconds after that.
 ///
 /// A whole store, in memory:
 ///

@@ -171,7 +171,7 @@ impl Threads {
         }))
     }
 
-    /// Gives the session back. One that is not to be kept is dropped, unless calls of it wait.
+    /// Releases the session. One that is not to be kept is dropped, unless calls of it wait.
     pub(super) fn release(&mut self, id: &str, token: u64, is_kept: bool) {
         if self.get(id).is_none() {
             return;
@@ -305,12 +305,17 @@ impl Entry {
             same if same == before.len() => same,
             _ => 0,
         };
+        let now_empty = now.is_empty();
         if same == 0 {
             self.message_bytes = 0;
         }
         self.message_bytes += size::of_messages(now, same);
         self.session = session;
         self.measure();
+        if now_empty {
+            // What was said first was taken back.
+            self.said_first = None;
+        }
         if self.said_first.is_none() {
             let mut said = self.session.state.messages.user_messages();
             self.said_first = said.find_map(title_of);

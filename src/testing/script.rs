@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// Exactly these events: no `Start`, no `Stop` and no id is added.
+    /// Creates a step of exactly these events: no `Start`, no `Stop` and no id is added.
     pub fn exactly(events: Vec<Result<ModelEvent>>) -> Self {
         Self {
             exact: Some(events),
@@ -89,7 +89,7 @@ impl Step {
         self.and_call_raw(name, args.to_string())
     }
 
-    /// As [`and_call`](Self::and_call), with the arguments as the model would write them: not
+    /// Like [`and_call`](Self::and_call), with the arguments as the model would write them: not
     /// necessarily JSON.
     #[must_use]
     pub fn and_call_raw(self, name: impl Into<Arc<str>>, raw: impl Into<String>) -> Self {
@@ -202,7 +202,7 @@ impl Step {
 }
 
 impl From<Vec<ModelEvent>> for Step {
-    /// These events, with `Start` and `Stop` added where they are missing.
+    /// Creates a step of these events, with `Start` and `Stop` added where they are missing.
     fn from(events: Vec<ModelEvent>) -> Self {
         events.into_iter().fold(Self::new(), Self::and_event)
     }

@@ -85,19 +85,19 @@ impl ScriptedModel {
         }
     }
 
-    /// Then answers with a text.
+    /// Adds a step that answers with a text.
     #[must_use]
     pub fn say(self, text: impl Into<String>) -> Self {
         self.step(Step::text(text))
     }
 
-    /// Then calls one tool.
+    /// Adds a step that calls one tool.
     #[must_use]
     pub fn call(self, name: impl Into<Arc<str>>, args: Value) -> Self {
         self.step(Step::call(name, args))
     }
 
-    /// Then calls several tools in one turn.
+    /// Adds a step that calls several tools in one turn.
     #[must_use]
     pub fn calls<N: Into<Arc<str>>>(self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
         let step = calls
@@ -106,8 +106,7 @@ impl ScriptedModel {
         self.step(step)
     }
 
-    /// Then does this step. A `Vec<ModelEvent>` is one too; it is given the `Start` and `Stop`
-    /// it lacks.
+    /// Adds this step. A `Vec<ModelEvent>` is one too; it is given the `Start` and `Stop` it lacks.
     #[must_use]
     pub fn step(self, step: impl Into<Step>) -> Self {
         let mut script = self.script();
@@ -118,19 +117,20 @@ impl ScriptedModel {
         self
     }
 
-    /// Then fails before its stream begins.
+    /// Adds a step that fails before its stream begins.
     #[must_use]
     pub fn fail(self, error: Error) -> Self {
         self.step(Step::fail(error))
     }
 
-    /// Then streams exactly these events and errors: without a `Stop` the stream is truncated.
+    /// Adds a step that streams exactly these events and errors: without a `Stop` the stream is
+    /// truncated.
     #[must_use]
     pub fn events(self, events: Vec<Result<ModelEvent>>) -> Self {
         self.step(Step::exactly(events))
     }
 
-    /// Then starts a stream that yields nothing and never ends.
+    /// Adds a step that starts a stream that yields nothing and never ends.
     #[must_use]
     pub fn hang(self) -> Self {
         self.step(Step::new().then_hang())
@@ -156,8 +156,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Lets the step added last wait, on tokio's clock, before it answers. Without a step there
-    /// is nothing to delay.
+    /// Makes the step added last wait, on tokio's clock, before it answers. Without a step there is
+    /// nothing to delay.
     #[must_use]
     pub fn delayed(self, wait: Duration) -> Self {
         if let Some((_, step)) = self.script().steps.back_mut() {
@@ -209,7 +209,7 @@ impl ScriptedModel {
         }
     }
 
-    /// As [`verify`](Self::verify), for tests.
+    /// Like [`verify`](Self::verify), for tests.
     ///
     /// # Panics
     ///

@@ -82,7 +82,7 @@ fn remember(seen: &Mutex<Seen>, part: &Part) {
 }
 
 impl<M: Clone> Clone for StrictModel<M> {
-    /// Another handle: what was seen is shared.
+    /// Clones the handle; the seen blocks are shared.
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),

@@ -9,13 +9,13 @@ use std::sync::Arc;
 pub enum SideEffect {
     /// None: a pure computation.
     None,
-    /// It reads.
+    /// The tool reads.
     ReadOnly,
-    /// It modifies state.
+    /// The tool modifies state.
     Mutating,
-    /// It talks to the network.
+    /// The tool uses the network.
     Network,
-    /// It waits for a person, such as the user.
+    /// The tool waits for a person, such as the user.
     Blocking,
 }
 
@@ -29,10 +29,10 @@ impl SideEffect {
 /// The concurrency of a call with others of the same turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Concurrency {
-    /// In parallel with its neighbours.
+    /// The call runs in parallel with its neighbours.
     #[default]
     Parallel,
-    /// Never in parallel with other calls of the turn.
+    /// The call never runs in parallel with other calls of the turn.
     Exclusive,
 }
 

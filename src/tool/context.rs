@@ -34,7 +34,7 @@ pub(crate) trait ToolHost: Send + Sync {
     fn backend(&self) -> Option<Arc<dyn Backend>>;
     fn readable(&self, call: &ToolCall) -> PathFilter;
     fn tasks(&self) -> TaskScope;
-    /// Something of this call is still moving: resets its timeout.
+    /// Resets the call's timeout, because a part of it is still active.
     fn touch(&self, call: &ToolCall);
 }
 
@@ -181,7 +181,7 @@ impl ToolContext {
         self.host.readable(&self.call)
     }
 
-    /// Work that outlives the call and its turn, and ends with the run.
+    /// The background tasks of the run, which outlive the call and its turn, and end with the run.
     pub fn tasks(&self) -> TaskScope {
         self.host.tasks()
     }

@@ -222,8 +222,8 @@ mod typed {
             Self::typed_with_context(name, description, move |_cx, args| f(args))
         }
 
-        /// As [`typed`](Self::typed), for closures that need the [`ToolContext`]: progress, state,
-        /// questions, cancellation.
+        /// Like [`typed`](Self::typed), for closures that need the [`ToolContext`]: progress,
+        /// state, questions, cancellation.
         ///
         /// ```
         /// use agentcore::schemars::JsonSchema;

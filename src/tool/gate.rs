@@ -24,11 +24,11 @@ pub enum PermissionMode {
     /// Ask for what no rule allows.
     #[default]
     Default,
-    /// Only tools that read.
+    /// Only tools that read are allowed.
     Plan,
     /// Edits inside the workspace need no question.
     AcceptEdits,
-    /// Nothing needs a question. Deny rules still hold.
+    /// No call needs a question. Deny rules still hold.
     BypassPermissions,
     /// Calls that would need a question are denied.
     DontAsk,

@@ -75,7 +75,7 @@ pub struct HttpTool {
     limit: Duration,
     policy: Option<AddressPolicy>,
     resolver: Arc<dyn Resolver>,
-    /// For http and for https, each made when it is first needed.
+    /// The clients for http and for https, each made when it is first needed.
     clients: Clients<bool>,
 }
 

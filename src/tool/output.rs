@@ -137,7 +137,7 @@ impl From<Value> for ToolOutput {
     }
 }
 
-/// Any value that serialises, as a tool's answer in JSON.
+/// A value that serialises, as a tool's answer in JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 

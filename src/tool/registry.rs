@@ -78,7 +78,7 @@ impl ToolRegistry {
         Ok(self.inner().tools.insert(name, Arc::new(tool)))
     }
 
-    /// Takes a tool out. Marks on its name stay.
+    /// Removes a tool. Marks on its name stay.
     pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
         self.inner().tools.remove(name)
     }

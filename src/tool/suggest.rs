@@ -1,9 +1,9 @@
 //! The text the model reads when it calls an unknown tool.
 
-/// With no more tools than this the text lists them all.
+/// The number of tools up to which the text lists them all.
 const FEW: usize = 20;
 
-/// More edits than this are no typo.
+/// The number of edits up to which a name is a typo.
 const MOST_EDITS: usize = 4;
 
 /// Words so common in names that one in common is no hint.

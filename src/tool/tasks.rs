@@ -1,4 +1,4 @@
-//! Work that outlives a turn.
+//! The background tasks of a run.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -15,23 +15,24 @@ use crate::util::sync::lock;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskOutcome {
-    /// It finished with this text.
+    /// The task finished with this text.
     Completed(String),
-    /// It failed with this text.
+    /// The task failed with this text.
     Failed(String),
     /// The run ended before it did. Only the run sets it.
     Stopped,
 }
 
-/// Work of a run that outlives the turn it began in: background commands, background subagents.
+/// The background tasks of a run, which outlive the turn they began in: commands and subagents.
 ///
 /// Tasks advance while the run is polled. The text of a finished task reaches the reader as a
 /// `task_notification`, and the model before its next turn.
 ///
 /// Tasks end when the run does: the run does not wait for them. Those that a run leaves unfinished
 /// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
-/// the run drops them silently. Work that has to outlive the run belongs in `tokio::spawn`. Clones
-/// share it.
+/// the run drops them silently. Work that has to outlive the run belongs in `tokio::spawn`. The text
+/// of an outcome is limited like the result of a tool, by
+/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes). Clones share it.
 ///
 /// ```
 /// use agentcore::FuncTool;
@@ -51,7 +52,7 @@ type Task = BoxFuture<'static, (Arc<str>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
-    /// Out while it is polled, so that a task may spawn another. Most runs never have one.
+    /// `None` while it is polled, so that a task may spawn another. Most runs never have one.
     running: Option<FuturesUnordered<Task>>,
     added: Vec<Task>,
     count: u64,
@@ -61,6 +62,8 @@ struct Tasks {
     /// if it holds the run.
     closed: bool,
     waker: Option<Waker>,
+    /// The most bytes of an outcome's text.
+    max_bytes: Option<usize>,
 }
 
 /// A task that has ended.
@@ -68,9 +71,20 @@ pub(crate) struct FinishedTask {
     pub(crate) id: Arc<str>,
     pub(crate) label: Arc<str>,
     pub(crate) outcome: TaskOutcome,
+    /// The most bytes of the outcome's text that are announced.
+    pub(crate) max_bytes: Option<usize>,
 }
 
 impl TaskScope {
+    /// Creates a scope whose outcomes have at most `max_bytes` bytes.
+    pub(crate) fn limited(max_bytes: usize) -> Self {
+        let tasks = Tasks {
+            max_bytes: Some(max_bytes),
+            ..Tasks::default()
+        };
+        Self(Arc::new(Mutex::new(tasks)))
+    }
+
     /// Adds a task and returns its id. A panic in it is a failure. When the run has ended, the task
     /// is dropped at once.
     pub fn spawn<F>(&self, label: impl Into<Arc<str>>, future: F) -> Arc<str>
@@ -131,7 +145,12 @@ impl TaskScope {
         if let Poll::Ready(Some((id, outcome))) = polled {
             let at = tasks.open.iter().position(|(open, _)| *open == id);
             let label = at.map(|at| tasks.open.remove(at).1).unwrap_or_default();
-            return Poll::Ready(FinishedTask { id, label, outcome });
+            return Poll::Ready(FinishedTask {
+                id,
+                label,
+                outcome,
+                max_bytes: tasks.max_bytes,
+            });
         }
         if waiting {
             // Spawned by a task while it was polled: look at it in the next round.
@@ -156,6 +175,7 @@ impl TaskScope {
             id,
             label,
             outcome: TaskOutcome::Stopped,
+            max_bytes: None,
         });
         stopped.collect()
     }

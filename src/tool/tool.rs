@@ -12,7 +12,7 @@ use super::access::{Access, Concurrency, SideEffect};
 use super::context::ToolContext;
 use super::output::ToolOutput;
 
-/// Something the model can call.
+/// A tool that the model can call.
 ///
 /// One instance serves many calls and many runs at once. It receives its dependencies when it is
 /// made; the data of one run is in the [`ToolContext`].

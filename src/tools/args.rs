@@ -108,7 +108,7 @@ pub(super) fn writes(args: &Value) -> Vec<Access> {
         .collect()
 }
 
-/// Replacing text also shows what was there.
+/// The accesses of an edit, which also shows the replaced text.
 pub(super) fn edits(args: &Value) -> Vec<Access> {
     let mut accesses = writes(args);
     accesses.extend(text_of(args, &PATH).map(|path| Access::Read(path.into())));

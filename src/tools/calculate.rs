@@ -11,7 +11,7 @@ use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError};
 use crate::util::{Cancellation, text};
 
 use super::compute::on_own_thread;
-use super::formula;
+use super::{formula, fraction};
 
 /// The time limit of a calculation.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -27,7 +27,8 @@ const APPROXIMATE: &str = "approx. ";
 /// Whole numbers and fractions are exact at any size, so `1000*1000` is `1000000` and not
 /// `1e+06`. A value without a finite decimal form is rounded to 15 significant digits. `%` is the
 /// remainder of whole numbers that are not negative; angles are in radians. An expression may have
-/// 1,000 bytes and take two seconds; a result of more than 2,000 characters is cut in the middle.
+/// 1,000 bytes and take two seconds, and a fraction in it a denominator of 9,864 digits; a result of
+/// more than 2,000 characters is cut in the middle.
 ///
 /// ```
 /// use agentcore::{Tool, ToolContext, tools};
@@ -99,6 +100,7 @@ impl Interrupt for Stop {
 }
 
 fn value(formula: &str, stop: &Stop) -> Result<String, String> {
+    fraction::check(formula)?;
     let found = evaluate(formula, stop)?;
     if found.is_empty() {
         return Err("the expression has no value".to_owned());

@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 
 use crate::util::Cancellation;
 
-/// Room for the recursion that a hostile input can cause within the limits its caller sets. Pages
-/// of a stack that are never touched cost nothing.
+/// The stack size, with room for the recursion that a hostile input can cause within the limits its
+/// caller sets. Pages of a stack that are never touched cost nothing.
 const STACK: usize = 64 * 1024 * 1024;
 
 /// Runs `f`. `None` when it panicked.

@@ -1,4 +1,4 @@
-//! Replacing text in a file.
+//! The replacement of text in a file.
 
 use std::borrow::Cow;
 
@@ -21,6 +21,11 @@ const MAX_DIFF_CHARS: usize = 10_000;
 const MAX_DETAILS_CHARS: usize = 30_000;
 /// The largest file an edit may leave, in bytes, unless it was larger before.
 const MAX_RESULT: usize = 32 * 1024 * 1024;
+
+/// The limit on replaced occurrences: the work and the diff grow with them.
+const MAX_REPLACED: usize = 2 * 1024 * 1024;
+/// The limit on counted occurrences.
+const MAX_COUNTED: usize = 4 * 1024 * 1024;
 
 /// The occurrences of a text that an edit replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -78,7 +83,9 @@ fn replace(
 ) -> Result<Replaced, ToolError> {
     let (old, new) = with_line_ends_of(content, old, new);
     let finder = memmem::Finder::new(old.as_bytes());
-    let count = finder.find_iter(content).count();
+    // One more tells that there are more.
+    let counted = finder.find_iter(content).take(MAX_COUNTED + 1);
+    let count = counted.count();
     let chosen = match (count, policy) {
         (0, _) => return Err(not_found(path, content, &old)),
         (_, EditPolicy::First) => 1,
@@ -88,6 +95,14 @@ fn replace(
             return Err(ambiguous(path, content, &places, count));
         }
     };
+    if chosen > MAX_REPLACED {
+        let text = format!(
+            "the text to replace is in {path} at {} places; an edit replaces at most {MAX_REPLACED}; \
+             give more of the text, or change the file with a program",
+            counted_as_text(count)
+        );
+        return Err(ToolError::new(text));
+    }
     let size = size_after(content.len(), chosen, old.len(), new.len());
     let limit = MAX_RESULT.max(content.len());
     let Some(size) = size.filter(|size| *size <= limit) else {
@@ -110,6 +125,13 @@ fn replace(
         report: report(path, content, &edited, chosen),
         edited,
     })
+}
+
+fn counted_as_text(count: usize) -> String {
+    match count {
+        0..=MAX_COUNTED => count.to_string(),
+        _ => format!("more than {MAX_COUNTED}"),
+    }
 }
 
 fn size_after(size: usize, replacements: usize, old: usize, new: usize) -> Option<usize> {
@@ -135,7 +157,7 @@ fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// Both texts with the line ends of the file: the model sees `\n` where the file has `\r\n`.
+/// Converts both texts to the line ends of the file: the model sees `\n` where the file has `\r\n`.
 fn with_line_ends_of<'a>(
     content: &[u8],
     old: &'a str,
@@ -207,8 +229,9 @@ fn ambiguous(path: &str, content: &[u8], places: &[usize], count: usize) -> Tool
     let is_all = count == lines.len();
     let more = if is_all { "" } else { ", ..." };
     let text = format!(
-        "the text to replace was found {count} times in {path} (lines {}{more}); \
+        "the text to replace was found {} times in {path} (lines {}{more}); \
          give more of the text around the place, or replace all",
+        counted_as_text(count),
         named.join(", ")
     );
     ToolError::new(text).with_details(json!({"matches": count, "lines": lines}))

@@ -1,4 +1,4 @@
-//! Listing folders and writing files: the bodies of the tools.
+//! The listing of folders and the writing of files: the bodies of the tools.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use crate::message::Part;
 use crate::tool::ToolOutput;
 
 use super::args::{Args, PATH};
+use super::find::shown;
 
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
@@ -33,15 +34,15 @@ pub(super) async fn list_json(
     Ok(output)
 }
 
-/// A folder as lines of `DIR:  name` and `FILE: name`.
+/// A folder as lines of `DIR:  name` and `FILE: name`, odd names quoted.
 pub(super) async fn list_text(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
     let (entries, withheld) = list(&*backend, &args).await?;
     let lines = entries.iter().map(|entry| match entry.kind {
-        EntryKind::Dir => format!("DIR:  {}", entry.name),
-        _ => format!("FILE: {}", entry.name),
+        EntryKind::Dir => format!("DIR:  {}", shown(&entry.name)),
+        _ => format!("FILE: {}", shown(&entry.name)),
     });
     let lines: Vec<String> = lines.collect();
     let details: Vec<Value> = entries.iter().map(json_of).collect();

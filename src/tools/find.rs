@@ -1,5 +1,6 @@
-//! Finding files and lines.
+//! The search for files and lines.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -7,16 +8,23 @@ use serde_json::{Value, json};
 use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::ToolOutput;
+use crate::util::text::is_hidden;
+
+/// The most files or lines of a result.
+const MAX_FOUND: usize = 10_000;
+/// The most bytes of a result's text. What is over it is left out by whole lines.
+const MAX_TEXT: usize = 2 * 1024 * 1024;
 
 /// The note in a search about omitted files.
 const WITHHELD: &str = "\n(some files were left out: permission rules deny reading them)";
 
-/// Paths, one a line.
+/// Paths, one a line; see [`shown`] for odd ones.
 pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<ToolOutput, BoxError> {
     let filter = query.filter.clone();
     let mut found = backend.glob(query).await?;
     found.withheld |= withhold(&mut found.files, |path| filter.shows(path));
-    let mut text = found.files.join("\n");
+    let files: Vec<_> = found.files.iter().map(|path| shown(path)).collect();
+    let mut text = files.join("\n");
     if found.truncated {
         let shown = found.files.len();
         let _ = write!(
@@ -36,31 +44,82 @@ pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<Tool
 /// Lines as ripgrep shows them: `path:12:a match`, `path-11-a line near it`.
 pub(super) async fn grep(
     backend: &dyn Backend,
-    query: GrepQuery,
+    mut query: GrepQuery,
     numbers: bool,
 ) -> Result<ToolOutput, BoxError> {
+    let is_capped = query.limit > MAX_FOUND;
+    query.limit = query.limit.min(MAX_FOUND);
     let (mode, has_context) = (query.mode, query.before.max(query.after) > 0);
     let filter = query.filter.clone();
     let mut found = backend.grep(query).await?;
     found.withheld |= withhold(&mut found.files, |file| filter.shows(&file.path));
     let mut text = match mode {
-        GrepMode::Files => joined(&found, |file| file.path.clone()),
-        GrepMode::Count => joined(&found, |file| format!("{}:{}", file.path, file.count)),
+        GrepMode::Files => joined(&found, |file| shown(&file.path).into_owned()),
+        GrepMode::Count => joined(&found, |file| {
+            format!("{}:{}", shown(&file.path), file.count)
+        }),
         GrepMode::Lines => lines(&found, numbers, has_context),
     };
+    if cut_lines(&mut text, MAX_TEXT) {
+        let _ = write!(text, "\n(cut: a result has at most {MAX_TEXT} bytes)");
+    }
     if found.files.is_empty() {
         text.push_str("No matches found");
     }
     if found.withheld {
         text.push_str(WITHHELD);
     }
-    if found.truncated {
-        text.push_str("\n(truncated: there may be more)");
+    match found.truncated {
+        true if is_capped => {
+            let _ = write!(
+                text,
+                "\n(truncated: a result has at most {MAX_FOUND} entries)"
+            );
+        }
+        true => text.push_str("\n(truncated: there may be more)"),
+        false => {}
     }
     if found.skipped > 0 {
         let _ = write!(text, "\n({} files could not be searched)", found.skipped);
     }
     Ok(ToolOutput::new(text).with_details(details(&found)))
+}
+
+/// A path as results show it: as it is, or as a string of JSON, in quotes, when it has a character
+/// that would break or hide a line. One that begins with a quote is quoted as well, so that each form
+/// stands for one path only.
+pub(super) fn shown(path: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| c.is_control() || is_hidden(c);
+    if !path.starts_with('"') && !path.contains(is_odd) {
+        return Cow::Borrowed(path);
+    }
+    let mut quoted = String::from('"');
+    for c in path.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if is_odd(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(quoted, "\\u{unit:04x}");
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    Cow::Owned(quoted)
+}
+
+/// Cuts the text after a line; returns `true` if it was too long.
+fn cut_lines(text: &mut String, most: usize) -> bool {
+    if text.len() <= most {
+        return false;
+    }
+    let end = memchr::memrchr(b'\n', &text.as_bytes()[..most]);
+    text.truncate(end.unwrap_or(0));
+    true
 }
 
 /// Removes the files that must not be shown, and returns whether there were any: a backend with its
@@ -77,33 +136,42 @@ fn joined(found: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
 }
 
 fn lines(found: &GrepMatches, numbers: bool, has_context: bool) -> String {
-    let mut shown: Vec<String> = Vec::new();
+    let mut all: Vec<String> = Vec::new();
     for file in &found.files {
         let mut next = None;
+        let path = shown(&file.path);
         for line in &file.lines {
-            if has_context && !shown.is_empty() && next != Some(line.number) {
-                shown.push("--".to_owned());
+            if has_context && !all.is_empty() && next != Some(line.number) {
+                all.push("--".to_owned());
             }
             next = Some(line.number + 1);
             let mark = if line.is_match { ':' } else { '-' };
-            let path = &file.path;
-            shown.push(match numbers {
+            all.push(match numbers {
                 true => format!("{path}{mark}{}{mark}{}", line.number, line.text),
                 false => format!("{path}{mark}{}", line.text),
             });
         }
     }
-    shown.join("\n")
+    all.join("\n")
 }
 
+/// The matches as far as their texts fit into a result, and all files.
 fn details(found: &GrepMatches) -> Value {
-    let matches = found.files.iter().flat_map(|file| {
-        let lines = file.lines.iter().filter(|line| line.is_match);
-        lines.map(|line| json!({"file": file.path, "line": line.number, "text": line.text}))
-    });
-    let matches: Vec<Value> = matches.collect();
+    let mut matches = Vec::new();
+    let mut room = MAX_TEXT;
+    let mut is_cut = false;
+    for file in &found.files {
+        for line in file.lines.iter().filter(|line| line.is_match) {
+            let Some(left) = room.checked_sub(file.path.len() + line.text.len()) else {
+                is_cut = true;
+                break;
+            };
+            room = left;
+            matches.push(json!({"file": file.path, "line": line.number, "text": line.text}));
+        }
+    }
     let files = found.files.iter();
     let files = files.map(|file| json!({"path": file.path, "count": file.count}));
     let files: Vec<Value> = files.collect();
-    json!({"matches": matches, "files": files, "truncated": found.truncated})
+    json!({"matches": matches, "files": files, "truncated": found.truncated || is_cut})
 }

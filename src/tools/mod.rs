@@ -44,6 +44,9 @@
 //!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //!
+//! In lists and results of searches, a path with control or invisible characters, or with a quote in
+//! front, is shown as a string of JSON; any other as it is.
+//!
 //! Paths are absolute, or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; tools that only read run concurrently.
 
@@ -69,6 +72,8 @@ mod files;
 mod find;
 #[cfg(feature = "calc")]
 mod formula;
+#[cfg(feature = "calc")]
+mod fraction;
 #[cfg(feature = "tools")]
 pub mod picoclaw;
 #[cfg(feature = "tools")]

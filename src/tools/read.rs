@@ -1,4 +1,4 @@
-//! Reading a file by lines.
+//! The reading of a file by lines.
 
 use std::sync::Arc;
 

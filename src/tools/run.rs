@@ -1,4 +1,4 @@
-//! Running commands and reporting how they ended.
+//! The execution of commands, and the report of their ends.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::util::text;
 pub(super) struct Style {
     /// A longer output is cut in the middle.
     pub(super) max_chars: usize,
-    /// Shown when there is no output at all.
+    /// The text for a command without output.
     pub(super) nothing: &'static str,
     pub(super) stderr: Stderr,
 }

@@ -117,7 +117,7 @@ impl MemoryRecorder {
         lock(&self.0).events.clone()
     }
 
-    /// Forgets everything. Spans that are going on are not recorded further.
+    /// Removes all spans and events. Spans that are going on are not recorded further.
     pub fn clear(&self) {
         let mut trace = lock(&self.0);
         trace.first += trace.spans.len() as u64;

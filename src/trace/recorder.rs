@@ -21,7 +21,7 @@ impl SpanId {
     }
 }
 
-/// Takes spans and events of a run.
+/// A recorder of spans and events of a run.
 pub trait TraceRecorder: Send + Sync + 'static {
     /// Begins a span. It lasts until its handle is ended or dropped.
     fn start_span(&self, name: &str) -> Box<dyn SpanHandle>;
@@ -57,7 +57,7 @@ pub trait SpanHandle: Send + Sync {
         None
     }
 
-    /// Notes an attribute.
+    /// Records an attribute.
     fn set(&mut self, key: &str, value: Value);
 
     /// Ends the span and records how long it took. Dropping the handle does the same.

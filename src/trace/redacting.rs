@@ -1,4 +1,4 @@
-//! Keeping secrets out of a recorder.
+//! The redaction of secrets in a recorder.
 
 use serde_json::Value;
 

@@ -26,8 +26,9 @@ where
     }
 }
 
-/// As [`blocking`], for work that `cancellation` ends: work that has not begun when it is cancelled
-/// is not begun. The work itself checks it as often as one check a bounded amount of work.
+/// Like [`blocking`], for work that `cancellation` ends: work that has not begun when it is
+/// cancelled is not begun. The work itself checks it as often as one check a bounded amount of
+/// work.
 #[cfg_attr(not(feature = "search"), expect(dead_code))]
 pub(crate) async fn blocking_until<T, F>(cancellation: &Cancellation, work: F) -> Result<T>
 where

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// limit is 16 MiB.
 const MAX_HEADERS: u32 = 64 * 1024;
 
-/// For how many runtimes and kinds a client is kept.
+/// The number of runtimes and kinds for which a client is kept.
 const MOST_KEPT: usize = 64;
 
 /// A client, or why there is none.
@@ -140,5 +140,89 @@ mod tls {
             return Err(Error::new(ErrorKind::Config, text));
         }
         Ok(builder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const CONTINUATION: u8 = 9;
+
+    fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len())
+            .unwrap_or(u32::MAX)
+            .to_be_bytes();
+        let head = [
+            length[1], length[2], length[3], kind, flags, 0, 0, 0, stream,
+        ];
+        [&head, payload].concat()
+    }
+
+    async fn read_frame(stream: &mut TcpStream) -> io::Result<(u8, Vec<u8>)> {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        stream.read_exact(&mut payload).await?;
+        Ok((head[3], payload))
+    }
+
+    /// Answers a request over HTTP/2 with headers without end, and returns the settings of the client
+    /// and how many bytes of headers it took.
+    async fn endless_headers(listener: TcpListener) -> io::Result<(Vec<u8>, usize)> {
+        let (mut stream, _) = listener.accept().await?;
+        stream.read_exact(&mut [0; 24]).await?;
+        let mut settings = Vec::new();
+        stream.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
+        loop {
+            match read_frame(&mut stream).await? {
+                (HEADERS, _) => break,
+                (SETTINGS, payload) if !payload.is_empty() => settings = payload,
+                _ => {}
+            }
+        }
+        // `:status: 200`, then fields without an index: a name of one byte, a value of 100.
+        let status = frame(HEADERS, 0, 1, &[0x88]);
+        let mut sent = stream.write_all(&status).await;
+        let field = [&[0, 1, b'a', 100][..], &[b'b'; 100]].concat();
+        let fields = field.repeat(150);
+        let mut taken = 0;
+        while sent.is_ok() && taken < 64 * 1024 * 1024 {
+            sent = stream.write_all(&frame(CONTINUATION, 0, 1, &fields)).await;
+            taken += fields.len();
+        }
+        Ok((settings, taken))
+    }
+
+    #[tokio::test]
+    async fn headers_over_the_limit_end_a_request_over_http2() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let server = tokio::spawn(endless_headers(listener));
+        let builder = builder(false).expect("a builder");
+        let client = builder
+            .no_proxy()
+            .http2_prior_knowledge()
+            .build()
+            .expect("a client");
+        let sent = client.get(format!("http://{address}/")).send().await;
+        assert!(sent.is_err(), "{sent:?}");
+        drop(client);
+        let (settings, taken) = server.await.expect("no panic").expect("a request");
+        let limit = [&[0, 6][..], &MAX_HEADERS.to_be_bytes()].concat();
+        assert!(
+            settings.chunks(6).any(|setting| setting == limit),
+            "{settings:?}"
+        );
+        // What the sockets hold besides.
+        assert!(taken < 32 * 1024 * 1024, "{taken}");
     }
 }

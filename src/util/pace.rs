@@ -1,4 +1,4 @@
-//! Letting other work have its turn.
+//! The yielding of a busy loop to other tasks.
 
 use tokio::task::{consume_budget, yield_now};
 

@@ -1,4 +1,4 @@
-//! Keeping panics of foreign code to themselves, and turning them into text.
+//! The containment of panics of foreign code, which become text.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! Cutting text on character boundaries.
+//! The cutting of text on character boundaries.
 //!
 //! Lengths are in characters (Unicode scalar values), never in bytes, so that no cut can split one,
 //! and every function returns, or passes to the caller, the number of cut characters.
@@ -94,4 +94,18 @@ pub(crate) fn is_hidden(c: char) -> bool {
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e0fff}')
+}
+/// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
+/// that of all of the result, and `max_bytes` the limit that the note names. Whether it was cut.
+pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
+    if text.len() <= room {
+        return false;
+    }
+    let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
+    let most = room.saturating_sub(note.len());
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text.push_str(&note);
+    text.shrink_to_fit();
+    true
 }

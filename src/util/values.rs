@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Values(BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Values {
-    /// Puts a value in and returns the one of the same type it replaced.
+    /// Inserts a value and returns the one of the same type it replaced.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<Arc<T>> {
         let old = self.0.insert(TypeId::of::<T>(), Arc::new(value))?;
         old.downcast().ok()
@@ -30,7 +30,7 @@ impl Values {
         self.0.get(&TypeId::of::<T>())?.clone().downcast().ok()
     }
 
-    /// Takes the value of type `T` out.
+    /// Removes and returns the value of type `T`.
     pub fn remove<T: Send + Sync + 'static>(&mut self) -> Option<Arc<T>> {
         self.0.remove(&TypeId::of::<T>())?.downcast().ok()
     }

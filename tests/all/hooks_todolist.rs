@@ -208,3 +208,36 @@ async fn ten_thousand_tasks_are_a_list_as_any() {
         text.len()
     );
 }
+
+#[tokio::test]
+async fn list_over_a_limit_is_a_tool_error_and_changes_nothing() {
+    let small = json!([{"id": "1", "title": "Small"}]);
+    let many: Vec<Value> = (0..10_001)
+        .map(|n| json!({"title": format!("t{n}")}))
+        .collect();
+    let together: Vec<Value> = (0..100)
+        .map(|_| json!({"title": "x".repeat(4_000)}))
+        .collect();
+    for (list, why) in [
+        (json!(many), "10001 tasks; at most 10000 are allowed"),
+        (
+            json!([{"title": "x".repeat(5_000)}]),
+            "todos[0].title: 5000 bytes; at most 4096",
+        ),
+        (
+            json!([{"id": "x".repeat(5_000), "title": "t"}]),
+            "todos[0].id: 5000 bytes",
+        ),
+        (json!(together), "more than 262144 bytes together"),
+    ] {
+        let (_, output) = run([small.clone(), list]).await;
+        let error = texts(&output.messages).pop().unwrap();
+        assert!(error.contains(why), "{error:.300}");
+        assert_eq!(output.state.todos.len(), 1);
+    }
+    let most: Vec<Value> = (0..1_000)
+        .map(|n| json!({"title": format!("t{n}")}))
+        .collect();
+    let (_, output) = run([json!(most)]).await;
+    assert_eq!(output.state.todos.len(), 1_000);
+}

@@ -98,3 +98,17 @@ async fn edit_of_a_large_file_reports_a_short_diff() {
         -last\n+end\n";
     assert_eq!(diff, expected);
 }
+
+#[tokio::test]
+async fn edit_of_more_places_than_the_limit_is_an_error_and_leaves_the_file() {
+    let content = vec![b'a'; 6 * 1024 * 1024];
+    let args = json!({"old_string": "a", "new_string": "b", "replace_all": true});
+    let (backend, edited) = edit(&content, args).await;
+    let error = edited.unwrap_err();
+    assert!(
+        error.contains("at more than 4194304 places"),
+        "{error:.300}"
+    );
+    assert!(error.contains("at most 2097152"), "{error:.300}");
+    assert_eq!(backend.read("a.txt").await.unwrap(), content);
+}

@@ -236,3 +236,18 @@ fn later_lines_decide_over_earlier_ones_far_above() {
         });
     }
 }
+
+#[test]
+fn many_ignore_lines_of_many_wildcards_each_are_left_out_over_a_limit() {
+    // Each counts as eight lines, so the 300th is beyond what a folder may have.
+    let mut content = String::from("*.log\n");
+    for number in 0..300 {
+        content.push_str(&format!("{}b{number}\n", "*a".repeat(60)));
+    }
+    content.push_str("*.rs\n");
+    for file in IGNORE_FILES {
+        with_files(&[(file, &content)], |call| {
+            assert_eq!(call("Glob", json!({"pattern": "*"})), "a.rs", "{file}");
+        });
+    }
+}

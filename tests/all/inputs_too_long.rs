@@ -246,3 +246,40 @@ async fn results_of_calls_that_were_approved_stay() {
     assert_eq!(resumed.unwrap_err().kind(), ErrorKind::ContextTooLong);
     assert_eq!(roles(&stored(&agent, "s").await), "user assistant tool");
 }
+
+async fn first_title_is_taken_back(agent: &Agent) {
+    let title = async || {
+        let list = agent.store().list().await.unwrap();
+        list.into_iter()
+            .find(|info| &*info.id == "s")
+            .and_then(|info| info.title)
+    };
+    agent.session("s").run(long()).await.unwrap_err();
+    assert_eq!(title().await, None);
+    agent.session("s").run("hi").await.unwrap();
+    assert_eq!(title().await.as_deref(), Some("hi"));
+}
+
+#[tokio::test]
+async fn title_of_a_first_input_that_was_taken_back_is_taken_back() {
+    let agent = || agent(small()).keep_refused(true);
+    first_title_is_taken_back(&agent().build().unwrap()).await;
+    let store = ThreadStore::new();
+    first_title_is_taken_back(&agent().store(store).build().unwrap()).await;
+}
+
+#[cfg(all(feature = "jsonl", feature = "sqlite"))]
+#[tokio::test]
+async fn title_of_a_first_input_that_was_taken_back_is_taken_back_on_disks_too() {
+    use agentcore::session::{JsonlStore, SqliteStore};
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = JsonlStore::open(folder.path().join("a")).unwrap();
+    first_title_is_taken_back(&agent(small()).store(store).build().unwrap()).await;
+    let store = SqliteStore::open(folder.path().join("b.db")).unwrap();
+    first_title_is_taken_back(&agent(small()).store(store).build().unwrap()).await;
+    let store = SqliteStore::open(folder.path().join("b.db")).unwrap();
+    let again = agent(small()).store(store).build().unwrap();
+    let list = again.store().list().await.unwrap();
+    assert_eq!(list[0].title.as_deref(), Some("hi"));
+}

@@ -52,6 +52,7 @@ mod compile_fail;
 mod context_windows;
 #[cfg(feature = "http")]
 mod costs;
+mod debug_texts;
 mod deep_json;
 #[cfg(all(feature = "docker", target_os = "linux"))]
 mod docker;
@@ -104,8 +105,12 @@ mod hooks_tracing;
 mod hooks_tracing_ends;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_edits;
+#[cfg(feature = "http")]
+mod hostile_floods;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_grep;
+#[cfg(all(feature = "tools", unix))]
+mod hostile_names;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_patterns;
 #[cfg(feature = "yaml")]
@@ -218,6 +223,7 @@ mod spied_store;
 mod ssrf_cases;
 mod state_views;
 mod store_default;
+mod store_hangs;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod strays;
 mod suppressed_results;

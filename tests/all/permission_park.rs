@@ -352,3 +352,79 @@ async fn a_question_expires_when_the_agent_says_so() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("expired"), "{error}");
 }
+
+#[tokio::test]
+async fn decision_with_arguments_beyond_the_depth_limit_is_refused() {
+    for depth in [100, 101, 124, 1_000] {
+        let (store, log) = (ThreadStore::new(), Log::default());
+        let calls = parked(&store, &log).await;
+        let agent = parking(ScriptedModel::new().say("done"), &store, &log);
+        let nested = (1..depth).fold(json!({}), |inner, _| json!({"n": inner}));
+        let decisions = [
+            Decision::edit(&calls[0], nested),
+            Decision::deny(&calls[1], "no"),
+        ];
+        let resumed = agent.session("s").resume(decisions).await;
+        if depth <= 100 {
+            assert_eq!(resumed.unwrap().text, "done");
+            assert_eq!(log.len(), 1);
+            continue;
+        }
+        let error = resumed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(
+            error.to_string().contains("nested deeper than 100"),
+            "{error:.200}"
+        );
+        assert_eq!((log.len(), pending(&agent, "s").await.len()), (0, 2));
+    }
+}
+
+#[cfg(feature = "jsonl")]
+#[tokio::test]
+async fn calls_answered_one_by_one_are_not_all_written_again_each_time() {
+    use agentcore::session::JsonlStore;
+
+    const CALLS: usize = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    let build = |model: ScriptedModel| {
+        agent(StrictModel::new(model))
+            .tool(logged("act", &log))
+            .permissions(asking())
+            .unanswered(Unanswered::Park)
+            .store(JsonlStore::open(folder.path()).unwrap())
+            .build()
+            .unwrap()
+    };
+    let size = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
+        sizes.sum::<u64>()
+    };
+    let args = || json!({"text": "x".repeat(2_000)});
+    let calls: Vec<_> = (0..CALLS).map(|_| ("act", args())).collect();
+    let first = build(ScriptedModel::new().calls(calls));
+    first.session("s").run("Go").await.unwrap();
+    let calls = pending(&first, "s").await;
+    drop(first);
+    let before = size();
+    for call in &calls[..CALLS - 1] {
+        let agent = build(ScriptedModel::new());
+        agent
+            .session("s")
+            .resume(Decision::allow(call))
+            .await
+            .unwrap();
+    }
+    let again = build(ScriptedModel::new().say("done"));
+    assert_eq!(pending(&again, "s").await, calls[CALLS - 1..]);
+    let output = again
+        .session("s")
+        .resume(Decision::allow(&calls[CALLS - 1]))
+        .await;
+    assert_eq!(output.unwrap().text, "done");
+    assert!(pending(&again, "s").await.is_empty());
+    // Each time all of them would be thirty times as much again.
+    assert!(size() < before * 4, "{before} became {}", size());
+}

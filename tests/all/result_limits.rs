@@ -1,13 +1,16 @@
 //! The size of what a tool returns.
 
 use agentcore::message::Media;
+use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
+use agentcore::tool::TaskOutcome;
 use agentcore::{
-    AgentBuilder, BoxError, FuncTool, Part, ToolCall, ToolDecision, ToolOutput, ToolResult, hook,
+    AgentBuilder, BoxError, FuncTool, Part, SdkMessage, ToolCall, ToolDecision, ToolOutput,
+    ToolResult, hook,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{any_object, results, texts};
+use crate::kit::{any_object, results, texts, watch};
 
 const LIMIT: usize = 16 * 1024 * 1024;
 
@@ -104,4 +107,48 @@ async fn media_beyond_the_limit_is_replaced_by_an_error_text() {
         "{text}"
     );
     assert_eq!(result(agent(tool())).await.content.parts().len(), 2);
+}
+
+#[tokio::test]
+async fn outcome_of_a_background_task_is_cut_to_the_limit() {
+    for failed in [false, true] {
+        let begin = FuncTool::new(
+            "act",
+            "Acts",
+            any_object(),
+            move |cx, _: Value| async move {
+                let outcome = match failed {
+                    true => TaskOutcome::Failed("x".repeat(100_000)),
+                    false => TaskOutcome::Completed("x".repeat(100_000)),
+                };
+                cx.tasks().spawn("long", async { outcome });
+                "begun"
+            },
+        );
+        let model = ScriptedModel::new()
+            .call("act", json!({}))
+            .call("act", json!({}))
+            .say("done");
+        let agent = AgentBuilder::new(model).tool(begin).max_result_bytes(2_000);
+        let (shown, output) = watch(agent.build().unwrap().run("go")).await;
+        let note = "... (cut: 100000 bytes are more than the limit of 2000)";
+        let output = output.unwrap();
+        let said = output
+            .messages
+            .iter()
+            .map(|message| message.text().into_owned());
+        let said: Vec<_> = said.filter(|text| text.contains("Task 'long'")).collect();
+        assert!(!said.is_empty());
+        for text in said {
+            assert!(text.len() < 2_200 && text.ends_with(note), "{}", text.len());
+        }
+        let notified = shown.iter().filter_map(|message| match message {
+            SdkMessage::System(event) => match &event.kind {
+                SystemKind::TaskNotification(note) => Some(note.summary.len()),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert!(notified.inspect(|len| assert_eq!(*len, 2_000)).count() > 0);
+    }
 }

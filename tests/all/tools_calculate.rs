@@ -125,6 +125,64 @@ async fn hostile_expressions_end_with_an_error() {
 }
 
 #[tokio::test]
+async fn fractions_too_large_to_compare_are_refused_before_they_are_calculated() {
+    for expression in [
+        "(1/3)^100000 * 3^100000",
+        "3^-100000 * 3^100000",
+        "0.1^(10^6)",
+        "1.5^(2 * 50000)",
+        "1.5^(99999 1/3)",
+        "(1/3)^(1 1/100000)",
+        "(2/3)^((10^30 + 10^6) - 10^30)",
+        "sqrt(1/9)^100000",
+        "(1/3)^7!!",
+        "1/3^100000 + 1/7^90000",
+        "5^200000 / 7^100000",
+        "1e-999999999",
+        "1.5^9^9",
+        "(1/3)^sqrt(10^12)",
+        "1.0001^(floor(99999.5) * 9)",
+        "2/30000!",
+        "3^100000/3^99999 mod 7",
+        "(/3)^100000",
+    ] {
+        let error = value(expression).await.unwrap_err();
+        assert!(error.contains("9864 digits"), "{expression}: {error}");
+    }
+    for expression in ["sqrt^100000 (1/9)", "(sqrt)(4)", "2 + sin"] {
+        let error = value(expression).await.unwrap_err();
+        assert!(
+            error.contains("argument right behind it"),
+            "{expression}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn fractions_of_a_common_size_are_calculated() {
+    for (expression, expected) in [
+        ("1000 * (1 + 0.05/12)^(12*4)", "1220.89535502542"),
+        ("52!/(5! * 47!)", "2598960"),
+        ("1000!/998!", "999000"),
+        ("(1/3)^100 * 3^100", "1"),
+        ("1.05^-10", "0.613913253540759"),
+        ("2^0.5 * 2^(1/2)", "2"),
+        ("2^sqrt(16) + 1.5^floor(2.7)", "18.25"),
+        ("1 2/3 * 3", "5"),
+        ("2^(100000 - 99990)", "1024"),
+        ("10^400 / 10^398", "100"),
+        ("2^100000 mod 7", "2"),
+        ("2 sqrt(9) (2^3)", "48"),
+    ] {
+        assert_eq!(
+            value(expression).await.as_deref(),
+            Ok(expected),
+            "{expression}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn nesting_is_bounded_by_length_and_never_by_the_stack() {
     for (expression, expected) in [
         (format!("{}1{}", "(".repeat(499), ")".repeat(499)), "1"),

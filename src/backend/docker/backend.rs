@@ -189,7 +189,7 @@ impl DockerBackend {
         arguments
     }
 
-    /// Does one thing with one path; see the script.
+    /// Runs one operation of the script on one path.
     pub(super) async fn files(
         &self,
         what: &str,

@@ -1,6 +1,7 @@
 //! [`DockerBuilder`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 const PROCESSES: u32 = 512;
 
 /// Settings of a [`DockerBackend`]; from [`DockerBackend::run`] or [`DockerBackend::attach`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct DockerBuilder {
     pub(super) cli: Cli,
@@ -74,13 +75,13 @@ impl DockerBuilder {
         self
     }
 
-    /// Another engine than that of the environment, such as `ssh://user@host`.
+    /// Sets another engine than that of the environment, such as `ssh://user@host`.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.cli.host = Some(host.into());
         self
     }
 
-    /// Another program than `docker`, one that takes the same arguments.
+    /// Sets another program than `docker`, one that takes the same arguments.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.cli.program = program.into();
         self
@@ -117,7 +118,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Lets a new container use all the memory of the engine's machine.
+    /// Allows a new container to use all the memory of the engine's machine.
     pub fn no_memory_limit(mut self) -> Self {
         self.memory = None;
         self
@@ -136,7 +137,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Lets a new container have as many processes as the engine allows.
+    /// Allows a new container as many processes as the engine does.
     pub fn no_process_limit(mut self) -> Self {
         self.processes = None;
         self
@@ -315,6 +316,29 @@ fn quoted(field: &str) -> String {
     match field.contains([',', '"', '\n']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),
+    }
+}
+
+impl fmt::Debug for DockerBuilder {
+    /// Of the variables their names only: a value may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DockerBuilder")
+            .field("cli", &self.cli)
+            .field("image", &self.image)
+            .field("name", &self.name)
+            .field("workdir", &self.workdir)
+            .field("network", &self.network)
+            .field("user", &self.user)
+            .field("capabilities", &self.capabilities)
+            .field("memory", &self.memory)
+            .field("cpus", &self.cpus)
+            .field("processes", &self.processes)
+            .field("mounts", &self.mounts)
+            .field("keep", &self.keep)
+            .field("env", &self.env.keys())
+            .field("limits", &self.limits)
+            .field("max_read", &self.max_read)
+            .finish()
     }
 }
 

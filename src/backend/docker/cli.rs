@@ -1,4 +1,4 @@
-//! Running the `docker` program.
+//! The calls of the `docker` program.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

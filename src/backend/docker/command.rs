@@ -1,4 +1,4 @@
-//! Starting a command in a container.
+//! The start of a command in a container.
 
 use std::time::Duration;
 

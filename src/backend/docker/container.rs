@@ -8,22 +8,22 @@ use crate::error::{Error, ErrorKind, Result};
 use super::builder::DockerBuilder;
 use super::cli::{Called, Cli, refused};
 
-/// As long as pulling an image may take.
+/// The time limit of pulling an image.
 const PULL: Duration = Duration::from_secs(600);
-/// For everything else that is done to a container.
+/// The time limit of all other operations on a container.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Nothing the engine answers is longer.
+/// The maximum length of the engine's answers.
 const MAX_ANSWER: u64 = 64 * 1024;
 
 /// The status of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ContainerStatus {
-    /// It runs.
+    /// It is running.
     Running,
     /// It exists, but does not run: `exited`, `paused`, `created` and the like.
     Stopped(String),
-    /// There is none of that name any more.
+    /// No container of that name exists any more.
     Missing,
 }
 

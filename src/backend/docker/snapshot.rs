@@ -19,9 +19,9 @@ use super::reply;
 
 /// The number of files of a folder that are read with one call.
 const BATCH: usize = 256;
-/// Once a call has this many bytes, no further file is added to it.
+/// The number of bytes at which no further file is added to a call.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
-/// More bytes than these are not kept for later.
+/// The number of bytes that are kept for later at most.
 const MAX_AHEAD: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Opening a path so that it cannot leave the root, regardless of concurrent changes.
+//! The opening of a path so that it cannot leave the root, regardless of concurrent changes.
 //!
 //! On Linux the kernel resolves the path (`openat2` with `RESOLVE_BENEATH`). It refuses every
 //! absolute symbolic link, also one that stays inside. Those, and kernels without `openat2`, take

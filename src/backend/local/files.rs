@@ -1,4 +1,4 @@
-//! Reading, listing and removing beneath a root.
+//! The reading, listing and removal of files beneath a root.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use super::super::failure;
 use super::replace::Parents;
 use super::root::{Root, not_a_file};
 
-/// More entries of one folder than this are not listed.
+/// The number of entries of one folder that are listed at most.
 const MAX_ENTRIES: usize = 200_000;
 
 /// The permission bits of a mode: without the kind of file, and without the set-user-id and
@@ -44,7 +44,7 @@ impl Root {
         Ok(content)
     }
 
-    /// At most `len` bytes from `offset` on.
+    /// Reads at most `len` bytes from `offset` on.
     pub(super) fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let (mut file, stat) = self.open_file(path)?;
         let left = size_of(&stat).saturating_sub(offset);

@@ -1,4 +1,4 @@
-//! Writing a file whole: old content or new, never anything between.
+//! The atomic replacement of a file: old content or new, never a mixture.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,9 +28,9 @@ static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 /// The treatment of missing folders above a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parents {
-    /// They are made.
+    /// Missing folders are created.
     Make,
-    /// They are an error.
+    /// Missing folders are an error.
     Expect,
 }
 
@@ -103,7 +103,7 @@ impl Root {
         Err(self.error(path, Errno::LOOP.into()))
     }
 
-    /// As [`target_of`](Self::target_of), but a symbolic link is the target itself.
+    /// Like [`target_of`](Self::target_of), but a symbolic link is the target itself.
     pub(super) fn place_of(
         &self,
         path: &str,
@@ -189,7 +189,7 @@ fn replace(
     sync_folder(folder)
 }
 
-/// Makes sure that a new name in a folder outlives a loss of power.
+/// Syncs a folder, so that a new name in it survives a loss of power.
 fn sync_folder(folder: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match fs::openat(folder, ".", flags, Mode::empty()) {

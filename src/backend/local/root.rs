@@ -20,7 +20,8 @@ const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
 /// The flags for a file or folder that is examined or worked in, but not read.
 const HANDLE: OFlags = PATH_ONLY.union(OFlags::CLOEXEC);
-/// Neither a FIFO without a writer nor a terminal may hold up or take over who opens it.
+/// The flags with which neither a FIFO without a writer nor a terminal can block or take over the
+/// process that opens it.
 const HARMLESS: OFlags = OFlags::CLOEXEC
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
@@ -31,7 +32,7 @@ const HARMLESS: OFlags = OFlags::CLOEXEC
 #[derive(Debug)]
 pub(super) struct Root {
     dir: OwnedFd,
-    /// As it was given, made absolute: what the agent sees.
+    /// The path as it was given, made absolute: the one the agent sees.
     shown: String,
     /// All names by which absolute paths may begin: as given, and without symbolic links.
     names: Vec<PathBuf>,

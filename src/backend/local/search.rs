@@ -1,4 +1,4 @@
-//! Searching beneath a root.
+//! The search beneath a root.
 //!
 //! Every folder and every file is opened beneath the root again, and so are the ignore files:
 //! the tree may change while it is walked, and what it holds is not to be trusted.
@@ -76,29 +76,31 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
 fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirEntry>) {
     for dir in above(&base) {
         if let Ok(entries) = root.list_kinds(dir) {
-            search.above(rules(root, dir, &entries));
+            let rules = rules(root, dir, &entries, search.cancellation());
+            search.above(rules);
         }
     }
-    let rules = rules(root, &base, &entries);
+    let rules = rules(root, &base, &entries, search.cancellation());
     search.folder(base, entries, rules);
 }
 
 fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
     match root.list_kinds(&path) {
         Ok(entries) => {
-            let rules = rules(root, &path, &entries);
+            let rules = rules(root, &path, &entries, search.cancellation());
             search.folder(path, entries, rules);
         }
         Err(_) => search.truncate(),
     }
 }
 
-fn rules(root: &Root, dir: &str, entries: &[DirEntry]) -> Rules {
+fn rules(root: &Root, dir: &str, entries: &[DirEntry], cancellation: &Cancellation) -> Rules {
     let contents = Rules::files(entries).filter_map(|file| {
         let path = join(dir, file);
         // A file of rules that cannot be read rules nothing, as with git.
         root.read_range(&path, 0, Rules::READ).ok()
     });
     let contents: Vec<_> = contents.collect();
-    Rules::parse(dir, contents.iter().map(|content| &content[..]))
+    let contents = contents.iter().map(|content| &content[..]);
+    Rules::parse(dir, contents, cancellation)
 }

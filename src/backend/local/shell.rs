@@ -1,6 +1,7 @@
-//! Starting a command in a local workspace.
+//! The start of a command in a local workspace.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ exec 9<&3 3<&-
 exec \"$0\" -c -- \"$1\"";
 
 /// The settings of commands.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Settings {
     pub(super) limits: CommandLimits,
     pub(super) env: BTreeMap<String, String>,
@@ -62,6 +63,21 @@ pub(super) struct Settings {
     pub(super) cgroups: bool,
     #[cfg(feature = "sandbox")]
     pub(super) sandbox: Option<Confined>,
+}
+
+impl fmt::Debug for Settings {
+    /// Of the variables their names only: a value may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Settings");
+        shown
+            .field("limits", &self.limits)
+            .field("env", &self.env.keys())
+            .field("sweeper", &self.sweeper)
+            .field("cgroups", &self.cgroups);
+        #[cfg(feature = "sandbox")]
+        shown.field("sandbox", &self.sandbox);
+        shown.finish()
+    }
 }
 
 impl Default for Settings {
@@ -85,7 +101,7 @@ impl Settings {
         own.transpose().map(Option::unwrap_or_default)
     }
 
-    /// Does `start`, under the sandbox if there is one.
+    /// Runs `start`, under the sandbox if there is one.
     async fn confine<T: Send + 'static>(
         &self,
         start: impl FnOnce() -> Result<T> + Send + 'static,

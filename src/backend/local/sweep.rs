@@ -1,4 +1,4 @@
-//! Removing what a crash left behind.
+//! The removal of files that a crash left behind.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -14,7 +14,7 @@ const PREFIX: &str = ".agentcore-";
 const SUFFIX: &str = ".tmp";
 /// A younger file may be a write under way, of another process too.
 const AGE: Duration = Duration::from_secs(60 * 60);
-/// Beyond this many folders all are forgotten, and swept again.
+/// The number of folders at which all are forgotten, and swept again.
 const MAX_REMEMBERED: usize = 4_096;
 
 /// The folders that were swept.

@@ -19,7 +19,7 @@ const PREFIX: &str = "agentcore-";
 const MAX_LEFTOVERS: usize = 1_024;
 /// A command may have made cgroups in its own; those deeper than this stay.
 const MAX_DEPTH: usize = 16;
-/// Between two attempts to remove a cgroup whose processes were killed.
+/// The pause between two attempts to remove a cgroup whose processes were killed.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The mount of cgroups of version 2: its path, and the part of the hierarchy visible there.
@@ -40,7 +40,7 @@ pub(in super::super) struct Cage {
 }
 
 impl Cage {
-    /// Makes one beneath the cgroup of this process; `None` where that is not possible.
+    /// Creates a cgroup beneath that of this process; `None` where that is not possible.
     pub(in super::super) fn new() -> Option<Self> {
         if IS_REFUSED.load(Ordering::Relaxed) {
             return None;

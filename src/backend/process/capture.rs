@@ -1,4 +1,4 @@
-//! Keeping the start and the end of a stream while it is read.
+//! A buffer for the start and the end of a stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ struct Kept {
 }
 
 impl Capture {
-    /// Keeps `max` bytes, half from the start and half from the end.
+    /// Creates a buffer for `max` bytes, half from the start and half from the end.
     pub(super) fn new(max: usize) -> Self {
         Self(Arc::new(Mutex::new(Kept {
             half: max / 2,

@@ -55,7 +55,7 @@ impl Group {
         self.signal(Signal::TERM);
     }
 
-    /// Notes that the leader was waited for.
+    /// Records that the leader was waited for.
     pub(in super::super) fn leader_is_reaped(&self) {
         self.is_reaped.store(true, Ordering::Release);
     }

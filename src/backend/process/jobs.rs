@@ -17,7 +17,7 @@ use super::capture::Capture;
 use super::group::Group;
 use super::running::Running;
 
-/// More commands than this are not kept at once, ended ones among them.
+/// The number of commands that are kept at once at most, ended ones among them.
 const MAX_JOBS: usize = 32;
 
 /// The commands a backend runs in the background; all are killed when it is dropped.

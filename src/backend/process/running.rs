@@ -34,7 +34,7 @@ const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The way a command is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Ending {
-    /// By a signal to its group.
+    /// By a signal to the command's group.
     Signal,
     /// By a word on its lifeline: its processes are elsewhere, and the watcher there ends them,
     /// gently after the word and at once when the lifeline is closed.

@@ -1,4 +1,4 @@
-//! Starting a command under a sandbox.
+//! The start of a command under a sandbox.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,8 @@ impl Confined {
         Ok(environment)
     }
 
-    /// Does `start` on a thread that is under the sandbox, and with it all that `start` starts.
+    /// Runs `start` on a thread that is under the sandbox, and with it all processes that `start`
+    /// starts.
     ///
     /// The thread is made for this and ends with it: what restricts it cannot be taken off.
     pub(in super::super) async fn run<T: Send + 'static>(

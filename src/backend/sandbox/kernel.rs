@@ -8,7 +8,7 @@ pub(super) struct Kernel {
     pub(super) seccomp: bool,
 }
 
-/// Asks the kernel, once.
+/// Queries the kernel, once.
 #[cfg(target_os = "linux")]
 pub(super) fn current() -> Kernel {
     use std::sync::OnceLock;

@@ -18,7 +18,7 @@ const SCOPES: u32 = 6;
 pub enum SandboxLimit {
     /// Files and folders other than those allowed, and the memory of processes outside.
     Files,
-    /// Truncating files that may not be written.
+    /// The truncation of files that may not be written.
     Truncation,
     /// TCP ports other than those allowed.
     Tcp,

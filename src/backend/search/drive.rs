@@ -1,4 +1,4 @@
-//! Feeding a search with listings and contents.
+//! A search that is given listings and contents.
 
 use std::fs::File;
 
@@ -126,6 +126,11 @@ impl<K> Search<K> {
         self.walk.enter(path, entries, rules);
     }
 
+    /// The cancellation of the search.
+    pub(in super::super) fn cancellation(&self) -> &Cancellation {
+        self.walk.cancellation()
+    }
+
     /// Records that a folder could not be read completely.
     pub(in super::super) fn truncate(&mut self) {
         self.walk.truncate();
@@ -218,7 +223,7 @@ impl<K: Send + 'static> Search<K> {
         mut self,
         work: impl FnOnce(&mut Self) -> T + Send + 'static,
     ) -> Result<(Self, T)> {
-        let cancellation = self.walk.cancellation().clone();
+        let cancellation = self.cancellation().clone();
         let work = move || {
             let result = work(&mut self);
             Ok((self, result))
@@ -239,7 +244,10 @@ async fn enter<B: Backend + ?Sized, K: Send + 'static>(
         if let Ok(entries) = backend.list(dir).await {
             let contents = ignore_files(backend, dir, &entries).await;
             let dir = dir.to_owned();
-            let above = search.run(move |search| search.above(rules(&dir, &contents)));
+            let above = search.run(move |search| {
+                let rules = rules(&dir, &contents, search.cancellation());
+                search.above(rules);
+            });
             search = above.await?.0;
         }
     }
@@ -254,14 +262,15 @@ async fn add<B: Backend + ?Sized, K: Send + 'static>(
 ) -> Result<Search<K>> {
     let contents = ignore_files(backend, &path, &entries).await;
     let entered = search.run(move |search| {
-        let rules = rules(&path, &contents);
+        let rules = rules(&path, &contents, search.cancellation());
         search.folder(path, entries, rules);
     });
     Ok(entered.await?.0)
 }
 
-fn rules(dir: &str, contents: &[Bytes]) -> Rules {
-    Rules::parse(dir, contents.iter().map(|content| &content[..]))
+fn rules(dir: &str, contents: &[Bytes], cancellation: &Cancellation) -> Rules {
+    let contents = contents.iter().map(|content| &content[..]);
+    Rules::parse(dir, contents, cancellation)
 }
 
 async fn ignore_files<B: Backend + ?Sized>(

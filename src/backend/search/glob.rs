@@ -1,4 +1,4 @@
-//! Searching for paths.
+//! The search for paths.
 
 use globset::{GlobBuilder, GlobSet};
 use ignore::overrides::Override;

@@ -1,4 +1,4 @@
-//! Searching in contents.
+//! The search in contents.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! Finding files by path and by content, with ripgrep's libraries.
+//! The search for files by path and by content, with ripgrep's libraries.
 //!
 //! The search itself does no input or output: a driver gives it listings and contents as it asks
 //! for them. So the same search runs over a folder of the machine and over any other backend.

@@ -193,7 +193,7 @@ pub enum GrepMode {
     /// The lines.
     #[default]
     Lines,
-    /// Only that there is one.
+    /// Only the existence of a match.
     Files,
     /// The number of matching lines.
     Count,

@@ -5,6 +5,8 @@ use std::path::Path;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::util::Cancellation;
+
 use super::super::entry::DirEntry;
 use super::pattern;
 
@@ -13,6 +15,10 @@ const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 /// The weight of a line with wildcards compared with a line without: most need an expression of
 /// their own.
 const WILD: usize = 8;
+/// A line weighs as much again for so many further wildcards, or bytes: the time to compile its
+/// expression grows with both.
+const WILDCARDS: usize = 8;
+const LINE_BYTES: usize = 256;
 /// The most all lines of a folder's ignore files weigh together; later ones are left out.
 const MAX_WEIGHT: usize = 2_048 * WILD;
 /// The most lines compiled together.
@@ -30,7 +36,7 @@ pub(in super::super) struct Rules {
 }
 
 impl Rules {
-    /// More than this of an ignore file is not read.
+    /// The number of bytes of an ignore file that are read at most.
     pub(in super::super) const MAX_BYTES: usize = 256 * 1024;
     /// The number of bytes to read of an ignore file: one more than the limit, to detect a longer
     /// file.
@@ -46,24 +52,29 @@ impl Rules {
 
     /// The rules of `dir` with the contents of its ignore files, in the order of
     /// [`files`](Self::files). A line that cannot be understood is left out, as git does; so are
-    /// a line over the limits of a pattern and the lines over those of a folder.
+    /// a line over the limits of a pattern and the lines over those of a folder. When `cancellation`
+    /// is cancelled, the lines that are left are left out, too.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,
+        cancellation: &Cancellation,
     ) -> Self {
         let mut rules = Self::default();
         for content in contents {
-            rules.add(dir, content);
+            rules.add(dir, content, cancellation);
         }
         rules
     }
 
-    fn add(&mut self, dir: &str, content: &[u8]) {
+    fn add(&mut self, dir: &str, content: &[u8], cancellation: &Cancellation) {
         let root = absolute(dir);
         let mut builder = GitignoreBuilder::new(&root);
         let (mut lines, mut bytes) = (0, 0);
         let mut pieces = Vec::new();
         for line in String::from_utf8_lossy(whole_lines(content)).lines() {
+            if cancellation.is_cancelled() {
+                return;
+            }
             let line = line.strip_prefix('\u{feff}').unwrap_or(line);
             let trimmed = line.trim_end();
             if trimmed.is_empty() || line.starts_with('#') || pattern::check(trimmed).is_err() {
@@ -111,9 +122,11 @@ impl Rules {
 }
 
 fn weight(line: &str) -> usize {
-    match line.contains(['*', '?', '[', '{']) {
-        true => WILD,
-        false => 1,
+    match line.matches(['*', '?', '[', '{', ',']).count() {
+        wild if wild > 0 && line.contains(['*', '?', '[', '{']) => {
+            WILD * (1 + wild.saturating_sub(1) / WILDCARDS + line.len() / LINE_BYTES)
+        }
+        _ => 1,
     }
 }
 
@@ -135,4 +148,29 @@ fn whole_lines(content: &[u8]) -> &[u8] {
 /// Rules match paths beneath a root; the workspace's own is `/` to them.
 pub(super) fn absolute(path: &str) -> String {
     format!("/{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_not_compiled_once_the_search_is_cancelled() {
+        let lines = "*.log\n".repeat(2_000);
+        let cancellation = Cancellation::default();
+        let all = Rules::parse("", [lines.as_bytes()], &cancellation);
+        assert_eq!(all.weight(), 2_000 * WILD);
+        cancellation.cancel();
+        let none = Rules::parse("", [lines.as_bytes()], &cancellation);
+        assert_eq!(none.weight(), 0);
+    }
+
+    #[test]
+    fn line_weighs_more_with_more_wildcards_and_bytes() {
+        assert_eq!(weight("/target"), 1);
+        assert_eq!(weight("a,b"), 1);
+        assert_eq!(weight("**/*.{rs,toml}"), WILD);
+        assert_eq!(weight(&"*a".repeat(60)), 8 * WILD);
+        assert_eq!(weight(&format!("*{}", "a".repeat(1_000))), 4 * WILD);
+    }
 }

@@ -1,4 +1,4 @@
-//! Taking lines from the searcher.
+//! A sink for the searcher's lines.
 
 use std::io;
 

@@ -42,7 +42,7 @@ pub(super) struct Filter {
 struct Folder {
     path: String,
     rules: Rules,
-    /// In reverse, so that the next one is the last.
+    /// The entries in reverse, so that the next one is the last.
     entries: Vec<DirEntry>,
 }
 

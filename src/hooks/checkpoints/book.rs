@@ -90,7 +90,7 @@ impl Book {
         }
     }
 
-    /// Forgets all.
+    /// Removes all records.
     #[cfg(unix)]
     pub(super) fn clear(&mut self) {
         *self = Self::of(self.home.clone());
@@ -140,8 +140,8 @@ impl Book {
         Some(At { message, title })
     }
 
-    /// The number of these messages that are unchanged since changes were recorded after them;
-    /// `None` when all are.
+    /// The number of leading messages that still match the recorded ones; `None` when the last
+    /// recorded one does.
     pub(super) fn still(&self, messages: &Messages) -> Option<usize> {
         let known = self.messages().into_iter().rev();
         let mut known = known.map(|(message, changed)| At {

@@ -1,4 +1,4 @@
-//! Keeping the current content before it changes.
+//! The capture of the current content before it changes.
 
 use std::io;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ const MOST_BOOKS: usize = 256;
 /// A file by its own name.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// As the backend takes it.
+    /// The path for the backend.
     pub(super) path: String,
-    /// Beneath the root.
+    /// The path beneath the root.
     pub(super) name: Arc<str>,
     /// True if the link itself is meant.
     pub(super) is_link: bool,

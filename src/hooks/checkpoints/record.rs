@@ -55,7 +55,7 @@ impl Summing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Before {
-    /// There was none.
+    /// The file did not exist.
     Absent,
     /// Its content is in the record.
     Kept { mode: Option<u32>, sum: Sum },

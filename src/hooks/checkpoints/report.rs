@@ -24,7 +24,7 @@ pub enum RewindMode {
     DryRun,
     /// Files that were changed from outside stay as they are and are reported.
     Careful,
-    /// They are rewound as well, and the changes of others are lost.
+    /// Those files are rewound as well, and the changes from outside are lost.
     Overwrite,
 }
 

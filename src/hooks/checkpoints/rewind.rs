@@ -1,4 +1,4 @@
-//! Making files what they were.
+//! The rewinding of files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -209,7 +209,8 @@ impl FileCheckpoints {
         }
     }
 
-    /// At no time can others read what they could not before, nor what they are not to read after.
+    /// Writes the target state, so that at no time more users can read the content than before or
+    /// after.
     async fn put(&self, place: &Place, now: &Now, then: Then, is_same: bool) -> Result<()> {
         let (backend, path) = (&self.inner.backend, &place.path);
         let is_closed = is_closed(&then);

@@ -83,7 +83,7 @@ impl Live {
 pub(super) struct Runs(Mutex<HashMap<Box<str>, Arc<Live>>>);
 
 impl Runs {
-    /// Notes a run that begins. `None` when it is the child of one that is known.
+    /// Registers a run that begins. `None` when it is the child of one that is known.
     pub(super) fn begin(&self, cx: &RunContext) -> Option<Arc<Live>> {
         let run = self.outermost(cx);
         let runs = lock(&self.0);
@@ -91,7 +91,7 @@ impl Runs {
         own.is_some_and(|own| Arc::ptr_eq(own, &run)).then_some(run)
     }
 
-    /// Makes `work` a part of the run, or of the one it is a child of.
+    /// Runs `work` as a part of the run, or of the one it is a child of.
     pub(super) async fn within<T>(&self, cx: &RunContext, work: impl Future<Output = T>) -> T {
         let run = self.outermost(cx);
         let around = HERE.try_with(Arc::clone).ok();

@@ -1,4 +1,4 @@
-//! Looking for `SKILL.md` files.
+//! The search for `SKILL.md` files.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ const FILE: &str = "SKILL.md";
 const MAX_DEPTH: usize = 8;
 /// After so many folders the search ends.
 const MAX_FOLDERS: usize = 2_000;
-/// More skills than this are not listed.
+/// The number of skills that are listed at most.
 const MAX_SKILLS: usize = 500;
 /// The front matter of a file has to end within its first bytes.
 const MAX_HEAD: usize = 64 * 1024;
-/// More warnings are counted only.
+/// The number of warnings after which they are only counted.
 const MAX_WARNINGS: usize = 20;
-/// Never entered: large, and without skills.
+/// Folders that are never entered: large, and without skills.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
 
 /// The skills beneath some folders, in the order of these and then of their paths, and the problems
@@ -39,7 +39,7 @@ pub(super) struct Found {
 struct Folder {
     path: String,
     depth: usize,
-    /// Only its own `SKILL.md` counts: links may lead in circles.
+    /// True for a link, of which only its own `SKILL.md` counts: links may lead in circles.
     is_link: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::util::text;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// The number of steps after which the parser stops with an error.
 const MAX_EVENTS: usize = 5_000;
-/// More of an error of the parser is not shown.
+/// The length to which an error of the parser is shown.
 const MAX_ERROR_CHARS: usize = 300;
 
 /// The fields that are read; there may be more.

@@ -94,7 +94,7 @@ impl SkillsHook {
         self
     }
 
-    /// Gives the hook another name than `skills`. An agent with skills in several backends needs a
+    /// Sets the hook's name; `skills` by default. An agent with skills in several backends needs a
     /// name for each.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {

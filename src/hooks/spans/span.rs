@@ -26,7 +26,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Both halves of a span.
+    /// Starts both halves of a span.
     pub(super) fn start(cx: &RunContext, name: &str, place: &Place, span: Span) -> Self {
         let recorded = cx.trace().map(|recorder| match place.recorded {
             Some(parent) => recorder.start_child(name, parent),
@@ -48,7 +48,7 @@ impl Pair {
         self.recorded.is_some() || !self.span.is_disabled()
     }
 
-    /// Notes an attribute in the recorder.
+    /// Records an attribute in the recorder.
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) {
         if let Some(recorded) = &mut self.recorded {
             recorded.set(key, value.into());

@@ -1,4 +1,4 @@
-//! Replacing old messages with a summary.
+//! The replacement of old messages with a summary.
 
 mod cut;
 mod fit;

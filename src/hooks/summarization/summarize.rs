@@ -1,4 +1,4 @@
-//! Asking the summariser.
+//! The calls of the summariser.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Summarizer<'a> {
     pub(super) model: Arc<dyn Model>,
     /// The window of the model that reads the summary.
     pub(super) window: u64,
-    /// For one call.
+    /// The time limit of one call.
     pub(super) timeout: Duration,
 }
 

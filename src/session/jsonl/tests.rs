@@ -23,9 +23,9 @@ const FULL: i32 = 28;
 /// The way a call fails.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// With this error, once.
+    /// One call fails with this error.
     Once(i32),
-    /// With this error, and every later call as well.
+    /// A call and every later one fail with this error.
     From(i32),
     /// A write that takes half of the bytes, and every later call but cutting fails.
     Short,
@@ -119,7 +119,7 @@ impl Disk for Failing {
     }
 }
 
-/// Notes the calls and does them.
+/// A disk that records the calls and runs them.
 #[derive(Default)]
 struct Noting(Mutex<Vec<&'static str>>);
 

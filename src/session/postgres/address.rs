@@ -12,7 +12,7 @@ use crate::util::secret::Redactor;
 /// An address that was understood. It shows no password.
 pub(super) struct Address {
     pub(super) config: Config,
-    /// For errors.
+    /// The name for errors.
     pub(super) name: String,
     redactor: Redactor,
 }

@@ -71,7 +71,7 @@ impl Connection {
         self.write(address, sql, values, 0)
     }
 
-    /// As `execute`, with values of about so many bytes.
+    /// Like `execute`, with values of about this many bytes.
     pub(super) fn write(
         &mut self,
         address: &Address,
@@ -97,8 +97,8 @@ impl Connection {
         self.rows(address, sql, values, 0, |_| 0)
     }
 
-    /// As `query`, with values of about so many bytes, and rows that have as many together as `told`
-    /// finds in the first.
+    /// Like `query`, with values of about this many bytes, and rows of the total size that `told`
+    /// reads from the first.
     pub(super) fn rows(
         &mut self,
         address: &Address,

@@ -125,7 +125,7 @@ impl Place {
     }
 }
 
-/// Everything that is not about where the database is.
+/// The configuration without the hosts.
 fn without_hosts(base: &Config) -> Config {
     let mut config = Config::new();
     config

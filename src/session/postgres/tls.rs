@@ -18,7 +18,7 @@ use crate::util::tls::trusting_system;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Makes connections that trust whom the system trusts.
+/// Creates connections that trust the system's certificates.
 #[derive(Clone)]
 pub(super) struct Tls;
 

@@ -14,7 +14,7 @@ pub(super) struct Address {
     pub(super) user: Option<String>,
     pub(super) password: Option<Secret>,
     pub(super) database: i64,
-    /// For errors.
+    /// The name for errors.
     pub(super) name: String,
     redactor: Redactor,
 }

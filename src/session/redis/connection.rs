@@ -63,13 +63,13 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Asks one thing.
+    /// Sends one command.
     pub(super) fn ask_one(&mut self, address: &Address, command: Cmd) -> Outcome<Value> {
         let answer = self.ask(address, &[command])?.pop().unwrap_or_default();
         checked(address, answer)
     }
 
-    /// Asks several things at once. An answer may be an error.
+    /// Sends several commands at once. An answer may be an error.
     pub(super) fn ask(&mut self, address: &Address, commands: &[Cmd]) -> Outcome<Vec<Value>> {
         let mut packed = Vec::new();
         for command in commands {

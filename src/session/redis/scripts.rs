@@ -13,8 +13,8 @@ pub(super) const TAIL: &str = "
 return {redis.call('getrange', KEYS[1], '-' .. ARGV[2], -1), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";
 
-/// Goes before scripts that need a session no other store has leased. `ARGV[4]`: what the leases of
-/// this store begin with.
+/// The prefix of scripts that need a session no other store has leased. `ARGV[4]`: what the leases
+/// of this store begin with.
 pub(super) const FREE: &str = "
 local held = redis.call('get', KEYS[2])
 if held and string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then return 0 end
@@ -58,7 +58,7 @@ redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 return 1";
 
-/// Goes before scripts that may find everything done. A wait for the disk is a wait for the last
+/// The prefix of scripts that may find everything done. A wait for the disk is a wait for the last
 /// write of a connection: this one changes nothing, and needs no memory.
 pub(super) const NOTED: &str = "
 local function noted()

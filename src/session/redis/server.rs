@@ -148,7 +148,7 @@ impl Keys {
         Failure::Refused(Error::new(ErrorKind::Protocol, text))
     }
 
-    /// Makes sure that no later version of this crate has arranged the keys.
+    /// Checks that no later version of this crate has arranged the keys.
     fn check_version(&self, connection: &mut Connection) -> Outcome<()> {
         let key = self.version();
         let mut get = cmd("GET");

@@ -29,7 +29,7 @@ struct Shared<S: Server> {
 #[derive(Default)]
 struct Leases {
     held: HashMap<Arc<str>, Held>,
-    /// Those to be given back.
+    /// The leases to be released.
     released: Vec<Held>,
     /// True while a thread maintains them.
     is_kept: bool,

@@ -62,7 +62,7 @@ impl<S: Server> Pool<S> {
         &self.options
     }
 
-    /// Makes a call, again and again while the server cannot be reached, until patience ends.
+    /// Runs a call, and retries it while the server cannot be reached, until patience ends.
     pub(super) fn run<T>(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<T>) -> Result<T> {
         let _permit = self.permit()?;
         let began = Instant::now();
@@ -89,7 +89,7 @@ impl<S: Server> Pool<S> {
         unreachable!("patience ends before the numbers do")
     }
 
-    /// Makes a call once, on a connection that is free or a new one.
+    /// Runs a call once, on a connection that is free or a new one.
     pub(super) fn once<T>(
         &self,
         call: impl Fn(&S, &mut S::Connection) -> Outcome<T>,

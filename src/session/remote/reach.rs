@@ -1,4 +1,4 @@
-//! Reaching a host in bounded time.
+//! The connection to a host in bounded time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};

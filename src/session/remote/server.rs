@@ -35,7 +35,7 @@ pub(in crate::session) fn time_for(timeout: Duration, bytes: usize) -> Duration 
 /// The outcome of removing a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Removal {
-    /// Nothing is left of it.
+    /// The log was removed.
     Done,
     /// Its log is of another size.
     Changed,
@@ -62,7 +62,7 @@ pub(in crate::session) struct Contents {
     pub(in crate::session) end: u64,
 }
 
-/// Something unreadable that is put aside.
+/// An unreadable part that is put aside.
 #[derive(Debug)]
 pub(in crate::session) struct Kept<'a> {
     pub(in crate::session) at: u64,
@@ -107,7 +107,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Renews leases from now, except those that were leased elsewhere in between.
     fn renew(&self, connection: &mut Self::Connection, held: &[Held]) -> Outcome<()>;
 
-    /// Gives a lease back, if it is still this one.
+    /// Releases a lease, if it is still this one.
     fn release(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<()>;
 
     /// Writes behind `end`; false when the lease is another's or the log does not end there. A
@@ -120,7 +120,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         bytes: &[u8],
     ) -> Outcome<bool>;
 
-    /// Puts damage aside and, where there is a `cut`, makes it the whole log; false as `append`.
+    /// Puts damage aside and, where there is a `cut`, makes it the whole log; returns `false` as
+    /// `append` does.
     fn heal(
         &self,
         connection: &mut Self::Connection,

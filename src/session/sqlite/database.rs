@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    /// For tests: what a fault is put into.
+    /// The connection for writing, to inject faults in tests.
     #[cfg(test)]
     pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Connection> {
         lock(&self.writer)

@@ -145,8 +145,8 @@ pub(super) fn exists(path: &Path) -> Result<bool> {
 
 /// Refuses what is no database of sessions, or a newer one, without touching it.
 ///
-/// Reads it through SQLite, because closing a file that this process has open elsewhere would
-/// release its locks; but neither locks nor repairs it.
+/// Reads the file through SQLite without locking or repairing it, because closing a file that this
+/// process has open elsewhere would release the locks on it.
 pub(super) fn check(path: &Path) -> Result<()> {
     let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY

@@ -83,7 +83,7 @@ impl SqliteStore {
         self.0.log().path()
     }
 
-    /// For tests: what a fault is put into.
+    /// The database, to inject faults in tests.
     #[cfg(test)]
     pub(super) fn database(&self) -> &Database {
         self.0.log()

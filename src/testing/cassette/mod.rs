@@ -1,4 +1,4 @@
-//! Recording a model once and replaying it.
+//! The recording of a model, and its replay.
 
 mod fingerprint;
 mod record;

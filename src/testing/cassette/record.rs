@@ -1,4 +1,4 @@
-//! Writing a cassette.
+//! The recording of a cassette.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Reading a cassette.
+//! The replay of a cassette.
 
 use std::fs;
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) struct Failures(Vec<String>);
 
 impl Failures {
-    /// Notes the outcome of a check.
+    /// Records the outcome of a check.
     pub(super) fn check(&mut self, name: &str, outcome: Result<()>) {
         if let Err(error) = outcome {
             self.0.push(format!("{name}: {error}"));

@@ -121,43 +121,43 @@ impl Reply {
         self
     }
 
-    /// Then writes `bytes`.
+    /// Adds a step that writes `bytes`.
     #[must_use]
     pub fn send(self, bytes: impl Into<Bytes>) -> Self {
         self.then(Action::Send(bytes.into()))
     }
 
-    /// Then waits on tokio's clock.
+    /// Adds a step that waits on tokio's clock.
     #[must_use]
     pub fn pause(self, wait: Duration) -> Self {
         self.then(Action::Pause(wait))
     }
 
-    /// Then keeps the connection open and sends nothing more.
+    /// Adds a step that keeps the connection open and sends nothing more.
     #[must_use]
     pub fn stall(self) -> Self {
         self.then(Action::Stall)
     }
 
-    /// Then resets the connection.
+    /// Adds a step that resets the connection.
     #[must_use]
     pub fn reset(self) -> Self {
         self.then(Action::Reset)
     }
 
-    /// Then closes the connection, even when the body is not complete.
+    /// Adds a step that closes the connection, even when the body is not complete.
     #[must_use]
     pub fn close(self) -> Self {
         self.then(Action::Close)
     }
 
-    /// Then writes `len` bytes of garbage.
+    /// Adds a step that writes `len` bytes of garbage.
     #[must_use]
     pub fn garbage(self, len: usize, seed: u64) -> Self {
         self.then(Action::Garbage { len, seed })
     }
 
-    /// Then does `action`.
+    /// Adds a step that does `action`.
     #[must_use]
     pub fn then(mut self, action: Action) -> Self {
         self.actions.push(action);

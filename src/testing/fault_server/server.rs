@@ -81,7 +81,7 @@ impl FaultServer {
         format!("http://{}", self.addr)
     }
 
-    /// Puts a reply at the end of the script.
+    /// Adds a reply at the end of the script.
     pub fn reply(&self, reply: Reply) {
         lock(&self.shared.state).replies.push_back(reply);
     }
@@ -91,12 +91,12 @@ impl FaultServer {
         lock(&self.shared.state).fallback = Some(reply);
     }
 
-    /// Puts a well-formed Messages API stream with this text at the end of the script.
+    /// Adds a well-formed Messages API stream with this text at the end of the script.
     pub fn anthropic_text(&self, text: &str) {
         self.reply(Reply::anthropic_text(text));
     }
 
-    /// Puts a well-formed Chat Completions stream with this text at the end of the script.
+    /// Adds a well-formed Chat Completions stream with this text at the end of the script.
     pub fn openai_text(&self, text: &str) {
         self.reply(Reply::openai_text(text));
     }

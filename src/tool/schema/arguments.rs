@@ -1,4 +1,4 @@
-//! From what the model wrote to arguments a tool can be given.
+//! The parsing and checking of a call's arguments.
 
 use serde_json::Value;
 

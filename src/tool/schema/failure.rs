@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// More failures than this are only counted.
+/// The number of failures after which they are only counted.
 pub(super) const MOST: usize = 10;
 
 /// The number of allowed names or values that are listed.

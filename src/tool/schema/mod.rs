@@ -1,5 +1,5 @@
-//! Checking a call's arguments against the tool's JSON Schema, of which a subset is known: see the
-//! documentation of [`crate::tool`].
+//! The validation of a call's arguments against the tool's JSON Schema, of which a subset is
+//! supported: see the documentation of [`crate::tool`].
 
 mod arguments;
 mod failure;

@@ -1,4 +1,4 @@
-//! Asking the user: the [`Interactor`], and what uses one.
+//! Questions to the user: the [`Interactor`], and its uses.
 //!
 //! | | |
 //! |---|---|

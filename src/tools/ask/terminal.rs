@@ -1,4 +1,4 @@
-//! Asking at the terminal.
+//! Questions at the terminal.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};

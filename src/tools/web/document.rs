@@ -1,4 +1,4 @@
-//! Parsing a page into a document of limited size.
+//! The parsing of a page into a document of limited size.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Fetching one page: its redirects, its kind, its bytes.
+//! The fetch of one page: its redirects, its kind, its bytes.
 
 use encoding_rs::Encoding;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
@@ -25,7 +25,7 @@ pub(super) enum Fetched {
 pub(super) struct Page {
     pub(super) url: Url,
     pub(super) status: StatusCode,
-    /// Without parameters; empty when the server names none.
+    /// The content type without parameters; empty when the server names none.
     pub(super) content_type: String,
     pub(super) kind: Kind,
     pub(super) charset: Option<&'static Encoding>,

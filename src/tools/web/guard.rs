@@ -10,7 +10,7 @@ use reqwest::{Client, Url};
 use crate::net::{AddressPolicy, Refused, Resolver, addresses};
 use crate::util::http_client;
 
-/// Makes clients that can connect to nothing that was not checked.
+/// Creates clients that connect only to checked addresses.
 pub(super) struct Guard {
     pub(super) policy: AddressPolicy,
     pub(super) resolver: Arc<dyn Resolver>,

@@ -9,7 +9,7 @@ const PRESCAN: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
-    /// It is shown as it is.
+    /// The text is shown as it is.
     Text,
     /// The server does not declare it: the content decides.
     Unknown,

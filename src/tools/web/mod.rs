@@ -1,4 +1,4 @@
-//! Fetching pages and searching the internet.
+//! The tools that fetch pages and search the internet.
 //!
 //! * [`WebFetch`], the tool `web_fetch`, with [`AddressPolicy`], which keeps it (and anything else
 //!   that fetches URLs named by others) out of private networks.

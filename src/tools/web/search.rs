@@ -21,7 +21,7 @@ const MAX_QUERY: usize = 1_000;
 const MAX_ANSWER: usize = 10_000;
 const MAX_SNIPPET: usize = 2_000;
 
-/// Something that searches the internet.
+/// A provider of internet searches.
 #[async_trait]
 pub trait SearchProvider: Send + Sync + 'static {
     /// Searches for `query`, with about `limit` sources.

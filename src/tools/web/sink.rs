@@ -1,4 +1,4 @@
-//! Building a document of limited size.
+//! A sink that builds a document of limited size.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,4 @@
-//! Searching with Tavily.
+//! The search with Tavily.
 
 use std::env;
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct Tavily {
     redactor: Redactor,
     url: Url,
     limit: Duration,
-    /// Made by the first search, for it belongs to the runtime it is used in.
+    /// The client, made by the first search, for it belongs to the runtime it is used in.
     client: OnceLock<Client>,
 }
 

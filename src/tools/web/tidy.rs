@@ -1,4 +1,4 @@
-//! Preparing a document for the converter.
+//! The preparation of a document for the converter.
 
 use std::rc::Rc;
 

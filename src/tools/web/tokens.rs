@@ -28,7 +28,7 @@ const MAX_COMPARISONS: usize = 200_000_000;
 pub(super) struct Tokens<S> {
     pub(super) inner: S,
     full: Rc<Cell<bool>>,
-    /// At most this many attributes are open.
+    /// The upper bound of the number of open attributes.
     names: Cell<usize>,
     /// True if a token has come since the last piece.
     is_past: Cell<bool>,

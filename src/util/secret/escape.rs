@@ -1,4 +1,4 @@
-//! Undoing escapes, so that what they spell can be searched for.
+//! The decoding of escapes, so that the decoded text can be searched.
 
 use std::ops::Range;
 

@@ -10,7 +10,7 @@ use super::{redact, spelling};
 /// Shorter ones may be words of any text, as placeholders of local servers are.
 const MIN_LEN: usize = 12;
 
-/// Words of which placeholders are made.
+/// The words that placeholders consist of.
 const PLACEHOLDER_WORDS: &[&str] = &[
     "any",
     "anything",
@@ -65,7 +65,7 @@ static KNOWN: RwLock<Known> = RwLock::new(Known {
 struct Known {
     /// Each with the number of its holders.
     secrets: BTreeMap<Box<str>, usize>,
-    /// Made when it is first needed after a change.
+    /// The patterns, made when they are first needed after a change.
     patterns: Option<Arc<Patterns>>,
 }
 

@@ -1,4 +1,4 @@
-//! Searching for many needles at once, by the algorithm of Wu and Manber.
+//! The search for many needles at once, by the algorithm of Wu and Manber.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ impl Needle {
 
 /// The needles, with tables that let most of a text be skipped.
 pub(super) struct Matcher {
-    /// In order, so that those with a common beginning are neighbours.
+    /// The needles in order, so that those with a common beginning are neighbours.
     needles: Vec<Needle>,
     /// The length of the shortest needle: that of the window that is moved over the text.
     window: usize,

@@ -1,4 +1,4 @@
-//! Redacting a text that arrives in pieces.
+//! The redaction of a text that arrives in pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Takes the next piece; returns what may be passed on, which may be nothing.
+    /// Takes the next piece; returns the part that may be passed on, which may be empty.
     pub(crate) fn push(&mut self, exact: &Exact, piece: String) -> String {
         let matcher = exact.0.exact();
         let mut places = Vec::new();

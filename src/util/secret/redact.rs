@@ -1,4 +1,4 @@
-//! Removing secrets from texts and values.
+//! The removal of secrets from texts and values.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -68,7 +68,7 @@ impl Drop for Held {
 }
 
 impl Secret {
-    /// Takes a secret in.
+    /// Registers a secret.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(Arc::new(Held::new(text.into())))
     }

@@ -50,11 +50,12 @@ pub(in super::super::super) struct Evidence {
 pub(super) enum Relation {
     /// It is in the command's process group.
     Member,
-    /// It was started by the command and left its group.
+    /// It was started by the command and has left its group.
     Stray,
     /// Not known by itself: its parent may decide.
     Unknown,
-    /// As `Unknown`, but it was just starting a program, and may show more when that runs.
+    /// Like `Unknown`, but the process was just starting a program, and may show more when that
+    /// runs.
     Unclear,
     /// It is older than the command, or this process.
     Other,

@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 
 use super::evidence::PipeEnd;
 
-/// More of an environment is not read.
+/// The number of bytes of an environment that are read at most.
 const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
 /// The file handles that are examined: the standard ones, and the one that a command's shell holds
 /// its lifeline by. Others are the program's own.
@@ -24,7 +24,7 @@ pub(super) struct Process {
     pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
-    /// In ticks since the machine started. With the id, it identifies a process.
+    /// The start time, in ticks since the machine started. With the id, it identifies a process.
     pub(super) started: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Process {
 pub(super) enum Environment {
     Marked,
     Other,
-    /// Not there: a program is being started, or the process is about to end.
+    /// No data: a program is being started, or the process is about to end.
     Missing,
 }
 

@@ -1,4 +1,4 @@
-//! Ending what a command left, however fast it forks.
+//! The search for the processes of a command, and their end, even if they fork fast.
 
 use std::collections::HashMap;
 use std::thread::sleep;
@@ -16,7 +16,7 @@ const ROUNDS: usize = 256;
 const MAX_RANGE: i32 = 4_096;
 /// This many looks without a result are enough where looks cannot be proven complete.
 const EMPTY_LOOKS: u32 = 3;
-/// Between two looks: longer each time, up to the last.
+/// The pauses between two looks: longer each time, up to the last.
 const PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(16);
 

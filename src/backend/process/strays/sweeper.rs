@@ -18,7 +18,7 @@ const AFTERWARDS: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_millis(250);
 /// The time a turn waits for a cgroup to be empty.
 const REMOVAL: Duration = Duration::from_millis(100);
-/// Between two turns of one search, twice as long each time, up to the last.
+/// The pauses between two turns of one search: twice as long each time, up to the last.
 const PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -92,7 +92,7 @@ impl Strays {
         }
     }
 
-    /// Notes which processes there are, while their parents still show whose they are. Blocks.
+    /// Records the current processes, while their parents still identify them. Blocks.
     pub(in super::super) fn note(&mut self) {
         if let Some(sweep) = self.sweep_without_cage() {
             sweep.look(false);

@@ -1,0 +1,386 @@
+//! The size of the fractions in an expression, bounded before it is calculated.
+//!
+//! Fend looks at its interrupt while it works on whole numbers, but compares two fractions without:
+//! it brings them to one denominator, in time quadratic in their size. So the size that each value
+//! can have is worked out here from the expression alone, as fend reads it, and an expression whose
+//! fractions could grow too large is refused.
+//!
+//! Roots, logarithms and the like return a whole number, or a fraction over about 2^50 and more. As
+//! an exponent the latter never comes to an end, but can be interrupted. So an exponent is bounded
+//! by its value and by the denominators that the expression itself writes.
+
+use super::formula::FUNCTIONS;
+
+/// The most bits of a denominator.
+const MAX_DENOMINATOR: f64 = 32_768.0;
+/// The most bits of a numerator that has a denominator.
+const MAX_NUMERATOR: f64 = 1_048_576.0;
+/// Bits that a floating-point number, a constant or a root has above and below the line.
+const INEXACT: f64 = 128.0;
+/// Bits of a decimal digit.
+const DIGIT: f64 = std::f64::consts::LOG2_10;
+
+/// Checks an expression that [`checked`](super::formula::checked) accepts.
+///
+/// # Errors
+///
+/// When a fraction in it could be over a limit, or a function has no argument.
+pub(super) fn check(formula: &str) -> Result<(), String> {
+    let mut reader = Reader { rest: formula };
+    loop {
+        reader.sum()?;
+        // What cannot be read is an error to fend as well.
+        let mut rest = reader.rest().chars();
+        if rest.next().is_none() {
+            return Ok(());
+        }
+        reader.rest = rest.as_str();
+    }
+}
+
+/// The bounds of a value.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Bits of the numerator, before it is reduced.
+    numerator: f64,
+    /// Bits of the denominator, before it is reduced; 0 is a whole number.
+    denominator: f64,
+    /// Bits of the denominator that the expression itself writes.
+    written: f64,
+    /// The least absolute value.
+    least: f64,
+    /// The greatest absolute value.
+    most: f64,
+    /// Whether the value may be negative.
+    is_signed: bool,
+}
+
+impl Size {
+    fn of_number(text: &str) -> Self {
+        let (mantissa, exponent) = match text.find(['e', 'E']) {
+            Some(at) => (&text[..at], text[at + 1..].parse().unwrap_or(0.0)),
+            None => (text, 0.0_f64),
+        };
+        let decimals = match mantissa.find('.') {
+            Some(at) => (mantissa.len() - at - 1) as f64,
+            None => 0.0,
+        };
+        let digits = mantissa.replace('.', "");
+        let all = digits.len() as f64 * DIGIT;
+        let value = text.parse().unwrap_or(f64::INFINITY);
+        Self {
+            numerator: bits(digits.parse().unwrap_or(f64::INFINITY)).min(all)
+                + exponent.max(0.0) * DIGIT,
+            denominator: (decimals + (-exponent).max(0.0)) * DIGIT,
+            written: (decimals - exponent).max(0.0) * DIGIT,
+            least: value,
+            most: value,
+            is_signed: false,
+        }
+    }
+
+    /// A value that was a floating-point number.
+    fn inexact(most: f64) -> Self {
+        Self {
+            numerator: INEXACT,
+            denominator: INEXACT,
+            written: 0.0,
+            least: 0.0,
+            most,
+            is_signed: true,
+        }
+    }
+
+    fn of_call(function: &str, of: Self) -> Self {
+        match function {
+            "abs" => of,
+            "floor" | "ceil" | "round" => Self::inexact(of.most + 1.0),
+            "sqrt" | "cbrt" => Self {
+                numerator: of.numerator / 2.0 + INEXACT,
+                denominator: of.denominator / 2.0 + INEXACT,
+                least: 0.0,
+                most: of.most.max(1.0),
+                ..of
+            },
+            "ln" | "log" | "log2" | "log10" => {
+                Self::inexact(of.numerator.max(of.denominator) + 1.0)
+            }
+            "sin" | "cos" | "asin" | "acos" | "atan" | "tanh" => Self::inexact(4.0),
+            // Fend keeps 64 bits before the point of a floating-point number.
+            _ => Self::inexact(64_f64.exp2()),
+        }
+    }
+
+    /// The least absolute value but zero.
+    fn smallest(self) -> f64 {
+        self.least.max((-self.denominator).exp2())
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let left = self.numerator + other.denominator;
+        let right = other.numerator + self.denominator;
+        let apart = (self.least - other.most).max(other.least - self.most);
+        Self {
+            numerator: left.max(right) + 1.0,
+            denominator: self.denominator + other.denominator,
+            written: self.written + other.written,
+            least: apart.max(0.0),
+            most: self.most + other.most,
+            is_signed: self.is_signed || other.is_signed,
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        let is_greater = self.least >= other.most && !self.is_signed;
+        Self {
+            is_signed: !is_greater || other.is_signed,
+            ..self.plus(other)
+        }
+    }
+
+    fn times(self, other: Self) -> Self {
+        Self {
+            numerator: self.numerator + other.numerator,
+            denominator: self.denominator + other.denominator,
+            written: self.written + other.written,
+            least: product(self.least, other.least),
+            most: product(self.most, other.most),
+            is_signed: self.is_signed || other.is_signed,
+        }
+    }
+
+    fn inverse(self) -> Self {
+        Self {
+            numerator: self.denominator,
+            denominator: self.numerator,
+            written: self.numerator,
+            least: self.most.recip(),
+            most: self.smallest().recip(),
+            is_signed: self.is_signed,
+        }
+    }
+
+    fn modulo(self, other: Self) -> Self {
+        Self {
+            numerator: self.numerator.min(other.numerator),
+            most: self.most.min(other.most),
+            ..Self::default()
+        }
+    }
+
+    fn power(self, exponent: Self) -> Self {
+        // Fend takes the numerator of the exponent as a power and its denominator as a root.
+        let times = product(exponent.most, exponent.written.exp2());
+        let root = if exponent.denominator > 0.0 {
+            INEXACT
+        } else {
+            0.0
+        };
+        let mut numerator = product(self.numerator, times) + root;
+        let mut denominator = product(self.denominator, times) + root;
+        let mut base = self.most.max(1.0);
+        if exponent.is_signed {
+            numerator = numerator.max(denominator);
+            denominator = numerator;
+            base = base.max(self.smallest().recip());
+        }
+        Self {
+            numerator,
+            denominator,
+            written: denominator,
+            least: 0.0,
+            most: base.powf(exponent.most),
+            is_signed: self.is_signed,
+        }
+    }
+
+    fn factorial(self) -> Self {
+        Self {
+            numerator: product(self.most, bits(self.most)),
+            least: 1.0,
+            most: self.most.max(1.0).powf(self.most),
+            ..Self::default()
+        }
+    }
+
+    fn checked(self) -> Result<Self, String> {
+        let is_small = self.denominator <= MAX_DENOMINATOR && self.numerator <= MAX_NUMERATOR;
+        if self.denominator == 0.0 || is_small {
+            return Ok(self);
+        }
+        let digits = |bits: f64| (bits / DIGIT) as u64;
+        Err(format!(
+            "a fraction in the expression may need a denominator of more than {} digits, or a \
+             numerator of more than {}; use smaller numbers or exponents, or whole numbers",
+            digits(MAX_DENOMINATOR),
+            digits(MAX_NUMERATOR)
+        ))
+    }
+}
+
+/// The bits of a number.
+fn bits(value: f64) -> f64 {
+    value.log2().max(0.0)
+}
+
+/// A product in which zero times infinity is zero.
+fn product(a: f64, b: f64) -> f64 {
+    if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
+}
+
+/// Reads an expression with the precedences of fend.
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&mut self) -> &'a str {
+        self.rest = self.rest.trim_start();
+        self.rest
+    }
+
+    fn takes(&mut self, symbol: &str) -> bool {
+        let after = self.rest().strip_prefix(symbol);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
+    }
+
+    /// Whether a value begins here, rather than an operator.
+    fn is_at_value(&mut self) -> bool {
+        let rest = self.rest();
+        let is_value = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '(';
+        rest.starts_with(is_value) && !rest.starts_with("mod")
+    }
+
+    fn sum(&mut self) -> Result<Size, String> {
+        let mut size = self.term()?;
+        loop {
+            size = if self.takes("+") {
+                size.plus(self.term()?)
+            } else if self.takes("-") {
+                size.minus(self.term()?)
+            } else {
+                return Ok(size);
+            }
+            .checked()?;
+        }
+    }
+
+    fn term(&mut self) -> Result<Size, String> {
+        let mut size = self.signed()?;
+        loop {
+            size = if self.takes("*") {
+                size.times(self.signed()?)
+            } else if self.takes("/") {
+                size.times(self.signed()?.inverse())
+            } else if self.takes("%") || self.takes("mod") {
+                size.modulo(self.signed()?)
+            } else if self
+                .rest()
+                .starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            {
+                // A mixed fraction such as 1 2/3, whose value depends on what follows.
+                let other = self.power()?;
+                Size {
+                    most: f64::INFINITY,
+                    is_signed: true,
+                    ..size.plus(other).times(size.times(other))
+                }
+            } else if self.is_at_value() {
+                size.times(self.power()?)
+            } else {
+                return Ok(size);
+            }
+            .checked()?;
+        }
+    }
+
+    /// A power, with signs before it.
+    fn signed(&mut self) -> Result<Size, String> {
+        let mut is_negative = false;
+        let mut is_inverse = false;
+        loop {
+            if self.takes("-") {
+                is_negative = true;
+            } else if self.takes("/") {
+                is_inverse = true;
+            } else if !self.takes("+") {
+                break;
+            }
+        }
+        let mut size = self.power()?;
+        size.is_signed |= is_negative;
+        if is_inverse {
+            // Two inverses cancel; the bound of both holds for either.
+            let inverse = size.inverse();
+            size = Size {
+                numerator: size.numerator.max(inverse.numerator),
+                denominator: size.denominator.max(inverse.denominator),
+                written: size.written.max(inverse.written),
+                least: size.least.min(inverse.least),
+                most: size.most.max(inverse.most),
+                is_signed: size.is_signed,
+            };
+        }
+        size.checked()
+    }
+
+    fn power(&mut self) -> Result<Size, String> {
+        let mut size = self.value()?;
+        while self.takes("!") {
+            size = size.factorial();
+        }
+        if self.takes("^") {
+            size = size.power(self.signed()?);
+        }
+        size.checked()
+    }
+
+    fn value(&mut self) -> Result<Size, String> {
+        if self.takes("(") {
+            let size = self.sum()?;
+            self.takes(")");
+            return Ok(size);
+        }
+        let rest = self.rest();
+        if rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            let name = self.take(word_length(rest));
+            if !FUNCTIONS.contains(&name) {
+                return Ok(Size::inexact(8.0));
+            }
+            if !self.is_at_value() {
+                return Err(format!("{name} needs its argument right behind it"));
+            }
+            let size = Size::of_call(name, self.power()?);
+            return size.checked();
+        }
+        match number_length(rest) {
+            0 => Ok(Size::default()),
+            length => Size::of_number(self.take(length)).checked(),
+        }
+    }
+
+    fn take(&mut self, length: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        taken
+    }
+}
+
+fn word_length(text: &str) -> usize {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+    end.unwrap_or(text.len())
+}
+
+fn number_length(text: &str) -> usize {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mantissa = text.trim_start_matches(|c: char| is_digit(c) || c == '.');
+    let end = text.len() - mantissa.len();
+    let exponent = mantissa.strip_prefix(['e', 'E']).unwrap_or(mantissa);
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let after = digits.trim_start_matches(is_digit);
+    if end == 0 || exponent.len() == mantissa.len() || after.len() == digits.len() {
+        return end;
+    }
+    text.len() - after.len()
+}

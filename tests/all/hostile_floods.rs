@@ -1,0 +1,126 @@
+//! Servers that answer without end before, in and after the head of a response, in the protocol alone:
+//! nothing of it is an answer.
+//!
+//! The client reads and parses such a flood as fast as it comes. What bounds the time that it holds a
+//! thread is tokio's budget: at most 128 reads a poll, each of at most 400 KiB. That takes about 0.3 s
+//! in a release build, and up to 9 s without optimizations.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use agentcore::providers::Anthropic;
+use agentcore::{ExitReason, HttpTool, Tool, ToolContext};
+use serde_json::json;
+
+use crate::kit::{agent, any_object};
+
+/// Far more than the end of a flood takes, for builds without optimizations on a busy machine.
+const LONG: Duration = Duration::from_secs(120);
+
+/// What comes once, and what comes again and again after it.
+const FLOODS: [(&str, &str); 6] = [
+    ("", "HTTP/1.1 100 Continue\r\n\r\n"),
+    ("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"),
+    ("HTTP/1.1 200 OK\r\n", "a: b\r\n"),
+    ("HTTP/1.1 200 OK\r\na: b", "bbbbbbbb"),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n1;",
+        "aaaa",
+    ),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n0\r\n",
+        "a: b\r\n",
+    ),
+];
+
+/// The address of a server that gives everyone this flood until they go.
+fn flood((first, then): (&'static str, &'static str)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || pour(stream.unwrap(), first, then));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn pour(mut stream: TcpStream, first: &str, then: &str) {
+    let _ = stream.read(&mut [0; 64 * 1024]);
+    let many = then.repeat(64 * 1024 / then.len());
+    let mut written = stream.write_all(first.as_bytes());
+    while written.is_ok() {
+        written = stream.write_all(many.as_bytes());
+    }
+}
+
+/// Expects the work to end on a runtime of one thread, which the flood may hold up.
+fn ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
+    let (done, waiting) = mpsc::channel();
+    thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(work());
+        let _ = done.send(());
+    });
+    let ended = waiting.recv_timeout(LONG);
+    assert!(ended.is_ok(), "{name}: {ended:?}");
+}
+
+#[test]
+fn run_with_a_duration_ends_under_a_flood() {
+    ends("100", async move || {
+        let model = Anthropic::new("m", "key").base_url(flood(FLOODS[0]));
+        let agent = agent(model).max_duration(Duration::from_secs(2));
+        let output = agent.build().unwrap().run("go").await.unwrap();
+        assert_eq!(output.end, ExitReason::MaxBudget);
+    });
+}
+
+#[test]
+fn run_ends_under_a_flood_in_and_after_the_head() {
+    for flooded in &FLOODS[2..] {
+        ends(&format!("{flooded:?}"), async move || {
+            let model = Anthropic::new("m", "key").base_url(flood(*flooded));
+            let agent = agent(model).max_duration(Duration::from_secs(1));
+            // With an error or at its time.
+            let _ = agent.build().unwrap().run("go").await;
+        });
+    }
+}
+
+#[test]
+fn http_tool_ends_at_its_timeout_under_a_flood() {
+    for flooded in &FLOODS[1..] {
+        ends(&format!("{flooded:?}"), async move || {
+            let tool = HttpTool::new("act", "Acts", any_object(), &flood(*flooded)).unwrap();
+            let tool = tool.timeout(Duration::from_secs(1));
+            let called = tool.execute(ToolContext::detached(), json!({})).await;
+            assert!(called.is_err());
+        });
+    }
+}
+
+#[cfg(feature = "web")]
+#[test]
+fn web_fetch_ends_at_its_timeout_under_a_flood() {
+    use agentcore::tools::web::{AddressPolicy, WebFetch};
+
+    for flooded in [&FLOODS[..1], &FLOODS[2..]].concat() {
+        ends(&format!("{flooded:?}"), async move || {
+            let url = flood(flooded);
+            let address = url.trim_start_matches("http://").parse().unwrap();
+            let policy = AddressPolicy::new().allow_address(address);
+            let tool = WebFetch::new()
+                .policy(policy)
+                .timeout(Duration::from_secs(1));
+            let called = tool
+                .execute(ToolContext::detached(), json!({"url": url}))
+                .await;
+            assert!(called.is_err());
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! Names of files that would break the lines of a result, and results that would be too long.
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::tools::{coding, picoclaw, wick};
+use agentcore::{Tool, ToolContext};
+use serde_json::{Value, json};
+
+async fn text(tool: impl Tool, args: Value) -> String {
+    let output = tool.execute(ToolContext::detached(), args).await.unwrap();
+    output.content.text().into_owned()
+}
+
+async fn with_files(names: &[&str], content: &str) -> MemoryBackend {
+    let backend = MemoryBackend::new();
+    for name in names {
+        backend.write(name, content.as_bytes()).await.unwrap();
+    }
+    backend
+}
+
+/// Names, and how results show them.
+const NAMES: [(&str, &str); 7] = [
+    ("a\nsecrets.rs:1:fn safe", r#""a\nsecrets.rs:1:fn safe""#),
+    ("b\r\t\u{1b}[2K", r#""b\r\t\u001b[2K""#),
+    ("\"c\"", r#""\"c\"""#),
+    ("d\u{202e}sr.exe\\n", r#""d\u202esr.exe\\n""#),
+    ("e\\n \"plain\" é", "e\\n \"plain\" é"),
+    ("f\u{85}\u{7f}", r#""f\u0085\u007f""#),
+    ("g\u{e0001}", r#""g\udb40\udc01""#),
+];
+
+#[tokio::test]
+async fn odd_names_are_quoted_in_results_of_searches() {
+    for (name, shown) in NAMES {
+        let backend = with_files(&[name], "one\n").await;
+        let globbed = text(coding::glob(backend.clone()), json!({"pattern": "*"})).await;
+        assert_eq!(globbed, shown);
+        let files = text(coding::grep(backend.clone()), json!({"pattern": "one"})).await;
+        assert_eq!(files, shown);
+        let args = json!({"pattern": "one", "output_mode": "count"});
+        let counts = text(coding::grep(backend.clone()), args).await;
+        assert_eq!(counts, format!("{shown}:1"));
+        let lines = text(wick::grep(backend.clone()), json!({"pattern": "one"})).await;
+        assert_eq!(lines, format!("{shown}:1:one"));
+        let listed = text(picoclaw::list_dir(backend.clone()), json!({"path": "."})).await;
+        assert_eq!(listed, format!("FILE: {shown}"));
+        // The quoted form is a string of JSON, so what it stands for is not in doubt.
+        let read_back = match shown.starts_with('"') {
+            true => serde_json::from_str(shown).unwrap(),
+            false => shown.to_owned(),
+        };
+        assert_eq!(read_back, name);
+    }
+}
+
+#[tokio::test]
+async fn shown_name_without_quotes_is_found_by_other_tools() {
+    let name = "src/ä b-1 (copy).rs";
+    let backend = with_files(&[name], "one\n").await;
+    let shown = text(coding::glob(backend.clone()), json!({"pattern": "**/*.rs"})).await;
+    let read = text(coding::read(backend), json!({"file_path": shown})).await;
+    assert!(read.contains("one"), "{read}");
+}
+
+#[tokio::test]
+async fn head_limit_without_bound_returns_so_many_lines_and_says_so() {
+    let backend = with_files(&["a.txt"], &"one\n".repeat(50_000)).await;
+    let args = json!({"pattern": "one", "output_mode": "content", "head_limit": 1_000_000_000});
+    let found = text(coding::grep(backend), args).await;
+    assert_eq!(found.matches(":one").count(), 10_000);
+    let end = "\n(truncated: a result has at most 10000 entries)";
+    assert!(found.ends_with(end), "{}", &found[found.len() - 100..]);
+}
+
+#[tokio::test]
+async fn lines_that_are_long_together_are_cut_and_the_result_says_so() {
+    let line = format!("one{}\n", "x".repeat(1_900));
+    let backend = with_files(&["a.txt"], &line.repeat(9_000)).await;
+    let args = json!({"pattern": "one", "output_mode": "content", "head_limit": 9_000});
+    let output = coding::grep(backend)
+        .execute(ToolContext::detached(), args)
+        .await
+        .unwrap();
+    let found = output.content.text();
+    assert!(found.len() < 2 * 1024 * 1024 + 100, "{}", found.len());
+    assert!(found.ends_with("\n(cut: a result has at most 2097152 bytes)"));
+    let details = output.details.unwrap().to_string();
+    assert!(details.len() < 3 * 1024 * 1024, "{}", details.len());
+}
