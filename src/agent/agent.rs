@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::engine::Config;
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
@@ -14,7 +15,6 @@ use crate::state::{SessionInfo, SessionStore};
 use crate::tool::Tool;
 
 use super::builder::AgentBuilder;
-use super::config::Config;
 use super::info::{AgentInfo, HookInfo};
 use super::session::Session;
 

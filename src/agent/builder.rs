@@ -6,6 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Backend;
+use crate::engine::{
+    self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, RequestOptions, Unanswered,
+    check_prices, or_default_store,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::TokenCounter;
@@ -22,10 +26,6 @@ use crate::tool::{
 use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
-use super::bounds::MIN_RESULT_BYTES;
-use super::call_model::{self, check_prices};
-use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
-use super::live_runs::LiveRuns;
 
 /// Builds an [`Agent`].
 ///
@@ -425,7 +425,7 @@ impl AgentBuilder {
             disabled_tools: self.disabled_tools,
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
-            model_core: call_model::core(),
+            model_core: engine::core(),
             store,
             default_store,
             mode: self.mode,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
+use crate::engine::{Decisions, Parent, Start, drive};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{ParentCall, Run, RunOutput, Shared};
@@ -14,9 +15,6 @@ use crate::tool::{TaskScope, ToolContext};
 use crate::util::Values;
 
 use super::agent::Agent;
-use super::call_host::Parent;
-use super::drive::{Start, drive};
-use super::resume::Decisions;
 
 /// The interval at which a silent child keeps its parent's call from timing out.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
             &["state"],
         ],
     ),
-    ("engine", &[&["run"], &["hook"], &["agent"]]),
+    ("engine", &[&["run"], &["hook"], &["engine"], &["agent"]]),
     ("state", &[&["session", "permission", "prompt", "subagent"]]),
     ("parts", &[&["tools"], &["hooks"]]),
     (

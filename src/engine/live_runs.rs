@@ -8,17 +8,17 @@ use crate::util::sync::lock;
 
 /// The runs in progress of an agent. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, Weak<Shared>>>>);
+pub(crate) struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, Weak<Shared>>>>);
 
 impl LiveRuns {
     /// The handle of the run in progress in a session.
-    pub(super) fn handle(&self, session_id: &str) -> Option<RunHandle> {
+    pub(crate) fn handle(&self, session_id: &str) -> Option<RunHandle> {
         let shared = lock(&self.0).get(session_id)?.upgrade()?;
         (!shared.is_ended()).then(|| RunHandle::new(shared))
     }
 
     /// Adds a run, so that its handle can be looked up by its session.
-    pub(super) fn register(&self, shared: &Arc<Shared>) -> Registration {
+    pub(crate) fn register(&self, shared: &Arc<Shared>) -> Registration {
         let session_id = shared.session_id().clone();
         lock(&self.0).insert(session_id.clone(), Arc::downgrade(shared));
         Registration {
@@ -30,7 +30,7 @@ impl LiveRuns {
 }
 
 /// Removes a run from the runs in progress when it is dropped.
-pub(super) struct Registration {
+pub(crate) struct Registration {
     runs: LiveRuns,
     session_id: Arc<str>,
     shared: Weak<Shared>,

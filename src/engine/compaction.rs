@@ -19,7 +19,7 @@ use crate::usage::{Usage, total};
 use crate::util::panic;
 use crate::util::sync::lock;
 
-use super::drive::Driver;
+use super::active_run::Driver;
 
 /// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;

@@ -14,11 +14,11 @@ use crate::util::Pace;
 use crate::util::sync::lock;
 use crate::util::text::truncate;
 
-use super::answer;
+use super::active_run::Driver;
 use super::attempt::{empty_response, is_empty};
-use super::drive::Driver;
-use super::ending::{exit_after, exit_of};
-use super::tidy;
+use super::closing::{exit_after, exit_of};
+use super::sanitize;
+use super::structured_output;
 
 /// The number of times hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
@@ -111,7 +111,7 @@ impl Driver {
     /// Sends messages to the model as user input, and emits them.
     pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
-            if !tidy::is_said_to_model(&message) {
+            if !sanitize::is_said_to_model(&message) {
                 let role = message.role();
                 self.cx.warn(format!(
                     "a message of the role {role} was not said to the model: only messages of the \
@@ -180,7 +180,7 @@ impl Driver {
         let mut response = onion.run(request).await?;
         // An answer that a hook gave up waiting for is not what a later interrupt cuts off.
         drop(self.cx.take_partial());
-        tidy::answer(&mut response);
+        sanitize::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_no_answer(&response) && tried.empty && !has_reason(&response) {
@@ -322,7 +322,7 @@ impl Driver {
         }
         if let Some(format) = &self.output {
             let max_values = self.config.settings.response_limits.max_values;
-            match answer::read(format, &response.text(), max_values) {
+            match structured_output::read(format, &response.text(), max_values) {
                 Ok(value) => self.structured = Some(Box::new(value)),
                 Err(complaint) => {
                     if tried.outputs >= self.config.limits.output_retries {
@@ -372,7 +372,7 @@ impl Driver {
             let future = hook.before_stop(&self.cx, response);
             match guard(hook.name(), "before_stop", timeout, None, future).await {
                 Ok(StopDecision::Stop) => {}
-                Ok(StopDecision::GoOn(message)) if !tidy::is_said_to_model(&message) => {
+                Ok(StopDecision::GoOn(message)) if !sanitize::is_said_to_model(&message) => {
                     self.cx.warn(format!(
                         "hook `{}` would go on with a message that is not one of the user or that \
                          says nothing; it was not heard",

@@ -20,9 +20,9 @@ use crate::state::Record;
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::repeats::{Repeated, WARNING};
-use super::tidy;
+use super::sanitize;
 use super::tool_call::{Calls, Outcome};
 
 /// One call of a turn and its outcome.
@@ -154,7 +154,7 @@ impl Driver {
         });
         results
             .map(|mut result| {
-                tidy::result(&mut result);
+                sanitize::result(&mut result);
                 let result = Arc::new(Message::Tool(result));
                 Record::ToolEnded { result }
             })
@@ -240,7 +240,7 @@ impl Driver {
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
-                tidy::result(&mut result);
+                sanitize::result(&mut result);
                 Arc::new(Message::Tool(result))
             })
             .collect();

@@ -15,7 +15,7 @@ use crate::util::panic;
 use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::opening::STALE_COMPACTION;
 
 impl Driver {

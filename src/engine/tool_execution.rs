@@ -13,8 +13,8 @@ use crate::util::Cancellation;
 use crate::util::panic::{self, DropContained};
 use crate::util::time::later;
 
-use super::bounds::{limit_content, limit_result};
 use super::call_host::{CallClock, CallHost, progress};
+use super::result_limits::{limit_content, limit_result};
 
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";

@@ -9,12 +9,12 @@ use crate::run::{ExitReason, Stop};
 use crate::state::PendingCall;
 use crate::tool::Tool;
 
-use super::decide::{Approved, check_approved, check_edited, deny, grant};
-use super::drive::Driver;
+use super::active_run::Driver;
+use super::decision::{Decision, Decisions, now_ms};
 use super::restore::insert_result;
-use super::resume::{Decision, Decisions, now_ms};
-use super::tidy;
-use super::tool_turn::{cancelled, for_programs};
+use super::sanitize;
+use super::tool_batch::{cancelled, for_programs};
+use super::tool_permission::{Approved, check_approved, check_edited, deny, grant};
 
 impl Driver {
     /// Answers the calls that waited for approval. Returns `Some` when the run cannot continue yet.
@@ -58,7 +58,7 @@ impl Driver {
             let Some(mut result) = result else {
                 continue;
             };
-            tidy::result(&mut result);
+            sanitize::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
             let place = self.cx.state(|state| {

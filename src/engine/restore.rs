@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::state::{AgentState, PendingCall, StoredSession};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";

@@ -19,36 +19,36 @@ pub enum Unanswered {
     /// The call is denied, and the model reads why.
     #[default]
     Deny,
-    /// The run ends with `AwaitingApproval`; [`Session::resume`](super::Session::resume) continues
+    /// The run ends with `AwaitingApproval`; [`Session::resume`](crate::Session::resume) continues
     /// it.
     Park,
 }
 
 /// The parts of an agent, shared by its clones and runs.
-pub(super) struct Config {
-    pub(super) live: LiveRuns,
+pub(crate) struct Config {
+    pub(crate) live: LiveRuns,
     /// The settings that runs read as well.
-    pub(super) settings: Arc<RunSettings>,
-    pub(super) model: Arc<dyn Model>,
-    pub(super) prompter: Arc<dyn Prompter>,
-    pub(super) tools: Vec<Arc<dyn Tool>>,
-    pub(super) disabled_tools: BTreeSet<Arc<str>>,
-    pub(super) sources: Vec<Arc<dyn ToolSource>>,
-    pub(super) hooks: Hooks,
+    pub(crate) settings: Arc<RunSettings>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) prompter: Arc<dyn Prompter>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) disabled_tools: BTreeSet<Arc<str>>,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) hooks: Hooks,
     /// The centre of the model onion, the same in every run.
-    pub(super) model_core: Core<ModelRequest>,
-    pub(super) store: Arc<dyn SessionStore>,
+    pub(crate) model_core: Core<ModelRequest>,
+    pub(crate) store: Arc<dyn SessionStore>,
     /// The same store, unless one was set.
-    pub(super) default_store: Option<ThreadStore>,
-    pub(super) mode: PermissionMode,
+    pub(crate) default_store: Option<ThreadStore>,
+    pub(crate) mode: PermissionMode,
     /// `None` when there is none: then no tokens are counted for it either.
-    pub(super) compactor: Option<Arc<dyn Compactor>>,
-    pub(super) limits: Limits,
-    pub(super) request: RequestOptions,
+    pub(crate) compactor: Option<Arc<dyn Compactor>>,
+    pub(crate) limits: Limits,
+    pub(crate) request: RequestOptions,
 }
 
 /// The store of an agent, and the same store again when it is the default one.
-pub(super) fn or_default_store(
+pub(crate) fn or_default_store(
     store: Option<Arc<dyn SessionStore>>,
 ) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
     match store {
@@ -62,25 +62,25 @@ pub(super) fn or_default_store(
 
 /// Numbers that bound a run.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// 0 is no limit.
-    pub(super) max_turns: u32,
-    pub(super) budget: BudgetLimits,
-    pub(super) parallel_tools: usize,
-    pub(super) max_result_bytes: usize,
+    pub(crate) max_turns: u32,
+    pub(crate) budget: BudgetLimits,
+    pub(crate) parallel_tools: usize,
+    pub(crate) max_result_bytes: usize,
     /// The limit for a run and its subagents together.
-    pub(super) parallel_model_calls: usize,
-    pub(super) tool_timeout: Duration,
+    pub(crate) parallel_model_calls: usize,
+    pub(crate) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.
-    pub(super) source_timeout: Duration,
-    pub(super) hook_timeout: Option<Duration>,
-    pub(super) unanswered: Unanswered,
+    pub(crate) source_timeout: Duration,
+    pub(crate) hook_timeout: Option<Duration>,
+    pub(crate) unanswered: Unanswered,
     /// The time in which a parked question can be answered; `None` is no limit.
-    pub(super) approval_expiry: Option<Duration>,
-    pub(super) max_depth: u32,
-    pub(super) loop_detection: bool,
-    pub(super) heartbeat: Duration,
-    pub(super) output_retries: u32,
+    pub(crate) approval_expiry: Option<Duration>,
+    pub(crate) max_depth: u32,
+    pub(crate) loop_detection: bool,
+    pub(crate) heartbeat: Duration,
+    pub(crate) output_retries: u32,
 }
 
 impl Default for Limits {
@@ -106,7 +106,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Checks the limits that may be no numbers.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match self.budget.usd {
             Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
                 ErrorKind::Config,
@@ -117,26 +117,26 @@ impl Limits {
     }
 
     /// Returns `true` if the price of every model must be known.
-    pub(super) fn needs_prices(&self) -> bool {
+    pub(crate) fn needs_prices(&self) -> bool {
         self.budget.usd.is_some() && !self.budget.allow_unpriced
     }
 }
 
 /// The options of every request of the agent, and of the treatment of its answers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RequestOptions {
-    pub(super) max_tokens: Option<u32>,
-    pub(super) temperature: Option<f64>,
-    pub(super) stop: Arc<[String]>,
-    pub(super) settings: ModelSettings,
-    pub(super) wrap_up: bool,
-    pub(super) keep_refused: bool,
-    pub(super) discard_interrupted: bool,
+pub(crate) struct RequestOptions {
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) stop: Arc<[String]>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) wrap_up: bool,
+    pub(crate) keep_refused: bool,
+    pub(crate) discard_interrupted: bool,
 }
 
 impl RequestOptions {
     /// Checks the options that may be no numbers.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match self.temperature {
             Some(temperature) if !temperature.is_finite() || temperature < 0.0 => Err(Error::new(
                 ErrorKind::Config,
@@ -148,20 +148,20 @@ impl RequestOptions {
 }
 
 /// The hooks, sorted by phase once, so that an unused phase costs nothing.
-pub(super) struct Hooks {
-    pub(super) all: Vec<Arc<dyn Hook>>,
-    pub(super) before_agent: Vec<Arc<dyn Hook>>,
-    pub(super) modify_request: Vec<Arc<dyn Hook>>,
-    pub(super) wrap_model_call: Arc<[Arc<dyn Hook>]>,
-    pub(super) pre_tool_use: Vec<Arc<dyn Hook>>,
-    pub(super) wrap_tool_call: Arc<[Arc<dyn Hook>]>,
-    pub(super) post_tool_use: Vec<Arc<dyn Hook>>,
-    pub(super) before_stop: Vec<Arc<dyn Hook>>,
-    pub(super) after_agent: Vec<Arc<dyn Hook>>,
+pub(crate) struct Hooks {
+    pub(crate) all: Vec<Arc<dyn Hook>>,
+    pub(crate) before_agent: Vec<Arc<dyn Hook>>,
+    pub(crate) modify_request: Vec<Arc<dyn Hook>>,
+    pub(crate) wrap_model_call: Arc<[Arc<dyn Hook>]>,
+    pub(crate) pre_tool_use: Vec<Arc<dyn Hook>>,
+    pub(crate) wrap_tool_call: Arc<[Arc<dyn Hook>]>,
+    pub(crate) post_tool_use: Vec<Arc<dyn Hook>>,
+    pub(crate) before_stop: Vec<Arc<dyn Hook>>,
+    pub(crate) after_agent: Vec<Arc<dyn Hook>>,
 }
 
 impl Hooks {
-    pub(super) fn new(all: Vec<Arc<dyn Hook>>) -> Self {
+    pub(crate) fn new(all: Vec<Arc<dyn Hook>>) -> Self {
         let of = |phase: Phases| -> Vec<Arc<dyn Hook>> {
             let takes_part = |hook: &&Arc<dyn Hook>| hook.phases().contains(phase);
             all.iter().filter(takes_part).cloned().collect()

@@ -12,12 +12,12 @@ use crate::run::{RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
-use super::bounds::{limit_content, limit_result};
+use super::active_run::Keeper;
 use super::call_host::{CallClock, progress};
 use super::config::Config;
-use super::decide::{Permit, ask_hooks, permit};
-use super::drive::Keeper;
-use super::execute::{Execution, Pace};
+use super::result_limits::{limit_content, limit_result};
+use super::tool_execution::{Execution, Pace};
+use super::tool_permission::{Permit, ask_hooks, permit};
 
 /// The outcome of a call.
 pub(super) enum Outcome {

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::model::{ModelRequest, Stability};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 
 impl Driver {
     /// The turn's request. `anew` unless it takes the place of an answer that was dropped.

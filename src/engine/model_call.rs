@@ -14,10 +14,10 @@ use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
 use super::attempt::attempt;
-use super::booking::book_answer;
+use super::usage::book_answer;
 
 /// The centre of the model onion.
-pub(super) fn core() -> Core<ModelRequest> {
+pub(crate) fn core() -> Core<ModelRequest> {
     Arc::new(|cx, request| {
         let model = cx.model();
         call_model(cx, model, request)
@@ -125,7 +125,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 }
 
 /// Checks that every model has valid prices, as a money budget requires.
-pub(super) fn check_prices(cards: &[ModelCard]) -> Result<()> {
+pub(crate) fn check_prices(cards: &[ModelCard]) -> Result<()> {
     let refuse = |text: String| Err(Error::new(ErrorKind::Config, text).attributed());
     for card in cards {
         match card.profile.prices {

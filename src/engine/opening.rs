@@ -9,12 +9,12 @@ use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
-use super::answer;
-use super::drive::{Driver, Keeper, Start};
-use super::ending::exit_after;
-use super::ids::CallIds;
+use super::active_run::{Driver, Keeper, Start};
+use super::call_ids::CallIds;
+use super::closing::exit_after;
 use super::restore::Restored;
-use super::tools::RunTools;
+use super::structured_output;
+use super::tool_catalog::RunTools;
 
 /// The warning about a summary whose messages are no longer there.
 pub(super) const STALE_COMPACTION: &str =
@@ -199,7 +199,7 @@ impl Driver {
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
         let format = self.output.as_ref().filter(|_| is_whole);
         let max_values = self.config.settings.response_limits.max_values;
-        match format.map(|format| answer::read(format, &response.text(), max_values)) {
+        match format.map(|format| structured_output::read(format, &response.text(), max_values)) {
             None => exit,
             Some(Ok(value)) => {
                 self.structured = Some(Box::new(value));
