@@ -1,6 +1,14 @@
+# What was just changed: format, clippy, the tests of the binaries it belongs to.
+quick *binaries:
+    .ci/quick {{binaries}}
+
 # What CI runs.
 check:
     .ci/run
+
+# Fuzzing, killing and soaking: about an hour.
+long *part:
+    .ci/long {{part}}
 
 # The tests with every feature; a name selects some of them.
 test *filter:
@@ -17,5 +25,5 @@ fix:
 
 # Writes the recorded API and compiler messages anew.
 record:
-    UPDATE_PUBLIC_API=1 cargo test --all-features --test all public_api
-    TRYBUILD=overwrite cargo test --all-features --test all compile_fail
+    UPDATE_PUBLIC_API=1 cargo test --all-features --test house public_api
+    TRYBUILD=overwrite cargo test --all-features --test house compile_fail

@@ -1,0 +1,86 @@
+//! Nested shell commands on the stack of a runtime's worker, in a build without optimisation.
+
+use agentcore::permission::shell::{Weight, analyse};
+
+use crate::kit::small_stack::survives;
+
+/// What nests in a command, and what closes it.
+const NESTS: [(&str, &str); 32] = [
+    ("$(", ")"),
+    ("`", "`"),
+    ("${x:-", "}"),
+    ("${x[", "]}"),
+    ("\"$(", ")\""),
+    ("\"${x:-", "}\""),
+    ("$((", "))"),
+    ("$(( x[", "] ))"),
+    ("((", "))"),
+    ("(( x[$((", "))] ))"),
+    ("( ", " )"),
+    ("{ ", "; }"),
+    ("{a,", "}"),
+    ("<(", ")"),
+    ("a > >(", ")"),
+    ("if ", "; then a; fi"),
+    ("if a; then ", "; fi"),
+    ("if a; then b; elif ", "; then c; fi"),
+    ("while ", "; do a; done"),
+    ("until a; do ", "; done"),
+    ("for x in a; do ", "; done"),
+    ("for ((x = 0; x < $(", "); x++)); do a; done"),
+    ("case a in a) ", ";; esac"),
+    ("case $(", ") in a) b;; esac"),
+    ("[[ -n $(", ") ]]"),
+    ("f() { ", "; }"),
+    ("coproc ", ""),
+    ("! ", ""),
+    ("bash -c '", "'"),
+    ("eval ", ""),
+    ("cat <<E\n$(", ")\nE\n"),
+    ("x=(", ")"),
+];
+
+fn nested(pairs: &[(&str, &str)], depth: usize) -> String {
+    let mut text = String::new();
+    for level in 0..depth {
+        text.push_str(pairs[level % pairs.len()].0);
+    }
+    text.push('a');
+    for level in (0..depth).rev() {
+        text.push_str(pairs[level % pairs.len()].1);
+    }
+    text
+}
+
+#[test]
+fn every_construct_nested_to_the_limit_fits_the_stack() {
+    let test = "permission_shell_stack::every_construct_nested_to_the_limit_fits_the_stack";
+    survives(test, || {
+        for pair in NESTS {
+            for depth in [10, 38, 39, 40, 41, 2_000] {
+                drop(analyse(&nested(&[pair], depth)));
+            }
+        }
+    });
+}
+
+#[test]
+fn constructs_nested_in_each_other_fit_the_stack() {
+    let test = "permission_shell_stack::constructs_nested_in_each_other_fit_the_stack";
+    survives(test, || {
+        for first in NESTS {
+            for second in NESTS {
+                drop(analyse(&nested(&[first, second], 40)));
+                drop(analyse(&nested(&[first, first, second], 2_000)));
+            }
+        }
+    });
+}
+
+#[test]
+fn commands_nested_over_the_limit_are_not_understood() {
+    for pair in NESTS.iter().take(8) {
+        let weight = analyse(&nested(&[*pair], 200)).weight();
+        assert!(weight >= Some(Weight::Hidden), "{pair:?}: {weight:?}");
+    }
+}

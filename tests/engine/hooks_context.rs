@@ -1,0 +1,474 @@
+//! The hooks that change what is sent, sessions by hand, and the usage log.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use agentcore::hooks::{
+    ClearToolResults, CompactionHook, UsageLogger, inject_context, session_hooks,
+};
+use agentcore::model::{ModelProfile, Prices};
+use agentcore::state::{Damage, DamageKind, StoredSession};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{
+    AgentState, Content, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part, Result,
+    RunContext, SessionStore, ThreadStore, ToolCall, Usage, async_trait,
+};
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+use crate::hook_texts::assert_text;
+use crate::kit::spied_store::{Spied, Spy};
+use crate::kit::{Log, agent, any_object, echo, roles, stored, texts, warnings, watch};
+
+fn lens(request: &ModelRequest) -> Vec<usize> {
+    let results = texts(&request.messages);
+    results.iter().map(|text| text.chars().count()).collect()
+}
+
+/// Asks for a result of 2,000 characters again and again.
+fn asks(times: usize) -> ScriptedModel {
+    let mut model = ScriptedModel::new();
+    for n in 0..times {
+        model = model.call("long", json!({"n": n}));
+    }
+    model.say("done")
+}
+
+fn long() -> FuncTool {
+    FuncTool::new("long", "Long", any_object(), |_cx, args| async move {
+        format!("{:04}{}", args["n"].as_u64().unwrap(), "é".repeat(1_996))
+    })
+}
+
+#[tokio::test]
+async fn old_results_are_shortened_ten_at_a_time() {
+    let model = asks(41);
+    let agent = agent(model.clone())
+        .tool(long())
+        .hook(ClearToolResults::new())
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let requests = model.requests();
+    let short = 200 + "\n... [output truncated]".len();
+    for (results, request) in requests.iter().enumerate() {
+        let lens = lens(request);
+        let cut = lens.iter().take_while(|len| **len == short).count();
+        assert_eq!(cut, results.saturating_sub(10) / 10 * 10, "of {results}");
+        assert!(lens[cut..].iter().all(|len| *len == 2_000));
+    }
+    // What was sent before comes again as the very same message, but where ten more were cut.
+    let changes = requests.windows(2).filter(|pair| {
+        let shared = pair[1].messages.shared_prefix(&pair[0].messages);
+        shared < pair[0].messages.len()
+    });
+    assert_eq!(changes.count(), 3);
+    assert_text("cleared_result.txt", &texts(&requests[20].messages)[3]);
+    assert!(
+        texts(&output.messages)
+            .iter()
+            .all(|text| text.len() > 2_000)
+    );
+}
+
+#[tokio::test]
+async fn only_long_results_beyond_the_last_are_shortened() {
+    let model = ScriptedModel::new().say("done");
+    let mut history = Messages::new().human("Go");
+    let picture = Part::Image(agentcore::message::Media::bytes("image/png", b"png"));
+    let contents: [Content; 4] = [
+        "x".repeat(1_001).into(),
+        "y".repeat(1_000).into(),
+        vec![picture.clone(), Part::text("z".repeat(3_000))]
+            .into_iter()
+            .collect(),
+        "kept".repeat(1_000).into(),
+    ];
+    for (n, content) in contents.into_iter().enumerate() {
+        let id = format!("c{n}");
+        history = history
+            .ai_calling("", [ToolCall::new(id.as_str(), "long", json!({"n": n}))])
+            .tool(id, "long", content);
+    }
+    let agent = agent(model.clone())
+        .hook(ClearToolResults::new().with_keep(1).with_step(1))
+        .build()
+        .unwrap();
+    agent.run(history).await.unwrap();
+    let request = &model.requests()[0];
+    assert_eq!(lens(request), [223, 1_000, 223, 4_000]);
+    let third = request.messages.get(6).unwrap();
+    assert!(third.content().parts().contains(&picture));
+}
+
+#[tokio::test]
+async fn injected_content_is_sent_first_and_never_stored() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done")
+        .say("again");
+    let agent = agent(model.clone())
+        .tool(echo())
+        .hook(inject_context("The project uses Rust 2024."))
+        .hook(inject_context(""))
+        .build()
+        .unwrap();
+    agent.session("s").run("Which edition?").await.unwrap();
+    agent.session("s").run("Sure?").await.unwrap();
+    for request in model.requests() {
+        let first = request.messages.get(0).unwrap();
+        assert_eq!(first.text(), "The project uses Rust 2024.");
+        let found = request
+            .messages
+            .iter()
+            .filter(|m| m.text().contains("2024"));
+        assert_eq!(found.count(), 1);
+    }
+    let history = stored(&agent, "s").await;
+    assert_eq!(
+        roles(&history),
+        "user assistant tool assistant user assistant"
+    );
+}
+
+/// Keeps the last message and says what came before.
+fn shortens(
+    log: &Log,
+) -> impl Fn(RunContext, Messages) -> futures::future::Ready<Result<Messages>> + use<> {
+    let log = log.clone();
+    move |_cx, messages| {
+        log.add(roles(&messages));
+        let last = messages.last().cloned().unwrap();
+        let short = Messages::new().human("In short.").with(last);
+        futures::future::ready(Ok(short))
+    }
+}
+
+#[test]
+fn the_callers_function_is_called_at_the_threshold() {
+    let usage = Usage::new(1_000, 500).with_cache(300, 200);
+    assert_eq!(usage.context_tokens(), 1_500);
+    assert_eq!(Usage::default().context_tokens(), 0);
+    let hook = |threshold| CompactionHook::new(threshold, shortens(&Log::default()));
+    assert!(hook(100_000).should_compact(100_001, 10));
+    assert!(!hook(100_000).should_compact(50_000, 10));
+    assert!(hook(50_000).should_compact(50_000, 10));
+    assert!(!hook(100_000).should_compact(150_000, 1));
+    assert_eq!(
+        hook(1).phases().to_string(),
+        "before_agent, wrap_model_call"
+    );
+}
+
+#[tokio::test]
+async fn a_long_history_is_replaced_before_the_run() {
+    let log = Log::default();
+    let history = Messages::new().human("x".repeat(400)).ai("y".repeat(400));
+    let store = ThreadStore::new();
+    let mut state = AgentState::new("s");
+    state.messages = history;
+    store.save("s", state);
+    let model = ScriptedModel::new()
+        .expect(|request| assert_eq!(roles(&request.messages), "user assistant user"))
+        .say("hi");
+    let agent = agent(model)
+        .store(store)
+        .hook(CompactionHook::new(200, shortens(&log)))
+        .build()
+        .unwrap();
+    agent.session("s").run("Hello").await.unwrap();
+    assert_eq!(log.take(), ["user assistant"]);
+    let history = stored(&agent, "s").await;
+    assert_eq!(history.get(0).unwrap().text(), "In short.");
+    assert_eq!(roles(&history), "user assistant user assistant");
+}
+
+#[tokio::test]
+async fn within_a_run_what_was_reported_counts_and_the_history_stays() {
+    let log = Log::default();
+    let fold = {
+        let log = log.clone();
+        move |_cx: RunContext, messages: Messages| {
+            log.add(roles(&messages));
+            let mut short = Messages::new().human("In short.");
+            short.extend(messages.to_vec().split_off(messages.len() - 2));
+            futures::future::ready(Ok(short))
+        }
+    };
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .with_usage(Usage::new(50, 40).with_cache(3, 2))
+        .call("echo", json!({"text": "b"}))
+        .with_usage(Usage::new(20, 5))
+        .say("done");
+    let agent = agent(model.clone())
+        .tool(echo())
+        // The result has 4 tokens by itself: 95 and 4 and what frames it.
+        .hook(CompactionHook::new(100, fold))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(log.take(), ["user assistant tool"]);
+    let sent: Vec<_> = model
+        .requests()
+        .iter()
+        .map(|r| roles(&r.messages))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            "user",
+            "user assistant tool",
+            "user assistant tool assistant tool"
+        ]
+    );
+    assert_eq!(
+        model.requests()[2].messages.get(0).unwrap().text(),
+        "In short."
+    );
+    assert_eq!(output.messages.get(0).unwrap().text(), "Go");
+}
+
+#[tokio::test]
+async fn the_functions_error_ends_the_run() {
+    let history = || Messages::new().human("x").ai("y").human("z");
+    let hook = CompactionHook::new(1, |_cx, _messages| async { Err("no summary".into()) });
+    let agent = agent(ScriptedModel::new()).hook(hook).build().unwrap();
+    let error = agent.run(history()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    let text = error.to_string();
+    assert!(
+        text.contains("`compaction`") && text.contains("no summary"),
+        "{text}"
+    );
+
+    let hook = CompactionHook::new(1, |_cx, _messages| async { Ok(Messages::new()) });
+    let agent = crate::kit::agent(ScriptedModel::new())
+        .hook(hook)
+        .build()
+        .unwrap();
+    let text = agent.run(history()).await.unwrap_err().to_string();
+    assert!(text.contains("no model takes"), "{text}");
+}
+
+#[tokio::test]
+async fn a_function_may_ask_a_model_on_the_runs_account() {
+    let profile = ModelProfile::default().with_prices(Prices::new(1.0, 0.0));
+    let cheap: Arc<dyn Model> = Arc::new(
+        ScriptedModel::new()
+            .with_profile(profile)
+            .say("They met.")
+            .with_usage(Usage::new(1_000_000, 1)),
+    );
+    let hook = CompactionHook::new(1, move |cx: RunContext, messages| {
+        let cheap = cheap.clone();
+        async move {
+            let answer = cx.call_model(&cheap, messages).await?;
+            Ok(Messages::new().human(answer.text().into_owned()))
+        }
+    });
+    let model = FunctionModel::text(|request| request.messages.last_content().into_owned());
+    let agent = agent(model.with_profile(profile))
+        .hook(hook)
+        .build()
+        .unwrap();
+    let output = agent
+        .run(Messages::new().human("x").ai("y").human("z"))
+        .await
+        .unwrap();
+    assert_eq!((&*output.text, output.cost), ("They met.", Some(1.0)));
+}
+
+#[tokio::test]
+async fn sessions_by_hand() {
+    let store = ThreadStore::new();
+    let make = |model| {
+        agent(model)
+            .hook(session_hooks(store.clone()))
+            .build()
+            .unwrap()
+    };
+    let first = make(ScriptedModel::new().say("Hello, Ada."));
+    let output = first.session("s").run("I am Ada.").await.unwrap();
+    assert_eq!(
+        output.text, "Hello, Ada.",
+        "a session that is not there is new"
+    );
+    let kept = store.get("s").unwrap();
+    assert_eq!(roles(&kept.messages), "user assistant", "the answer, too");
+
+    let model = ScriptedModel::new().say("Ada.");
+    let output = make(model.clone())
+        .session("s")
+        .run("Who am I?")
+        .await
+        .unwrap();
+    assert_eq!(roles(&model.requests()[0].messages), "user assistant user");
+    assert_eq!(output.messages.len(), 4);
+    assert_eq!(store.get("s").unwrap().messages.len(), 4);
+
+    let output = make(ScriptedModel::new().say("Who?"))
+        .session("")
+        .run("Hi")
+        .await
+        .unwrap();
+    let id = output.state.thread_id.clone();
+    assert!(!id.is_empty());
+    assert_eq!(store.get(&id).unwrap().messages.len(), 2);
+
+    let held = SessionStore::lease(&store, "s").await.unwrap();
+    let error = make(ScriptedModel::new())
+        .session("s")
+        .run("Hi")
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
+    drop(held);
+}
+
+#[tokio::test]
+async fn what_both_stores_have_of_a_session_by_hand_is_there_once() {
+    let by_hand = ThreadStore::new();
+    let model = ScriptedModel::new().say("One.").say("Two.").say("Three.");
+    let agent = agent(model)
+        .hook(session_hooks(by_hand.clone()))
+        .build()
+        .unwrap();
+    for (id, text) in [("i1", "First"), ("i2", "Second"), ("i3", "Third")] {
+        agent.session("s").input_id(id).run(text).await.unwrap();
+    }
+    let expected = "user assistant user assistant user assistant";
+    assert_eq!(roles(&stored(&agent, "s").await), expected);
+    let state = by_hand.get("s").unwrap();
+    assert_eq!(roles(&state.messages), expected);
+    assert_eq!(state.message_infos().count(), 3);
+    let known = agent
+        .session("s")
+        .input_id("i1")
+        .run("First")
+        .await
+        .unwrap();
+    assert_eq!((&*known.text, known.turns), ("One.", 0));
+}
+
+#[tokio::test]
+async fn what_is_stored_of_a_session_by_hand_stays() {
+    let store = ThreadStore::new();
+    let direct = |model| agent(model).store(store.clone()).build().unwrap();
+    let first = direct(ScriptedModel::new().say("One."));
+    let first = first.session("s").input_id("in_1").run("1");
+    let mut state = first.await.unwrap().state;
+    state.title = Some("Numbers".into());
+    state.cwd = Some("/began/here".into());
+    store.save("s", state);
+
+    let by_hand = agent(ScriptedModel::new().say("Two."))
+        .hook(session_hooks(store.clone()))
+        .build()
+        .unwrap();
+    by_hand.session("s").run("2").await.unwrap();
+    let kept = store.get("s").unwrap();
+    assert_eq!(kept.messages.len(), 4);
+    assert_eq!(kept.title.as_deref(), Some("Numbers"));
+    assert_eq!(kept.cwd.as_deref(), Some("/began/here"));
+
+    let silent = direct(ScriptedModel::new());
+    let again = silent.session("s").input_id("in_1").run("1").await.unwrap();
+    assert_eq!(again.text, "One.");
+}
+
+/// Something of the session cannot be read.
+struct Damaged;
+
+#[async_trait]
+impl Spy for Damaged {
+    fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
+        let mut found = found.unwrap_or_default();
+        found.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11)];
+        Some(found)
+    }
+}
+
+#[tokio::test]
+async fn damage_to_a_session_by_hand_is_a_warning() {
+    let agent = agent(ScriptedModel::new().say("hi"))
+        .hook(session_hooks(Spied(ThreadStore::new(), Damaged)))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Hello")).await;
+    output.unwrap();
+    let said = warnings(&messages);
+    assert!(said[0].contains("11 bytes at offset 7"), "{said:?}");
+}
+
+/// Takes nothing.
+struct Full;
+
+#[async_trait]
+impl Spy for Full {
+    async fn save(&self, _: &AgentState) -> Result<()> {
+        Err("the disk is full".into())
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_saved_is_a_warning() {
+    let agent = agent(ScriptedModel::new().say("hi"))
+        .hook(session_hooks(Spied(ThreadStore::new(), Full)))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Hello")).await;
+    assert_eq!(output.unwrap().text, "hi");
+    let said = warnings(&messages);
+    assert!(
+        said[0].contains("`session`") && said[0].contains("the disk is full"),
+        "{said:?}"
+    );
+}
+
+/// The fields of `tracing` events of one target.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Events {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        struct Line(String);
+        impl Visit for Line {
+            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+                if !["session_id", "run_id"].contains(&field.name()) {
+                    self.0 += &format!(" {}={value:?}", field.name());
+                }
+            }
+        }
+        if event.metadata().target() == "agentcore::usage" {
+            let mut line = Line(event.metadata().level().to_string());
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn usage_is_logged() {
+    let events = Events::default();
+    let subscriber = tracing_subscriber::registry().with(events.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let profile = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
+    let model = ScriptedModel::new()
+        .with_profile(profile)
+        .say("hi")
+        .with_usage(Usage::new(1_000, 500).with_cache(300, 200));
+    let agent = agent(model).hook(UsageLogger::new()).build().unwrap();
+    agent.run("Hello").await.unwrap();
+    assert_eq!(
+        *events.0.lock().unwrap(),
+        [
+            "INFO message=generation complete agent=\"agent\" turns=1 input_tokens=1000 \
+          output_tokens=500 cache_read_tokens=300 cache_write_tokens=200 cost_usd=0.002"
+        ]
+    );
+    let unpriced = crate::kit::agent(ScriptedModel::new().say("hi")).hook(UsageLogger::new());
+    unpriced.build().unwrap().run("Hello").await.unwrap();
+    assert!(!events.0.lock().unwrap()[1].contains("cost_usd"));
+}

@@ -1,0 +1,403 @@
+//! What is plugged in may panic: the run ends with one result, and the caller does not notice.
+
+use std::sync::Arc;
+
+use agentcore::message::TokenCounter;
+use agentcore::model::{ModelProfile, ModelStream};
+use agentcore::state::{Lease, Record, StoredSession};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::tool::{Answer, Concurrency, Confirmer};
+use agentcore::{
+    AgentBuilder, AgentState, Error, ErrorKind, ExitReason, Hook, Message, Model, ModelRequest,
+    PermissionRequest, Result, Role, RunContext, SdkMessage, ThreadStore, Todo, ToolContext,
+    async_trait, hook,
+};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use serde_json::json;
+
+use crate::kit::spied_store::{Spied, Spy};
+use crate::kit::{agent, any_object, asking, echo, texts, warnings, watch};
+
+/// Runs and wants one result at the end, which it returns.
+async fn result_of(builder: AgentBuilder) -> serde_json::Value {
+    let (messages, _) = watch(builder.build().unwrap().session("s").run("Go")).await;
+    assert_eq!(messages.iter().filter(|one| one.is_result()).count(), 1);
+    serde_json::to_value(messages.last().unwrap()).unwrap()
+}
+
+fn says(result: &serde_json::Value, text: &str) {
+    assert_eq!(result["subtype"], "error_during_execution", "{result}");
+    assert_eq!(result["is_error"], true, "{result}");
+    assert!(result["errors"].to_string().contains(text), "{result}");
+}
+
+struct Bad;
+
+impl TokenCounter for Bad {
+    fn count_text(&self, _text: &str) -> u64 {
+        panic!("cannot count")
+    }
+}
+
+#[async_trait]
+impl Confirmer for Bad {
+    async fn confirm(&self, _request: &PermissionRequest) -> Answer {
+        panic!("no dialog")
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_panics() {
+    let at_once = FunctionModel::new(|_| panic!("no model"));
+    says(&result_of(agent(at_once)).await, "no model");
+
+    let midway = FunctionModel::stream(|_| async {
+        let events = futures::stream::iter(0..2).map(|n| match n {
+            0 => Ok(agentcore::ModelEvent::Text("Hal".into())),
+            _ => panic!("lost the thread"),
+        });
+        Ok(events.boxed())
+    });
+    says(&result_of(agent(midway)).await, "lost the thread");
+}
+
+#[tokio::test]
+async fn a_counter_that_panics() {
+    let builder = agent(FunctionModel::text(|_| "a".into())).token_counter(Bad);
+    says(&result_of(builder).await, "cannot count");
+}
+
+/// Counts all but answers.
+struct CannotCountAnswers;
+
+impl TokenCounter for CannotCountAnswers {
+    fn count_text(&self, text: &str) -> u64 {
+        text.len() as u64 / 4
+    }
+
+    fn count_message(&self, message: &Message) -> u64 {
+        assert!(message.role() != Role::Assistant, "cannot count answers");
+        4 + self.count_text(&message.text())
+    }
+}
+
+/// An agent in the middle of an answer whose tokens cannot be counted.
+fn in_mid_answer() -> AgentBuilder {
+    let model = FunctionModel::stream(|_| async {
+        let text = agentcore::ModelEvent::Text("word ".repeat(100));
+        let begun = futures::stream::iter([Ok(text)]);
+        Ok(begun.chain(futures::stream::pending()).boxed())
+    });
+    agent(model)
+        .token_counter(CannotCountAnswers)
+        .max_total_tokens(100_000)
+}
+
+#[tokio::test]
+async fn who_drops_a_run_is_not_struck_by_a_counter_that_panics() {
+    let mut run = in_mid_answer().build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    let handle = run.handle();
+    drop(run);
+    // Every byte counts as a token, for none is shorter.
+    assert!(handle.total_usage().output_tokens >= 500);
+
+    let mut run = in_mid_answer().build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    let unwinding = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _run = run;
+        panic!("the first panic");
+    }));
+    let payload = unwinding.unwrap_err();
+    assert_eq!(payload.downcast_ref::<&str>(), Some(&"the first panic"));
+}
+
+#[tokio::test]
+async fn an_interrupt_is_one_although_a_counter_panics() {
+    let mut run = in_mid_answer().build().unwrap().session("s").run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let error = run.await.unwrap_err();
+    let output = error.partial().unwrap();
+    assert!(output.usage.output_tokens >= 500, "{:?}", output.usage);
+    assert!(output.messages.validate_for_model().is_ok());
+}
+
+#[tokio::test]
+async fn a_lease_whose_release_panics() {
+    let store = Spied(ThreadStore::new(), BadStore("release"));
+    let agent = agent(FunctionModel::text(|_| "a".into())).store(store);
+    let agent = agent.build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    assert_eq!(output.unwrap().text, "a");
+    assert!(messages.last().unwrap().is_result());
+}
+
+#[tokio::test]
+async fn a_confirmer_that_panics_answers_nothing() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done");
+    let agent = agent(model)
+        .tool(echo())
+        .permissions(asking())
+        .confirmer(Bad)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert!(texts(&output.messages)[0].starts_with("Error: "));
+    assert_eq!(output.text, "done");
+}
+
+/// Panics in one of a store's methods.
+struct BadStore(&'static str);
+
+impl BadStore {
+    fn at(&self, method: &str) {
+        assert!(self.0 != method, "no {method}");
+    }
+}
+
+#[async_trait]
+impl Spy for BadStore {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        self.at("append");
+        let is_result = |record: &Record| match record {
+            Record::Message { message, .. } => message.as_tool_result().is_some(),
+            _ => false,
+        };
+        if records.iter().any(is_result) {
+            self.at("tool");
+        }
+        Ok(())
+    }
+
+    fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
+        self.at("load");
+        found
+    }
+
+    fn leased(&self, lease: Lease) -> Lease {
+        self.at("lease");
+        let fails = self.0 == "release";
+        Lease::new(lease.session_id().clone(), lease.token(), move || {
+            drop(lease);
+            assert!(!fails, "no release");
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_panics() {
+    for method in ["load", "append", "lease"] {
+        let store = Spied(ThreadStore::new(), BadStore(method));
+        let result = result_of(agent(FunctionModel::text(|_| "a".into())).store(store)).await;
+        says(&result, &format!("no {method}"));
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_panics_when_a_call_has_run_does_not_undo_it() {
+    let store = Spied(ThreadStore::new(), BadStore("tool"));
+    let model = ScriptedModel::new().call("echo", json!({"text": "x"}));
+    let agent = agent(model).tool(echo()).store(store).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let error = output.unwrap_err();
+    assert!(error.to_string().contains("no tool"), "{error}");
+    assert_eq!(texts(&error.partial().unwrap().messages), ["x"]);
+    assert!(messages.last().unwrap().is_result());
+}
+
+/// A model that does not know its name.
+struct Nameless;
+
+#[async_trait]
+impl Model for Nameless {
+    fn id(&self) -> &str {
+        panic!("no name")
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        static PROFILE: std::sync::LazyLock<ModelProfile> =
+            std::sync::LazyLock::new(ModelProfile::default);
+        &PROFILE
+    }
+
+    async fn stream(&self, _request: ModelRequest) -> Result<ModelStream> {
+        Err("never asked".into())
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_panics_at_its_name() {
+    says(&result_of(agent(Nameless)).await, "no name");
+}
+
+/// Panics when it is dropped.
+struct Fragile;
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("dropped");
+        }
+    }
+}
+
+async fn hold<T>(fragile: Fragile) -> T {
+    let _fragile = fragile;
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn hooks_that_panic_while_they_are_cancelled_change_nothing() {
+    let model = ScriptedModel::new().calls([
+        ("echo", json!({"text": "a"})),
+        ("echo", json!({"text": "hang"})),
+        ("echo", json!({"text": "hang"})),
+    ]);
+    let hangs = hook::wrap_tool_call("hangs", |call, next| async move {
+        match call.args["text"].as_str() {
+            Some("hang") => hold(Fragile).await,
+            _ => next.run(call).await,
+        }
+    });
+    let agent = agent(model).tool(echo()).hook(hangs).build().unwrap();
+    let mut run = agent.session("s").run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    let said = texts(&output.messages);
+    assert_eq!(said[0], "a");
+    assert!(said[1].contains("cancelled") && said[2].contains("cancelled"));
+}
+
+#[tokio::test]
+async fn a_stream_that_panics_while_it_is_cancelled_changes_nothing() {
+    let model = || {
+        FunctionModel::stream(|_| async {
+            let text = agentcore::ModelEvent::Text("Hal".into());
+            let fragile = Fragile;
+            let begun = futures::stream::iter([Ok(text)]);
+            let rest = futures::stream::once(async move { hold(fragile).await });
+            Ok(begun.chain(rest).boxed())
+        })
+    };
+    let mut run = agent(model()).build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    run.handle().interrupt();
+    let output = run.await.unwrap();
+    assert_eq!(
+        (output.end, &*output.text),
+        (ExitReason::Interrupted, "Hal")
+    );
+
+    let mut run = agent(model()).build().unwrap().run("Go");
+    while futures::poll!(run.next()).is_ready() {}
+    drop(run);
+}
+
+/// A hook that panics before its future is polled.
+struct Hasty;
+
+impl Hook for Hasty {
+    fn name(&self) -> &str {
+        "hasty"
+    }
+
+    fn after_agent<'a, 'b, 'c>(
+        &'a self,
+        _cx: &'b RunContext,
+        _state: AgentState,
+    ) -> BoxFuture<'c, Result<AgentState>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        panic!("too soon")
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_saved_although_a_hook_panics_at_the_end() {
+    let notes = hook::after_agent("notes", |_cx, mut state| async move {
+        state.todos = Arc::new(vec![Todo::new("1", "Wait")]);
+        Ok(state)
+    });
+    let agent = agent(ScriptedModel::new().say("Noted."))
+        .hook(notes)
+        .hook(Hasty)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    assert_eq!(output.unwrap().text, "Noted.");
+    assert!(warnings(&messages)[0].contains("too soon"));
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    assert_eq!(state.todos.len(), 1);
+}
+
+/// A tool that panics in what it says of itself.
+struct BadTool;
+
+#[async_trait]
+impl agentcore::Tool for BadTool {
+    fn name(&self) -> &str {
+        "bad"
+    }
+
+    fn description(&self) -> &str {
+        "Panics"
+    }
+
+    fn parameters(&self) -> &serde_json::Value {
+        static ANY: std::sync::LazyLock<serde_json::Value> = std::sync::LazyLock::new(any_object);
+        &ANY
+    }
+
+    fn is_idempotent(&self) -> bool {
+        panic!("who knows")
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        panic!("alone or not")
+    }
+
+    async fn execute(
+        &self,
+        _cx: ToolContext,
+        _args: serde_json::Value,
+    ) -> std::result::Result<agentcore::ToolOutput, agentcore::BoxError> {
+        Ok("fine".into())
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_in_what_it_says_of_itself() {
+    let model = ScriptedModel::new()
+        .calls([("bad", json!({})), ("echo", json!({"text": "x"}))])
+        .say("done");
+    let wrap =
+        agentcore::hook::wrap_tool_call("wrap", |call, next| async move { next.run(call).await });
+    let agent = agent(model)
+        .tool(Arc::new(BadTool))
+        .tool(echo())
+        .hook(wrap)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!(texts(&output.messages)[1], "x");
+    assert!(texts(&output.messages)[0].contains("who knows"));
+    assert!(matches!(messages.last(), Some(SdkMessage::Result(_))));
+}
+
+#[tokio::test]
+async fn a_run_that_panicked_says_so_to_who_awaits_it() {
+    let bad = FunctionModel::new(|_| panic!("no model"));
+    let error: Error = agent(bad).build().unwrap().run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other);
+    assert!(error.partial().is_some());
+}

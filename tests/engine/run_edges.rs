@@ -1,0 +1,233 @@
+//! Runs where unusual things meet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcore::message::Messages;
+use agentcore::message::TokenCounter;
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, StopReason};
+use agentcore::state::Record;
+use agentcore::testing::{FunctionModel, ScriptedModel, Step};
+use agentcore::tool::{GateDecision, GateRequest, SideEffect};
+use agentcore::{
+    ErrorKind, ExitReason, FuncTool, Message, Result, SessionStore, StopDecision, ThreadStore,
+    Unanswered, Usage, async_trait, hook,
+};
+use serde_json::json;
+
+use crate::kit::spied_store::{Spied, Spy};
+use crate::kit::{
+    Gate, Log, agent, any_object, echo, logged, nap, sleep, stored, texts, warnings, watch,
+};
+
+/// A store with one connection, which its futures wait for.
+#[derive(Default)]
+struct OneConnection(tokio::sync::Mutex<()>);
+
+#[async_trait]
+impl Spy for OneConnection {
+    async fn append(&self, _: &[Record]) -> Result<()> {
+        let _held = self.0.lock().await;
+        sleep(1).await;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_holds_the_store_goes_on_while_results_are_written() {
+    let log = Log::default();
+    let calls = (0..4).map(|n| ("act", json!({"n": n})));
+    let model = ScriptedModel::new().calls(calls).say("done");
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .store(Spied(ThreadStore::new(), OneConnection::default()))
+        .build()
+        .unwrap();
+    let run = tokio::time::timeout(Duration::from_secs(60), agent.run("Go").finish());
+    assert_eq!(run.await.expect("no deadlock").unwrap().text, "done");
+    assert_eq!(log.len(), 4);
+}
+
+struct CannotCountResults;
+
+impl TokenCounter for CannotCountResults {
+    fn count_text(&self, text: &str) -> u64 {
+        assert!(!text.contains("act ran"), "cannot count");
+        1
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_stays_although_it_cannot_be_counted() {
+    let model = ScriptedModel::new().call("act", json!({}));
+    let agent = agent(model)
+        .tool(logged("act", &Log::default()))
+        .token_counter(CannotCountResults)
+        .build()
+        .unwrap();
+    assert!(agent.session("s").run("Go").await.is_err());
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    assert_eq!(texts(&state.messages), ["act ran"]);
+}
+
+#[tokio::test]
+async fn limits_beyond_all_time_are_none() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .say("done");
+    let agent = agent(model)
+        .tool(echo())
+        .tool_timeout(Duration::MAX)
+        .max_duration(Duration::MAX)
+        .parallel_model_calls(usize::MAX)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["x"]);
+    assert_eq!(output.text, "done");
+}
+
+#[tokio::test]
+async fn an_answer_that_a_hook_went_on_from_is_not_the_output() {
+    let model = FunctionModel::text(|_| "7".into());
+    let more = hook::before_stop("more", |_, _| async { Ok(StopDecision::go_on("Test it.")) });
+    let agent = agent(model).hook(more).max_turns(2).build().unwrap();
+    let run = agent
+        .run("Go")
+        .output_schema("number", json!({"type": "integer"}));
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::MaxTurns);
+    assert_eq!(output.structured, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_to_a_run_that_parks_is_there_when_it_goes_on() {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "nap" => GateDecision::allow(),
+        _ => GateDecision::ask("sure?"),
+    });
+    let model = ScriptedModel::new().calls([("echo", json!({})), ("nap", json!({"n": 5}))]);
+    let agent = agent(model)
+        .tools([echo(), nap(&Log::default())])
+        .permissions(gate)
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    let run = agent.session("s").run("Go");
+    let handle = run.handle();
+    let steering = async {
+        sleep(1).await;
+        assert!(handle.steer("Hurry up."));
+    };
+    let ((messages, output), ()) = futures::join!(watch(run), steering);
+    assert_eq!(output.unwrap().end, ExitReason::AwaitingApproval);
+    assert_eq!(warnings(&messages), Vec::<String>::new());
+    let history = stored(&agent, "s").await;
+    assert_eq!(history.last_content(), "Hurry up.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_not_a_slow_tool() {
+    let tool = FuncTool::new("work", "Works", any_object(), |cx, _| async move {
+        cx.progress("half").await;
+        sleep(5).await;
+        "done"
+    });
+    let model = ScriptedModel::new().call("work", json!({})).say("ok");
+    let agent = agent(model)
+        .tool(tool)
+        .tool_timeout(Duration::from_secs(10))
+        .build()
+        .unwrap();
+    let mut run = agent.run("Go");
+    while let Some(message) = run.next().await {
+        if matches!(message, agentcore::SdkMessage::ToolProgress(_)) {
+            sleep(60).await;
+        }
+    }
+    assert_eq!(texts(&run.into_output().unwrap().messages), ["done"]);
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_run_is_not_in_its_session() {
+    let held = Arc::new(());
+    let agent = agent(ScriptedModel::new().say("ok")).build().unwrap();
+    let session = agent.session("s").with(held.clone());
+    drop(session.run("Go").await.unwrap());
+    assert_eq!(Arc::strong_count(&held), 1);
+    let state = agent.session("s").state().await.unwrap().unwrap();
+    assert!(state.response.is_none() && state.usage.is_none());
+    assert!(state.output_messages.is_empty());
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_while_it_runs_stays_deleted() {
+    let store = ThreadStore::new();
+    let gone = store.clone();
+    let tool = FuncTool::new("forget", "Deletes", any_object(), move |_, _| {
+        let gone = gone.clone();
+        async move { gone.delete("s").to_string() }
+    })
+    .side_effect(SideEffect::ReadOnly);
+    let model = ScriptedModel::new().call("forget", json!({}));
+    let agent = agent(model)
+        .tool(tool)
+        .store(store.clone())
+        .build()
+        .unwrap();
+    let error = agent.session("s").run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(store.get("s").is_none());
+    assert!(store.lease("s").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_fork_at_a_message_knows_no_input() {
+    let model = ScriptedModel::new().say("one").say("two").say("other two");
+    let agent = agent(model).build().unwrap();
+    let send = |id: &'static str, key: &'static str, text: &'static str| {
+        agent.session(id).input_id(key).run(Message::human(text))
+    };
+    send("s", "a", "First").await.unwrap();
+    send("s", "b", "Second").await.unwrap();
+    let _ = agent.session("s").fork_at("t", 2).await.unwrap();
+    let output = send("t", "b", "Second, edited").await.unwrap();
+    assert_eq!(output.text, "other two");
+    assert_eq!(output.messages.len(), 4);
+}
+
+/// Summarises everything but the last message.
+struct Shorten;
+
+#[async_trait]
+impl Compactor for Shorten {
+    fn should_compact(&self, _: &Messages, tokens: u64, _: &ModelProfile) -> bool {
+        tokens > 900
+    }
+
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let through = request.messages.len() - 1;
+        Ok(Some(Compaction::new("They talked.", through)))
+    }
+}
+
+#[tokio::test]
+async fn an_answer_cut_off_in_the_last_turn_is_asked_for_again() {
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .step(
+            Step::text("Once upon a")
+                .stop(StopReason::MaxTokens)
+                .usage(Usage::new(1000, 10)),
+        )
+        .say("The whole tale.");
+    let agent = agent(model)
+        .compactor(Shorten)
+        .max_turns(1)
+        .build()
+        .unwrap();
+    agent.session("s").run("Hi").await.unwrap();
+    let output = agent.session("s").run("A tale").await.unwrap();
+    assert_eq!(output.end, ExitReason::EndTurn);
+    assert_eq!(output.text, "The whole tale.");
+}

@@ -1,0 +1,46 @@
+//! What the compiler says to the mistakes users make: `tests/ui/*.rs` beside the expected
+//! `*.stderr`.
+//!
+//! `TRYBUILD=overwrite cargo test --all-features --test house compile_fail` writes the messages
+//! anew. They are those of one compiler, so another one skips the test, and of all features
+//! together, since they list what else there is. The compiler names closures and async blocks by
+//! the path of their file, and arranges its text by the length of that: cases use named functions
+//! and types instead, so that a copy of the sources elsewhere gets the same messages.
+
+use std::fs;
+use std::process::Command;
+
+/// Whose words the `*.stderr` files are.
+const COMPILER: &str = "rustc 1.95.";
+
+#[test]
+fn mistakes_are_explained() {
+    let version = Command::new("rustc").arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    if !version.starts_with(COMPILER) {
+        eprintln!("skipped: tests/ui speaks for {COMPILER}x, this is {version}");
+        return;
+    }
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}
+
+#[test]
+fn recorded_messages_name_no_type_that_depends_on_the_path() {
+    let files = fs::read_dir("tests/ui")
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let recorded = files.filter(|path| path.extension().is_some_and(|end| end == "stderr"));
+    let recorded: Vec<_> = recorded.collect();
+    assert!(recorded.len() > 10);
+    for path in recorded {
+        let text = fs::read_to_string(&path).unwrap();
+        for part in [
+            "@$DIR",
+            "closure@",
+            "async block@",
+            "full name for the type",
+        ] {
+            assert!(!text.contains(part), "{} has {part:?}", path.display());
+        }
+    }
+}

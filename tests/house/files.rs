@@ -1,0 +1,126 @@
+//! The shape of a source file.
+
+use super::assert_none;
+use super::lexer::{Token, tokens};
+use super::tree::{files, sources};
+
+const MAX_LINES: usize = 500;
+/// Tests of one subject may take more room: they are read one at a time.
+const MAX_TEST_LINES: usize = 800;
+
+#[test]
+fn files_are_short() {
+    let tests = files(&["tests", "examples", "benches"], &["rs"]);
+    let limits = [(sources(), MAX_LINES), (tests, MAX_TEST_LINES)];
+    let violations: Vec<String> = limits
+        .iter()
+        .flat_map(|(files, limit)| files.iter().map(move |file| (file, *limit)))
+        .map(|(file, limit)| (file, file.text.lines().count(), limit))
+        .filter(|(_, lines, limit)| lines > limit)
+        .map(|(file, lines, limit)| format!("{}: {lines} lines, {limit} allowed", file.path))
+        .collect();
+    assert_none(&violations, "split these files, one idea a file:");
+}
+
+#[test]
+fn files_say_what_they_are_for() {
+    let mut all = sources();
+    all.extend(files(
+        &[
+            "tests/contracts",
+            "tests/engine",
+            "tests/house",
+            "tests/kit",
+            "tests/providers",
+            "tests/sessions",
+            "tests/workspace",
+            "examples",
+            "benches",
+        ],
+        &["rs"],
+    ));
+    let violations: Vec<String> = all
+        .iter()
+        .filter(|file| !file.text.starts_with("//! "))
+        .map(|file| file.path.clone())
+        .collect();
+    assert_none(
+        &violations,
+        "begin these files with `//! ` and a sentence that says what they are for:",
+    );
+}
+
+#[test]
+fn folders_say_what_they_hold_and_nothing_else() {
+    let mut violations = Vec::new();
+    for file in sources() {
+        if file.path.ends_with("/mod.rs") {
+            let lines = foreign_items(&tokens(&file.text));
+            violations.extend(lines.iter().map(|line| format!("{}:{line}", file.path)));
+        }
+    }
+    assert_none(
+        &violations,
+        "a `mod.rs` holds documentation, `mod` and `use` lines; move these items into a file:",
+    );
+}
+
+/// The lines where anything but `mod x;` or `use x;` begins.
+fn foreign_items(tokens: &[Token]) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut rest = tokens;
+    while let Some(first) = rest.first() {
+        if first.text == "#" {
+            rest = after_group(rest, "[", "]");
+            continue;
+        }
+        let mut item = rest;
+        if item[0].text == "pub" {
+            item = &item[1..];
+            if item.first().is_some_and(|token| token.text == "(") {
+                item = after_group(item, "(", ")");
+            }
+        }
+        let kind = item.first().map_or("", |token| token.text.as_str());
+        let end = match kind {
+            "use" => item.iter().position(|token| token.text == ";"),
+            "mod" => Some(2).filter(|end| item.get(*end).is_some_and(|token| token.text == ";")),
+            _ => None,
+        };
+        match end {
+            Some(end) => rest = &item[end + 1..],
+            None => {
+                lines.push(first.line);
+                break;
+            }
+        }
+    }
+    lines
+}
+
+/// What follows the first group between these brackets.
+fn after_group<'a>(tokens: &'a [Token], open: &str, close: &str) -> &'a [Token] {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate() {
+        if token.text == open {
+            depth += 1;
+        } else if token.text == close {
+            depth -= 1;
+            if depth == 0 {
+                return &tokens[at + 1..];
+            }
+        }
+    }
+    &[]
+}
+
+#[test]
+fn items_of_a_folder_are_told_apart() {
+    let lines = |text: &str| foreign_items(&tokens(text));
+    let good = "//! Doc.\n#![allow(x)]\n#[cfg(feature = \"a\")]\nmod a;\npub(crate) mod b;\n\
+                pub use a::{B, c::D};\npub(in crate::x) use e;\n";
+    assert!(lines(good).is_empty());
+    assert_eq!(lines("mod a;\nfn f() {}"), [2]);
+    assert_eq!(lines("mod a {\n}"), [1]);
+    assert_eq!(lines("use a;\n\n#[x]\npub struct S;"), [4]);
+}

@@ -1,0 +1,74 @@
+//! The repository itself: the rules of its files, its public names, its examples.
+//!
+//! * [`layers`]: which folder may import which, and that there are no circles.
+//! * [`files`]: how long a file may be, that it says what it is for, what a `mod.rs` may hold.
+//! * [`language`]: how doc comments open, and which words they avoid.
+//! * [`words`]: what never belongs in a commit.
+//! * [`dependencies`]: which crates are used and why, and under which licences.
+//! * [`clock`]: who reads the clock on the wall.
+
+#![allow(clippy::unwrap_used, unreachable_pub)]
+
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_cli;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_forks;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_help;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_interrupt;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_job;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_limits;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_notes;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_previews;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_rewind;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_sessions;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_signals;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_stores;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_terminal;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_unfinished;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod agent_waiting;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod agent_workspace;
+#[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
+mod approval_cli;
+mod clock;
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+mod compile_fail;
+mod dependencies;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+mod examples;
+mod files;
+mod language;
+mod layers;
+mod lexer;
+mod paths;
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+mod public_api;
+#[cfg(all(feature = "http", feature = "tools", unix))]
+#[path = "../kit/serving.rs"]
+#[allow(dead_code)]
+mod serving;
+mod tree;
+mod words;
+
+/// Fails with every violation, one a line, under what to do about them.
+#[track_caller]
+fn assert_none(violations: &[String], advice: &str) {
+    assert!(
+        violations.is_empty(),
+        "{advice}\n  {}\n",
+        violations.join("\n  ")
+    );
+}

@@ -1,0 +1,164 @@
+//! Servers that repeat a key in whatever spelling, and addresses and headers that hold one.
+
+use std::fmt::Write as _;
+
+use agentcore::agent::RetryPolicy;
+use agentcore::hooks::TracingHook;
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::testing::{FaultServer, Reply};
+use agentcore::trace::MemoryRecorder;
+use agentcore::{AgentBuilder, HttpTool, Model, Tool, ToolContext};
+use serde_json::json;
+
+use crate::kit::keys::{Logged, assert_no_leak, printed, spellings};
+use crate::kit::{any_object, watch};
+
+/// All that a run on `model` shows, logs, returns and stores.
+async fn everything(model: impl Model) -> String {
+    let logged = Logged::default();
+    let _listening = tracing::subscriber::set_default(logged.clone());
+    let recorder = MemoryRecorder::new();
+    let agent = AgentBuilder::new(model)
+        .include_partial_messages(true)
+        .retry(RetryPolicy::default().max_retries(1))
+        .hook(TracingHook::new().with_content(true))
+        .trace_recorder(recorder.clone())
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Hi")).await;
+    let mut all = serde_json::to_string(&messages).unwrap();
+    match output {
+        Ok(output) => write!(all, "{output:?}").unwrap(),
+        Err(error) => {
+            let id = error.request_id().unwrap_or_default();
+            write!(all, "{id}{}", printed(&error)).unwrap();
+        }
+    }
+    let state = agent.session("s").state().await.unwrap();
+    all.push_str(&serde_json::to_string(&state).unwrap());
+    write!(all, "{:?}{}", recorder.spans(), logged.text()).unwrap();
+    all
+}
+
+fn refusals(echo: &str) -> Vec<Reply> {
+    let in_header = echo.replace(['\n', '\r'], "");
+    let body = json!({"error": {"type": echo, "code": echo, "message": format!("no: {echo}")}, "request_id": echo});
+    vec![
+        Reply::json(401, body.to_string()).header("request-id", in_header.clone()),
+        Reply::json(400, format!("plain {echo}")).header("x-request-id", in_header),
+        Reply::json(529, body.to_string()),
+        Reply::sse([format!("event: error\ndata: {body}\n\n")]),
+        Reply::ndjson([format!("{body}\n")]),
+    ]
+}
+
+#[tokio::test]
+async fn key_that_a_server_repeats_in_any_spelling_is_nowhere() {
+    let key = "k-server/0123456789+abc";
+    for (name, echo) in spellings(key).into_iter().step_by(5) {
+        for reply in refusals(&echo) {
+            let server = FaultServer::start().await.unwrap();
+            server.fallback(reply);
+            let seen = [
+                everything(Anthropic::new("claude-sonnet-4-5", key).base_url(server.url())).await,
+                everything(OpenAi::new("gpt-4o", key).base_url(server.url())).await,
+                everything(Ollama::new("llama3").key(key).base_url(server.url())).await,
+            ];
+            for seen in &seen {
+                assert_no_leak(seen, key, &name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_id_of_an_answer_holds_no_key_and_is_cut() {
+    let key = "k-reqid-0123456789";
+    let server = FaultServer::start().await.unwrap();
+    let answer = json!({"id": key, "model": key, "choices": [{"index": 0, "message": {"content": "ok"}, "finish_reason": "stop"}]});
+    let id = format!("{key}{}", "x".repeat(5_000));
+    server.fallback(Reply::json(200, answer.to_string()).header("x-request-id", id));
+    let agent = AgentBuilder::new(OpenAi::new("gpt-4o", key).base_url(server.url()))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Hi")).await;
+    assert_eq!(output.unwrap().text, "ok");
+    let all = serde_json::to_string(&messages).unwrap();
+    assert_no_leak(&all, key, "request id");
+    assert!(all.contains("[redacted]xxx"), "{all}");
+    assert!(!all.contains(&"x".repeat(200)), "{all}");
+}
+
+#[tokio::test]
+async fn long_error_that_cuts_a_key_shows_no_part_of_it() {
+    let key = "k-cut-0123456789-abcdefghijklmnop";
+    for len in 960..1_010 {
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(Reply::json(400, format!("{}{key}", "x".repeat(len))));
+        let seen = everything(OpenAi::new("gpt-4o", key).base_url(server.url())).await;
+        assert_no_leak(&seen, key, &format!("after {len}"));
+    }
+}
+
+#[tokio::test]
+async fn secrets_of_addresses_and_headers_are_known() {
+    let (user, cookie, own, basic) = (
+        "p%40ss-0123456789",
+        "cookie-0123456789",
+        "own-0123456789",
+        "basic-0123456789",
+    );
+    let server = FaultServer::start().await.unwrap();
+    let echo =
+        format!("{user} p@ss-0123456789 {cookie} {own} {basic} Basic dXNlcjpiYXNpYy0wMTIzNDU2Nzg5");
+    server.fallback(Reply::json(400, echo));
+    let url = server
+        .url()
+        .replace("http://", &format!("http://user:{user}@"));
+    let model = OpenAi::compatible(&url, "m")
+        .header("cookie", format!("sid={cookie}; theme=dark"))
+        .header("x-own", own)
+        .header("proxy-authorization", "Basic dXNlcjpiYXNpYy0wMTIzNDU2Nzg5");
+    let seen = everything(model).await;
+    for key in [user, "p@ss-0123456789", cookie, own, basic] {
+        assert_no_leak(&seen, key, "echo");
+    }
+}
+
+#[tokio::test]
+async fn placeholder_key_of_a_local_server_leaves_its_errors_readable() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(
+        404,
+        r#"{"error":"ollama: model \"m\" not found"}"#,
+    ));
+    let seen = everything(OpenAi::new("m", "ollama").base_url(server.url())).await;
+    assert!(seen.contains("ollama: model"), "{seen}");
+}
+
+#[tokio::test]
+async fn http_tool_shows_no_part_of_its_secrets() {
+    let key = "k-callback-0123456789-abcdef";
+    for (name, echo) in spellings(key) {
+        let server = FaultServer::start().await.unwrap();
+        let replies = [
+            Reply::json(500, format!("{}{echo}", "x".repeat(1_990 - echo.len() / 2))),
+            Reply::json(200, format!("{}{echo}", "x".repeat(495))),
+            Reply::json(
+                200,
+                json!({"result": {"is": echo}, "error": null}).to_string(),
+            ),
+            Reply::json(200, json!({"error": echo}).to_string()),
+        ];
+        for reply in replies {
+            server.fallback(reply);
+            let tool = HttpTool::new("tool", "Says it", any_object(), &server.url()).unwrap();
+            let tool = tool.header("x-callback", format!("id={key}")).unwrap();
+            let text = match tool.execute(ToolContext::detached(), json!({})).await {
+                Ok(output) => output.content.text().into_owned(),
+                Err(error) => printed(&*error),
+            };
+            assert_no_leak(&text, key, &name);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Files of a local workspace.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentcore::backend::{Backend, ContentHash, EntryKind, LocalBackend, MemoryBackend};
+use agentcore::testing::conformance;
+use agentcore::{Error, ErrorKind};
+use futures::future::join_all;
+
+use crate::kit::workspace::Workspace;
+
+fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
+    let source = std::error::Error::source(error)?;
+    Some(source.downcast_ref::<std::io::Error>()?.kind())
+}
+
+#[tokio::test]
+async fn it_keeps_the_contract() {
+    let held = tempfile::tempdir().unwrap();
+    let count = AtomicUsize::new(0);
+    let make = || {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        let root = held.path().join(number.to_string());
+        std::fs::create_dir(&root).unwrap();
+        LocalBackend::new(root).unwrap()
+    };
+    conformance::backend(make).await.unwrap();
+    assert!(count.load(Ordering::Relaxed) > 10);
+}
+
+#[tokio::test]
+async fn so_does_memory() {
+    conformance::backend(MemoryBackend::new).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_suite_finds_faults() {
+    /// Ignores what the writer had seen.
+    #[derive(Clone, Debug, Default)]
+    struct Careless(MemoryBackend);
+
+    #[agentcore::async_trait]
+    impl Backend for Careless {
+        fn root(&self) -> &str {
+            self.0.root()
+        }
+        async fn read(&self, path: &str) -> agentcore::Result<bytes::Bytes> {
+            self.0.read(path).await
+        }
+        async fn stat(&self, path: &str) -> agentcore::Result<agentcore::backend::Metadata> {
+            self.0.stat(path).await
+        }
+        async fn write(&self, path: &str, content: &[u8]) -> agentcore::Result<()> {
+            self.0.write(path, content).await
+        }
+        async fn write_if_unchanged(
+            &self,
+            path: &str,
+            _expected: ContentHash,
+            content: &[u8],
+        ) -> agentcore::Result<()> {
+            self.0.write(path, content).await
+        }
+        async fn list(&self, path: &str) -> agentcore::Result<Vec<agentcore::backend::DirEntry>> {
+            self.0.list(path).await
+        }
+        async fn remove(&self, path: &str) -> agentcore::Result<()> {
+            self.0.remove(path).await
+        }
+    }
+
+    let error = conformance::backend(Careless::default).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("changes in between"), "{text}");
+    assert!(text.contains("writers side by side"), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[test]
+fn it_works_without_a_runtime() {
+    let workspace = Workspace::new();
+    let content = futures::executor::block_on(workspace.backend.read("a/in.txt"));
+    assert_eq!(content.unwrap(), "inside\n");
+    let command = agentcore::backend::Command::new("true");
+    let error = futures::executor::block_on(workspace.backend.execute(command)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+}
+
+#[test]
+fn a_root_must_be_a_folder_that_is_there() {
+    let workspace = Workspace::new();
+    for path in ["none", "a/in.txt"] {
+        let error = LocalBackend::new(workspace.root.join(path)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+    }
+}
+
+#[tokio::test]
+async fn a_write_keeps_the_mode() {
+    let workspace = Workspace::new();
+    for mode in [0o755, 0o600] {
+        let path = workspace.put("x", "old");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        workspace.backend.write("x", b"new").await.unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, mode);
+        assert_eq!(workspace.get("x"), b"new");
+    }
+    assert!(workspace.leftovers().is_empty());
+}
+
+#[tokio::test]
+async fn a_write_through_a_link_leaves_the_link() {
+    let workspace = Workspace::new();
+    workspace.link("a/in.txt", "l");
+    workspace.backend.write("l", b"new").await.unwrap();
+    assert!(workspace.root.join("l").is_symlink());
+    assert_eq!(workspace.get("a/in.txt"), b"new");
+    workspace.backend.remove("l").await.unwrap();
+    assert!(!workspace.root.join("l").is_symlink());
+    assert_eq!(workspace.get("a/in.txt"), b"new");
+}
+
+#[tokio::test]
+async fn a_root_that_is_a_link_goes_by_both_names() {
+    let workspace = Workspace::new();
+    let link = workspace.out.join("to_ws");
+    std::os::unix::fs::symlink(&workspace.root, &link).unwrap();
+    let backend = LocalBackend::new(&link).unwrap();
+    assert_eq!(backend.root(), link.to_str().unwrap());
+    for root in [&link, &workspace.root] {
+        let path = root.join("a/in.txt");
+        let content = backend.read(path.to_str().unwrap()).await.unwrap();
+        assert_eq!(content, "inside\n");
+    }
+}
+
+#[tokio::test]
+async fn one_of_many_editors_wins() {
+    let workspace = Workspace::new();
+    let seen = ContentHash::of(b"inside\n");
+    let backend = &workspace.backend;
+    let writers = (0..16).map(|number: u8| async move {
+        // Another spelling of the same file takes the same lock.
+        let path = if number.is_multiple_of(2) {
+            "a/in.txt"
+        } else {
+            "./a/../a/in.txt"
+        };
+        backend.write_if_unchanged(path, seen, &[number]).await
+    });
+    let outcomes = join_all(writers).await;
+    let lost = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+    assert_eq!(lost.filter(|e| e.kind() == ErrorKind::Conflict).count(), 15);
+    assert!(workspace.leftovers().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_listed_but_not_opened() {
+    let workspace = Workspace::new();
+    workspace.fifo("f");
+    workspace.link("/dev/zero", "z");
+    let socket = std::os::unix::net::UnixListener::bind(workspace.root.join("s")).unwrap();
+    for path in ["f", "s"] {
+        let outcomes = [
+            workspace.backend.read(path).await.err(),
+            workspace.backend.read_range(path, 0, 1).await.err(),
+            workspace.backend.write(path, b"x").await.err(),
+            workspace.backend.append(path, b"x").await.err(),
+        ];
+        for error in outcomes {
+            let error = error.unwrap();
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        }
+    }
+    drop(socket);
+    let entries = workspace.backend.list("").await.unwrap();
+    let kinds: Vec<EntryKind> = entries.iter().map(|entry| entry.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            EntryKind::Dir,
+            EntryKind::Other,
+            EntryKind::Other,
+            EntryKind::Symlink
+        ]
+    );
+}
+
+#[tokio::test]
+async fn names_that_are_not_utf8_are_shown_escaped() {
+    use std::os::unix::ffi::OsStrExt;
+    let workspace = Workspace::new();
+    let name = std::ffi::OsStr::from_bytes(b"a\xffb");
+    std::fs::write(workspace.root.join(name), "x").unwrap();
+    let entries = workspace.backend.list("").await.unwrap();
+    assert!(
+        entries.iter().any(|entry| entry.name == "a\\xffb"),
+        "{entries:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_huge_file_is_read_in_parts_only() {
+    let workspace = Workspace::new();
+    let file = std::fs::File::create(workspace.root.join("huge")).unwrap();
+    file.set_len(100 << 30).unwrap();
+    let error = workspace.backend.read("huge").await.unwrap_err();
+    assert_eq!(io_kind(&error), Some(std::io::ErrorKind::FileTooLarge));
+    assert!(error.to_string().contains("107374182400"), "{error}");
+    let part = workspace
+        .backend
+        .read_range("huge", 99 << 30, 8)
+        .await
+        .unwrap();
+    assert_eq!(part, &[0; 8][..]);
+    assert_eq!(
+        workspace.backend.stat("huge").await.unwrap().size,
+        100 << 30
+    );
+    let small = workspace.backend.clone().with_max_read(3);
+    assert!(small.read("a/in.txt").await.is_err());
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_swept_away() {
+    let workspace = Workspace::new();
+    let old = workspace.put("b/.agentcore-0000000000000001.tmp", "half");
+    let fresh = workspace.put("b/.agentcore-0000000000000002.tmp", "half");
+    let other = workspace.put("b/.agentcore-mine", "kept");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    for path in [&old, &other] {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(long_ago).unwrap();
+    }
+    workspace.backend.write("b/new", b"x").await.unwrap();
+    assert!(!old.exists());
+    assert!(fresh.exists() && other.exists());
+}
+
+/// A file system that is full: the old content stays, and nothing is left behind.
+#[tokio::test]
+async fn a_full_disk_changes_nothing() {
+    let workspace = Workspace::new();
+    let disk = workspace.root.join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+        .arg(&disk)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        eprintln!("skipped: a file system cannot be mounted here");
+        return;
+    }
+    let backend = &workspace.backend;
+    backend.write("disk/big", b"old").await.unwrap();
+    let error = backend
+        .write("disk/big", &[b'x'; 1 << 20])
+        .await
+        .unwrap_err();
+    let content = backend.read("disk/big").await.unwrap();
+    let left = workspace.leftovers();
+    let unmounted = std::process::Command::new("umount").arg(&disk).status();
+    assert!(unmounted.unwrap().success());
+    assert_eq!(io_kind(&error), Some(std::io::ErrorKind::StorageFull));
+    assert_eq!(content, "old");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Run as an ordinary user; the superuser may write everywhere.
+#[tokio::test]
+async fn what_may_not_be_written_is_told() {
+    let workspace = Workspace::new();
+    let folder = workspace.root.join("a");
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o555)).unwrap();
+    let outcome = workspace.backend.write("a/new", b"x").await;
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+    match outcome {
+        Err(error) => {
+            assert_eq!(io_kind(&error), Some(std::io::ErrorKind::PermissionDenied));
+        }
+        Ok(()) => eprintln!("skipped: this user may write everywhere"),
+    }
+}
+
+#[tokio::test]
+async fn a_file_has_one_real_path() {
+    let ws = Workspace::new();
+    ws.put("d/e/in.txt", "deep");
+    ws.link("a", "to_a");
+    ws.link(ws.root.join("d/e"), "to_e");
+    ws.link("nowhere/yet", "dangling");
+    ws.link("loop", "loop");
+    ws.link(&ws.out, "to_out");
+    let root = ws.root.display();
+    for (path, real) in [
+        ("", ""),
+        (".", ""),
+        ("a/in.txt", "/a/in.txt"),
+        ("./d/..//a/in.txt", "/a/in.txt"),
+        ("to_a/in.txt", "/a/in.txt"),
+        ("to_a/new/file", "/a/new/file"),
+        // The link is followed first.
+        ("to_e/../in.txt", "/d/in.txt"),
+        ("dangling", "/nowhere/yet"),
+        ("new/../a", "/a"),
+    ] {
+        let wanted = format!("{root}{real}");
+        assert_eq!(ws.backend.real_path(path).await.unwrap(), wanted, "{path}");
+        let absolute = format!("{root}/{path}");
+        assert_eq!(
+            ws.backend.real_path(&absolute).await.unwrap(),
+            wanted,
+            "{absolute}"
+        );
+    }
+    for path in [
+        "..",
+        "../out/secret",
+        "to_out/secret",
+        "to_out/new",
+        "/etc/passwd",
+    ] {
+        let error = ws.backend.real_path(path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{path}");
+    }
+    assert!(ws.backend.real_path("loop").await.is_err());
+    let memory = MemoryBackend::new();
+    assert_eq!(memory.real_path("a/../b").await.unwrap(), "/workspace/b");
+    assert!(memory.real_path("../workspaces").await.is_err());
+}
+
+#[tokio::test]
+async fn modes_are_told_and_set() {
+    let ws = Workspace::new();
+    let path = ws.put("run", "");
+    for mode in [0o755, 0o600, 0o4711] {
+        ws.backend.set_mode("run", mode).await.unwrap();
+        let told = ws.backend.stat("run").await.unwrap().mode;
+        assert_eq!(told, Some(mode & 0o777));
+        // Not who it runs as.
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, mode & 0o777);
+    }
+    ws.link(ws.out.join("secret"), "link");
+    assert!(ws.backend.set_mode("link", 0o777).await.is_err());
+    assert!(ws.backend.set_mode("none", 0o777).await.is_err());
+    let memory = MemoryBackend::new();
+    memory.write("a", b"").await.unwrap();
+    assert_eq!(memory.stat("a").await.unwrap().mode, None);
+    let error = memory.set_mode("a", 0o600).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+}
+
+#[tokio::test]
+async fn range_is_no_longer_than_what_is_read_at_once() {
+    let workspace = Workspace::new();
+    let file = std::fs::File::create(workspace.root.join("long")).unwrap();
+    // Nothing of it is on the disk; held in memory, it would end the process.
+    file.set_len(1 << 42).unwrap();
+    let range = |backend: LocalBackend| async move {
+        let range = backend.read_range("long", 5, usize::MAX).await;
+        range.unwrap().len()
+    };
+    let backend = workspace.backend.clone();
+    assert_eq!(range(backend.clone()).await, 32 * 1024 * 1024);
+    assert_eq!(range(backend.with_max_read(10)).await, 1024 * 1024);
+}

@@ -1,0 +1,376 @@
+//! Commands in a local workspace: their output, and that nothing of them stays.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use agentcore::ErrorKind;
+use agentcore::backend::{Backend, Command, LocalBackend};
+
+use crate::kit::processes::{FAMILY, dies, family, is_alive, pid_in};
+use crate::kit::workspace::Workspace;
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test]
+async fn a_timeout_ends_all_processes() {
+    let workspace = Workspace::new();
+    let command = Command::new(FAMILY).with_timeout(Duration::from_millis(500));
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert!(output.timed_out);
+    assert_eq!(output.exit_code, None);
+    for pid in family(&workspace.root).await {
+        dies(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_command_ends_all_processes_at_once() {
+    let workspace = Workspace::new();
+    let backend = workspace.backend.clone();
+    let running = tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await });
+    let pids = family(&workspace.root).await;
+    assert!(pids.into_iter().all(is_alive));
+    running.abort();
+    for pid in pids {
+        dies(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_has_ended_leaves_nothing_running() {
+    let workspace = Workspace::new();
+    let command = Command::new("sleep 300 > /dev/null 2>&1 & echo $! > two; echo done");
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert_eq!(output.stdout.text(), "done\n");
+    dies(pid_in(&workspace.root.join("two")).await).await;
+}
+
+#[tokio::test]
+async fn a_grandchild_that_holds_the_pipe_holds_up_nobody() {
+    let workspace = Workspace::new();
+    let begun = Instant::now();
+    let command = Command::new("(trap '' TERM HUP; sleep 300) & echo started");
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert_eq!(output.stdout.text(), "started\n");
+    assert_eq!(output.exit_code, Some(0));
+    // Also one in a session of its own that starts with another environment.
+    let stray = "echo $$ > two; exec sleep 60";
+    let command =
+        format!("env -i setsid sh -c '{stray}' & until [ -s two ]; do :; done; echo started");
+    let output = workspace.backend.execute(Command::new(command)).await;
+    assert_eq!(output.unwrap().stdout.text(), "started\n");
+    assert!(begun.elapsed() < secs(50), "{:?}", begun.elapsed());
+    #[cfg(target_os = "linux")]
+    dies(pid_in(&workspace.root.join("two")).await).await;
+}
+
+/// Processes in sessions of their own that write their ids: one below the shell, and a daemon,
+/// which has no parent any more. The shell goes on when both are there.
+#[cfg(target_os = "linux")]
+const STRAYS: &str = "setsid sh -c 'echo $$ > one; exec sleep 300' & \
+    (setsid sh -c '(echo $$ > ppid; sh -c \"echo \\$\\$ > two; exec sleep 300\" &) ; exit' &); \
+    until [ -s one ] && [ -s two ]; do sleep 0.01; done";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_left_its_group_is_found() {
+    async fn die(workspace: &Workspace) {
+        for name in ["one", "two"] {
+            dies(pid_in(&workspace.root.join(name)).await).await;
+        }
+    }
+
+    let ended = Workspace::new();
+    let output = ended.backend.execute(Command::new(STRAYS)).await.unwrap();
+    assert!(output.is_success());
+    die(&ended).await;
+
+    let late = Workspace::new();
+    let command = Command::new(format!("{STRAYS}; sleep 300"));
+    let running = late.backend.execute(command.clone().with_timeout(secs(1)));
+    running.await.unwrap();
+    die(&late).await;
+
+    let dropped = Workspace::new();
+    let backend = dropped.backend.clone();
+    let running = tokio::spawn({
+        let command = command.clone();
+        async move { backend.execute(command).await }
+    });
+    pid_in(&dropped.root.join("one")).await;
+    pid_in(&dropped.root.join("two")).await;
+    running.abort();
+    die(&dropped).await;
+
+    let background = Workspace::new();
+    let backend = LocalBackend::new(&background.root).unwrap();
+    backend.start(command).await.unwrap();
+    pid_in(&background.root.join("one")).await;
+    pid_in(&background.root.join("two")).await;
+    drop(backend);
+    die(&background).await;
+}
+
+const HOST: &str = "AGENTCORE_TEST_HOST";
+
+/// Runs a command until it is killed itself, when the next test tells it to.
+#[tokio::test]
+async fn a_host_that_is_killed() {
+    let Some(root) = std::env::var_os(HOST) else {
+        return;
+    };
+    let backend = LocalBackend::new(root).unwrap();
+    backend.execute(Command::new(FAMILY)).await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_do_not_outlive_a_host_that_is_killed() {
+    let workspace = Workspace::new();
+    let mut host = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "backend_process::a_host_that_is_killed"])
+        .env(HOST, &workspace.root)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pids = family(&workspace.root).await;
+    assert!(pids.into_iter().all(is_alive));
+    // Not in a way it could do anything about.
+    host.kill().unwrap();
+    host.wait().unwrap();
+    for pid in pids {
+        dies(pid).await;
+    }
+}
+
+/// Where a process of few file handles works.
+const CROWDED: &str = "AGENTCORE_TEST_CROWDED";
+
+#[tokio::test]
+async fn a_host_without_file_handles() {
+    let Some(root) = std::env::var_os(CROWDED) else {
+        return;
+    };
+    let backend = LocalBackend::new(root).unwrap();
+    let held: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    assert!(!held.is_empty());
+    for _ in 0..3 {
+        let failed = backend.execute(Command::new("echo hi")).await.unwrap_err();
+        assert!(
+            failed.to_string().contains("Too many open files"),
+            "{failed}"
+        );
+        let failed = backend.start(Command::new("echo hi")).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
+    }
+    drop(held);
+    let output = backend.execute(Command::new("echo hi")).await.unwrap();
+    assert_eq!(output.stdout.text(), "hi\n");
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_and_no_more() {
+    let workspace = Workspace::new();
+    let host = std::process::Command::new("/bin/sh")
+        .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "backend_process::a_host_without_file_handles"])
+        .env(CROWDED, &workspace.root)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&host.stdout);
+    assert!(host.status.success() && told.contains("1 passed"), "{told}");
+}
+
+#[tokio::test]
+async fn a_command_that_ignores_sigterm_is_killed() {
+    let workspace = Workspace::new();
+    let command = Command::new("trap '' TERM; echo $$ > one; while true; do sleep 1; done");
+    let command = command.with_timeout(Duration::from_millis(300));
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert!(output.timed_out);
+    assert_eq!(output.signal, Some(9));
+    dies(pid_in(&workspace.root.join("one")).await).await;
+}
+
+#[tokio::test]
+async fn a_command_may_tidy_up_when_its_time_is_over() {
+    let workspace = Workspace::new();
+    let command = Command::new("trap 'echo bye; exit 7' TERM; sleep 300 & wait");
+    let command = command.with_timeout(Duration::from_millis(300));
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert!(output.timed_out);
+    assert_eq!(output.stdout.text(), "bye\n");
+}
+
+#[tokio::test]
+async fn a_flood_is_kept_at_both_ends_only() {
+    let workspace = Workspace::new();
+    let backend = workspace.backend.clone().with_max_output(1_000);
+    let command = Command::new("echo first; yes | head -c 50000000; echo last");
+    let output = backend.execute(command).await.unwrap();
+    assert_eq!(output.exit_code, Some(0));
+    let stdout = output.stdout;
+    assert_eq!(stdout.head.len() + stdout.tail.len(), 1_000);
+    assert_eq!(stdout.total(), 50_000_000 + 6 + 5);
+    assert!(stdout.head.starts_with(b"first\ny\n"));
+    assert!(stdout.tail.ends_with(b"y\nlast\n"));
+    let endless = Command::new("yes").with_timeout(Duration::from_millis(300));
+    let output = backend.execute(endless).await.unwrap();
+    assert!(output.timed_out && output.stdout.omitted > 0);
+}
+
+#[tokio::test]
+async fn stdin_is_empty_and_there_is_no_terminal() {
+    let workspace = Workspace::new();
+    let command = Command::new("cat; (: < /dev/tty) 2>/dev/null && echo terminal; echo end");
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert_eq!(output.stdout.text(), "end\n");
+    let command = Command::new("ps -o sid= -p $$ | tr -d ' '; echo $$");
+    let output = workspace.backend.execute(command).await.unwrap();
+    let text = output.stdout.text();
+    let ids: Vec<&str> = text.lines().collect();
+    if Path::new("/usr/bin/setsid").exists() && ids.len() == 2 {
+        assert_eq!(ids[0], ids[1], "the shell leads a session");
+    }
+}
+
+#[tokio::test]
+async fn only_harmless_variables_are_passed_on() {
+    let workspace = Workspace::new();
+    let backend = workspace.backend.clone().with_env("GIVEN", "1");
+    let command = Command::new("env").with_env("MINE", "2");
+    let text = backend.execute(command).await.unwrap().stdout.text();
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|l| Some(l.split_once('=')?.0))
+        .collect();
+    assert!(names.contains(&"GIVEN") && names.contains(&"MINE") && names.contains(&"PATH"));
+    let known = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TERM",
+        "TZ",
+        "TMPDIR",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_PAGER",
+        "PAGER",
+        "GIVEN",
+        "MINE",
+        "AGENTCORE_COMMAND",
+        "PWD",
+        "SHLVL",
+        "_",
+        "OLDPWD",
+    ];
+    for name in names {
+        assert!(known.contains(&name) || name.starts_with("LC_"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_runs_where_it_is_told() {
+    let workspace = Workspace::new();
+    workspace.link(&workspace.out, "l");
+    let run = |cwd: &str| workspace.backend.execute(Command::new("pwd").with_cwd(cwd));
+    let text = run("a").await.unwrap().stdout.text();
+    assert_eq!(Path::new(text.trim()), workspace.root.join("a"));
+    for (cwd, kind) in [
+        ("..", ErrorKind::PermissionDenied),
+        ("l", ErrorKind::PermissionDenied),
+        ("none", ErrorKind::Io),
+        ("a/in.txt", ErrorKind::Io),
+    ] {
+        assert_eq!(run(cwd).await.unwrap_err().kind(), kind, "{cwd}");
+    }
+    std::fs::remove_dir_all(&workspace.root).unwrap();
+    let gone = workspace.backend.execute(Command::new("pwd")).await;
+    assert_eq!(gone.unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[tokio::test]
+async fn both_streams_in_one_keep_their_order() {
+    let workspace = Workspace::new();
+    let command = Command::new("echo 1; echo 2 >&2; echo 3; echo 4 >&2").merged();
+    let output = workspace.backend.execute(command).await.unwrap();
+    assert_eq!(output.stdout.text(), "1\n2\n3\n4\n");
+    assert!(output.stderr.is_empty());
+}
+
+#[tokio::test]
+async fn a_background_command_is_read_as_it_goes() {
+    let workspace = Workspace::new();
+    let backend = &workspace.backend;
+    let command = Command::new("echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4");
+    let id = backend.start(command).await.unwrap();
+    let mut text = String::new();
+    while !text.contains("one") {
+        let output = backend.poll(&id).await.unwrap();
+        assert!(output.running);
+        text.push_str(&output.output.stdout.text());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    workspace.put("go", "");
+    let last = loop {
+        let output = backend.poll(&id).await.unwrap();
+        text.push_str(&output.output.stdout.text());
+        if !output.running {
+            break output;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!(text, "one\ntwo\n");
+    assert_eq!(last.output.exit_code, Some(4));
+    let error = backend.poll(&id).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_background_command_ends_when_stopped_and_with_its_backend() {
+    let workspace = Workspace::new();
+    let id = workspace.backend.start(Command::new(FAMILY)).await.unwrap();
+    let pids = family(&workspace.root).await;
+    let output = workspace.backend.stop(&id).await.unwrap();
+    assert!(!output.running && !output.output.timed_out);
+    for pid in pids {
+        dies(pid).await;
+    }
+    let again = Workspace::new();
+    let backend = LocalBackend::new(&again.root).unwrap();
+    backend.start(Command::new(FAMILY)).await.unwrap();
+    let pids = family(&again.root).await;
+    drop(backend);
+    for pid in pids {
+        dies(pid).await;
+    }
+}
+
+#[test]
+fn a_runtime_that_is_shut_down_takes_its_commands_along() {
+    let workspace = Workspace::new();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let pids = runtime.block_on(async {
+        let backend = workspace.backend.clone();
+        tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await });
+        family(&workspace.root).await
+    });
+    drop(runtime);
+    let checker = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    checker.block_on(async {
+        for pid in pids {
+            dies(pid).await;
+        }
+    });
+}

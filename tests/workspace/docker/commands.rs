@@ -1,0 +1,174 @@
+//! Commands in a container.
+
+use std::path::Path;
+use std::time::Duration;
+
+use agentcore::ErrorKind;
+use agentcore::backend::{Backend, Command, DockerBackend};
+
+use super::Engine;
+use crate::kit::processes::{FAMILY, dies, family, is_alive, pid_in, until};
+
+async fn die(pids: [u32; 3]) {
+    for pid in pids {
+        dies(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_ends_what_runs_inside() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let command = Command::new(FAMILY).with_timeout(Duration::from_secs(1));
+    let output = backend.execute(command).await.unwrap();
+    assert!(output.timed_out);
+    assert_eq!(output.exit_code, None);
+    die(family(&engine.workdir()).await).await;
+}
+
+#[tokio::test]
+async fn a_dropped_command_ends_inside() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let running = {
+        let backend = backend.clone();
+        tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await })
+    };
+    let pids = family(&engine.workdir()).await;
+    assert!(pids.into_iter().all(is_alive));
+    running.abort();
+    die(pids).await;
+}
+
+#[tokio::test]
+async fn a_command_ends_inside_when_the_program_is_killed() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let running = {
+        let backend = backend.clone();
+        tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await })
+    };
+    let pids = family(&engine.workdir()).await;
+    // The one that speaks to the engine, not what runs inside.
+    let mark = engine.base.join("docker").to_str().unwrap().to_owned();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let programs = processes.filter(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.split('\0').any(|word| word == mark)
+    });
+    let programs: Vec<_> = programs.map(|process| process.file_name()).collect();
+    assert!(!programs.is_empty());
+    let killed = std::process::Command::new("kill")
+        .arg("-KILL")
+        .args(&programs)
+        .status();
+    assert!(killed.unwrap().success());
+    die(pids).await;
+    let output = running.await.unwrap().unwrap();
+    assert_eq!(output.signal, Some(9));
+}
+
+#[tokio::test]
+async fn a_command_that_has_ended_leaves_nothing_of_its_group() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let command = "sleep 300 > /dev/null 2>&1 & echo $! > two; echo done";
+    let output = backend.execute(Command::new(command)).await.unwrap();
+    assert_eq!(output.stdout.text(), "done\n");
+    assert!(output.is_success());
+    let pid = pid_in(&engine.workdir().join("two")).await;
+    until("it still runs", || !is_alive(pid)).await;
+}
+
+#[tokio::test]
+async fn a_command_may_tidy_up_when_its_time_is_over() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let command = Command::new("trap 'echo bye; exit 7' TERM; echo > up; sleep 300 & wait");
+    let command = command.with_timeout(Duration::from_secs(1));
+    let output = backend.execute(command).await.unwrap();
+    assert!(output.timed_out);
+    assert_eq!(output.stdout.text(), "bye\n");
+}
+
+#[tokio::test]
+async fn in_the_background_too() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let id = backend.start(Command::new(FAMILY)).await.unwrap();
+    let pids = family(&engine.workdir()).await;
+    let output = backend.stop(&id).await.unwrap();
+    assert!(!output.running);
+    die(pids).await;
+    for name in ["one", "two", "three"] {
+        std::fs::remove_file(engine.workdir().join(name)).unwrap();
+    }
+    backend.start(Command::new(FAMILY)).await.unwrap();
+    let pids = family(&engine.workdir()).await;
+    drop(backend);
+    die(pids).await;
+}
+
+async fn text(backend: &DockerBackend, command: Command) -> String {
+    let output = backend.execute(command).await.unwrap();
+    assert!(output.is_success(), "{output:?}");
+    output.stdout.text()
+}
+
+#[tokio::test]
+async fn a_command_arrives_as_it_is() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let odd = "it's \"$HOME\" `id` \\ \n $(id) \u{e4} %s";
+    let command = Command::new("printf %s \"$ODD\"").with_env("ODD", odd);
+    assert_eq!(text(&backend, command).await, odd);
+    let command = Command::new("printf %s 'a'\"'\"'b'\nprintf %s \"\\\\\"\n");
+    assert_eq!(text(&backend, command).await, "a'b\\");
+    // What would end the script that brings it.
+    let command = Command::new("cat <<'X'\nEND\nstop\nX\ncat; exit 0");
+    assert_eq!(text(&backend, command).await, "END\nstop\n");
+    let long = "x".repeat(60_000);
+    let command = Command::new(format!("printf %s {long} | wc -c | tr -d ' '"));
+    assert_eq!(text(&backend, command).await, "60000\n");
+    let both = Command::new("echo 1; echo 2 >&2; echo 3").merged();
+    assert_eq!(text(&backend, both).await, "1\n2\n3\n");
+    let error = backend
+        .execute(Command::new("true").with_env("A=B", "1"))
+        .await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidRequest);
+    let output = backend.execute(Command::new("kill -9 $$")).await.unwrap();
+    assert_eq!(output.exit_code, Some(137));
+}
+
+#[tokio::test]
+async fn a_command_runs_where_it_is_told() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    backend.write("a b/x", b"").await.unwrap();
+    std::os::unix::fs::symlink("/", engine.workdir().join("out")).unwrap();
+    let folder = text(&backend, Command::new("pwd").with_cwd("a b")).await;
+    assert_eq!(Path::new(folder.trim_end()), engine.workdir().join("a b"));
+    for (cwd, kind) in [
+        ("..", ErrorKind::PermissionDenied),
+        ("out", ErrorKind::PermissionDenied),
+        ("/etc", ErrorKind::PermissionDenied),
+        ("none", ErrorKind::Io),
+        ("a b/x", ErrorKind::Io),
+    ] {
+        let run = backend.execute(Command::new("pwd").with_cwd(cwd)).await;
+        assert_eq!(run.unwrap_err().kind(), kind, "{cwd}");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_is_kept_at_both_ends_only() {
+    let engine = Engine::new();
+    let backend = engine.builder().max_output(1_000).start().await.unwrap();
+    let command = Command::new("echo first; yes | head -c 5000000; echo last");
+    let output = backend.execute(command).await.unwrap();
+    let stdout = output.stdout;
+    assert_eq!(stdout.head.len() + stdout.tail.len(), 1_000);
+    assert_eq!(stdout.total(), 5_000_000 + 6 + 5);
+    assert!(stdout.tail.ends_with(b"y\nlast\n"));
+}

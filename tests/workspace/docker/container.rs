@@ -1,0 +1,225 @@
+//! The container itself, and the engine.
+
+use std::time::Duration;
+
+use agentcore::ErrorKind;
+use agentcore::backend::{Backend, Command, ContainerStatus, DockerBackend};
+
+use super::Engine;
+use crate::kit::processes::until;
+
+#[tokio::test]
+async fn a_new_container_is_closed_in() {
+    let engine = Engine::new();
+    let backend = engine.builder().name("box").start().await.unwrap();
+    let ws = engine.workdir();
+    let expected = format!(
+        "run --detach --init --label agentcore --name box --workdir {} --network none \
+         --security-opt no-new-privileges --cap-drop ALL --memory 2147483648 \
+         --memory-swap 2147483648 --pids-limit 512 --entrypoint tail image -f /dev/null",
+        ws.display()
+    );
+    assert_eq!(engine.calls().last(), Some(&expected));
+    assert_eq!(engine.calls()[0], "version");
+    assert_eq!(backend.container(), "box");
+    assert_eq!(backend.root(), ws.to_str().unwrap());
+}
+
+#[tokio::test]
+async fn options_become_arguments_and_nothing_else() {
+    let engine = Engine::new();
+    let backend = engine
+        .builder()
+        .name("box")
+        .host("ssh://user@machine")
+        .network("bridge")
+        .user("1000:1000")
+        .capabilities(["CHOWN"])
+        .memory(1 << 30)
+        .cpus(1.5)
+        .processes(64)
+        .mount_read_only("/a,b \"c\"; $(d)", "/data")
+        .start()
+        .await
+        .unwrap();
+    let call = engine.calls().pop().unwrap();
+    for part in [
+        "--host ssh://user@machine run ",
+        " --network bridge ",
+        " --user 1000:1000 ",
+        " --cap-drop ALL --cap-add CHOWN --user ",
+        " --memory 1073741824 --memory-swap 1073741824 --cpus 1.5 --pids-limit 64 ",
+        // As the log quotes it: one word, its fields quoted as in a table.
+        r#" --mount type=bind\,\"source=/a\,b\ \"\"c\"\"\;\ \$\(d\)\"\,target=/data\,readonly "#,
+    ] {
+        assert!(call.contains(part), "{part} in {call}");
+    }
+    let log = || std::fs::read_to_string(engine.base.join("log")).unwrap();
+    backend.execute(Command::new("true")).await.unwrap();
+    let last = log().lines().last().unwrap().to_owned();
+    let begin = "--host ssh://user@machine exec --interactive --user 1000:1000 box sh -c ";
+    assert!(last.starts_with(begin), "{last}");
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_argument() {
+    let engine = Engine::new();
+    let backend = engine.builder().env("ONE", "hush-1").start().await.unwrap();
+    let command = Command::new("echo $ONE $TWO # hush-3").with_env("TWO", "hush-2");
+    let output = backend.execute(command).await.unwrap();
+    assert_eq!(output.stdout.text(), "hush-1 hush-2\n");
+    let log = std::fs::read_to_string(engine.base.join("log")).unwrap();
+    assert!(!log.contains("hush"), "{log}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_told_before_anything_is_done() {
+    let engine = Engine::new();
+    let wrong = [
+        engine.builder().name("-rm"),
+        engine.builder().name("a b"),
+        engine.builder().workdir("relative"),
+        engine.builder().workdir("/a/../b"),
+        engine.builder().mount_read_only("relative", "/data"),
+        engine.builder().cpus(f64::NAN),
+        engine.builder().memory(0),
+        engine.builder().processes(0),
+        engine.builder().capabilities(["--privileged"]),
+        engine.builder().capabilities([""]),
+        engine.builder().capabilities(["CHOWN SETUID"]),
+        DockerBackend::run("--privileged").program(engine.base.join("docker")),
+        engine.attach(""),
+    ];
+    for builder in wrong {
+        let shown = format!("{builder:?}");
+        let error = builder.start().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{shown}");
+    }
+    let error = engine.builder().env("A B", "1").start().await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidRequest);
+    assert!(engine.calls().is_empty());
+}
+
+#[tokio::test]
+async fn it_says_what_is_wrong_with_the_engine() {
+    let engine = Engine::new();
+    let absent = engine.builder().program("/nowhere/docker");
+    let error = absent.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let text = error.to_string();
+    assert!(
+        text.contains("/nowhere/docker") && text.contains("install"),
+        "{text}"
+    );
+
+    let image = DockerBackend::run("missing:1")
+        .program(engine.base.join("docker"))
+        .start()
+        .await;
+    let text = image.unwrap_err().to_string();
+    assert!(
+        text.contains("missing:1") && text.contains("pull access denied"),
+        "{text}"
+    );
+
+    let backend = engine.start().await;
+    engine.set("down");
+    for error in [
+        engine.builder().start().await.unwrap_err(),
+        backend.read("x").await.unwrap_err(),
+        backend.execute(Command::new("true")).await.unwrap_err(),
+        backend.container_status().await.unwrap_err(),
+        backend.remove_container().await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Connect);
+        let text = error.to_string();
+        assert!(text.contains("start the engine"), "{text}");
+    }
+    engine.clear("down");
+    backend.write("x", b"1").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_container_is_removed_with_its_backend_or_stays() {
+    let engine = Engine::new();
+    let gone = engine.builder().name("gone").start().await.unwrap();
+    let kept = engine
+        .builder()
+        .name("kept")
+        .keep(true)
+        .start()
+        .await
+        .unwrap();
+    let again = gone.clone();
+    drop((gone, kept));
+    assert_eq!(engine.containers().len(), 2);
+    drop(again);
+    until("it is not removed", || engine.containers() == ["kept"]).await;
+    let attached = engine.attach("kept").keep(false).start().await.unwrap();
+    attached.write("x", b"1").await.unwrap();
+    drop(attached);
+    let again = engine.attach("kept").start().await.unwrap();
+    assert_eq!(&again.read("x").await.unwrap()[..], b"1");
+    again.remove_container().await.unwrap();
+    again.remove_container().await.unwrap();
+    let status = again.container_status().await.unwrap();
+    assert_eq!(status, ContainerStatus::Missing);
+    let error = again.read("x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let error = engine.attach("kept").start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_is_left_alone() {
+    let engine = Engine::new();
+    let first = engine.builder().name("box").start().await.unwrap();
+    let error = engine.builder().name("box").start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("attach"), "{error}");
+    let status = first.container_status().await.unwrap();
+    assert_eq!(status, ContainerStatus::Running);
+    assert!(!engine.calls().iter().any(|call| call.contains("rm ")));
+}
+
+#[tokio::test]
+async fn it_is_stopped_and_started_again() {
+    let engine = Engine::new();
+    let backend = engine.builder().name("box").start().await.unwrap();
+    backend.write("x", b"1").await.unwrap();
+    let id = backend.start(Command::new("sleep 600")).await.unwrap();
+    backend.stop_container().await.unwrap();
+    let status = backend.container_status().await.unwrap();
+    assert_eq!(status, ContainerStatus::Stopped("exited".to_owned()));
+    let error = backend.read("x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("restart_container"), "{error}");
+    let ended = async {
+        while backend.poll(&id).await.unwrap().running {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended)
+        .await
+        .unwrap();
+    backend.restart_container().await.unwrap();
+    assert_eq!(&backend.read("x").await.unwrap()[..], b"1");
+    backend.stop_container().await.unwrap();
+    let attached = engine.attach("box").start().await.unwrap();
+    assert_eq!(&attached.read("x").await.unwrap()[..], b"1");
+}
+
+#[tokio::test]
+async fn dropping_waits_for_nobody() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let reading = backend.read("x");
+    engine.set("hang");
+    // Nothing is answered, and nothing of it stays.
+    let asked = tokio::time::timeout(Duration::from_millis(200), reading).await;
+    assert!(asked.is_err());
+    let begun = std::time::Instant::now();
+    drop(backend);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    engine.clear("hang");
+}

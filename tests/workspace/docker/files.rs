@@ -1,0 +1,263 @@
+//! Files in a container.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentcore::backend::{Backend, DirEntry, DockerBackend, EntryKind};
+use agentcore::testing::conformance;
+use agentcore::{Error, ErrorKind};
+use futures::executor::block_on;
+
+use super::Engine;
+use crate::kit::processes::until;
+
+fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
+    let source = std::error::Error::source(error)?;
+    Some(source.downcast_ref::<std::io::Error>()?.kind())
+}
+
+/// A workspace each, in containers that are there before the suite asks for them.
+#[tokio::test]
+async fn it_keeps_the_contract() {
+    const WORKSPACES: usize = 16;
+    let engine = Engine::new();
+    let mut backends = Vec::new();
+    for number in 0..WORKSPACES {
+        let workdir = engine.base.join(format!("ws{number}"));
+        let builder = engine.builder().workdir(workdir.to_str().unwrap());
+        backends.push(builder.start().await.unwrap());
+    }
+    let next = AtomicUsize::new(0);
+    let make = || backends[next.fetch_add(1, Ordering::Relaxed)].clone();
+    conformance::backend(make).await.unwrap();
+    assert!(next.load(Ordering::Relaxed) > 10);
+}
+
+async fn kind_of<T: std::fmt::Debug>(
+    outcome: impl Future<Output = agentcore::Result<T>>,
+) -> (ErrorKind, Option<std::io::ErrorKind>) {
+    let error = outcome.await.unwrap_err();
+    (error.kind(), io_kind(&error))
+}
+
+#[tokio::test]
+async fn links_do_not_lead_out() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let (ws, out) = (engine.workdir(), engine.base.join("out"));
+    std::fs::create_dir_all(&out).unwrap();
+    std::fs::create_dir_all(ws.join("a")).unwrap();
+    std::fs::write(out.join("secret"), "TOP SECRET").unwrap();
+    std::fs::write(ws.join("a/in"), "inside").unwrap();
+    for (target, name) in [
+        (out.to_str().unwrap(), "to_out"),
+        ("../out", "up"),
+        ("../out/secret", "file"),
+        ("to_out/secret", "chain"),
+        ("../out/new", "dangling"),
+        ("../ws/a", "back"),
+        ("loop", "loop"),
+        (ws.join("a").to_str().unwrap(), "whole"),
+        ("../a/in", "a/again"),
+    ] {
+        symlink(target, ws.join(name)).unwrap();
+    }
+    let denied = ErrorKind::PermissionDenied;
+    for path in [
+        "to_out/secret",
+        "up/secret",
+        "file",
+        "chain",
+        "dangling",
+        "a/../../out/secret",
+        "whole/../../out/secret",
+    ] {
+        assert_eq!(kind_of(backend.read(path)).await.0, denied, "{path}");
+        assert_eq!(kind_of(backend.write(path, b"x")).await.0, denied, "{path}");
+        assert_eq!(
+            kind_of(backend.append(path, b"x")).await.0,
+            denied,
+            "{path}"
+        );
+        assert_eq!(kind_of(backend.stat(path)).await.0, denied, "{path}");
+    }
+    for path in ["to_out", "up", "to_out/"] {
+        assert_eq!(kind_of(backend.list(path)).await.0, denied, "{path}");
+    }
+    assert_eq!(kind_of(backend.remove("to_out/secret")).await.0, denied);
+    assert_eq!(kind_of(backend.read("loop")).await.0, ErrorKind::Io);
+    for path in ["whole/in", "a/again", "whole/again", "back/in"] {
+        assert_eq!(&backend.read(path).await.unwrap()[..], b"inside", "{path}");
+    }
+    let written = backend.write("whole/again", b"new").await;
+    written.unwrap();
+    assert!(ws.join("a/again").is_symlink());
+    assert_eq!(std::fs::read(ws.join("a/in")).unwrap(), b"new");
+    // The link itself, not what it leads to.
+    backend.remove("file").await.unwrap();
+    let secret = std::fs::read_to_string(out.join("secret")).unwrap();
+    assert_eq!(secret, "TOP SECRET");
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn odd_names_are_only_names() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    for name in [
+        "-rf",
+        "--",
+        "$(touch owned)",
+        "`touch owned`",
+        "a;touch owned",
+        "*",
+        "[a]",
+        "new\nline",
+        "end\n",
+        "\\0101",
+        "%s",
+        "'\"",
+        "~",
+        " ",
+        "#",
+    ] {
+        let path = format!("dir/{name}/{name}");
+        backend.write(&path, name.as_bytes()).await.unwrap();
+        backend.append(&path, b"!").await.unwrap();
+        let content = backend.read(&path).await.unwrap();
+        assert_eq!(content, format!("{name}!"));
+        let entry = DirEntry::new(name, EntryKind::File, name.len() as u64 + 1);
+        let listed = backend.list(&format!("dir/{name}")).await.unwrap();
+        assert_eq!(listed, [entry]);
+        backend.remove(&path).await.unwrap();
+        assert!(!backend.exists(&path).await.unwrap());
+    }
+    assert!(!backend.exists("owned").await.unwrap());
+    assert_eq!(backend.list("dir").await.unwrap().len(), 15);
+    // A folder beside the root, whose name begins as the root's does.
+    std::fs::create_dir(engine.base.join("ws\n")).unwrap();
+    let denied = kind_of(backend.list("../ws\n")).await;
+    assert_eq!(denied.0, ErrorKind::PermissionDenied);
+    assert_eq!(kind_of(backend.read("a\0b")).await.0, ErrorKind::Io);
+}
+
+#[tokio::test]
+async fn a_write_keeps_the_mode_and_leaves_nothing_beside() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    backend.write("x", b"old").await.unwrap();
+    let path = engine.workdir().join("x");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
+    backend.write("x", b"new").await.unwrap();
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o751);
+    let modified = backend.stat("x").await.unwrap().modified.unwrap();
+    assert!(modified.elapsed().unwrap() < std::time::Duration::from_secs(600));
+    assert_eq!(backend.list("").await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_write_that_breaks_off_changes_nothing() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    backend.write("x", b"old").await.unwrap();
+    let large = vec![b'n'; 8 << 20];
+    for _ in 0..5 {
+        let write = backend.write("x", &large);
+        // It gets as far as it gets.
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(40), write).await;
+        let content = backend.read("x").await.unwrap();
+        assert!(content == "old" || content == large, "{}", content.len());
+    }
+    let only = || {
+        let names = std::fs::read_dir(engine.workdir()).unwrap();
+        names.count() == 1
+    };
+    until("a temporary file stays", only).await;
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_refused_without_waiting() {
+    let engine = Engine::new();
+    let backend = engine.builder().max_read(10).start().await.unwrap();
+    let fifo = engine.workdir().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let invalid = (ErrorKind::Io, Some(std::io::ErrorKind::InvalidInput));
+    assert_eq!(kind_of(backend.read("fifo")).await, invalid);
+    assert_eq!(kind_of(backend.write("fifo", b"x")).await, invalid);
+    assert_eq!(kind_of(backend.append("fifo", b"x")).await, invalid);
+    let listed = backend.list("").await.unwrap();
+    assert_eq!(listed, [DirEntry::new("fifo", EntryKind::Other, 0)]);
+    backend.write("large", b"0123456789a").await.unwrap();
+    let too_large = (ErrorKind::Io, Some(std::io::ErrorKind::FileTooLarge));
+    assert_eq!(kind_of(backend.read("large")).await, too_large);
+    let part = backend.read_range("large", 9, 10).await.unwrap();
+    assert_eq!(&part[..], b"9a");
+}
+
+#[test]
+fn it_needs_a_runtime() {
+    let engine = Engine::new();
+    let error = block_on(engine.builder().start()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+}
+
+/// Clones of one backend do not overwrite what they did not see.
+#[tokio::test]
+async fn clones_take_turns() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let append = |backend: DockerBackend| async move { backend.append("x", b"1").await };
+    let appended = futures::future::join_all((0..8).map(|_| append(backend.clone()))).await;
+    assert!(appended.iter().all(Result::is_ok));
+    assert_eq!(&backend.read("x").await.unwrap()[..], b"11111111");
+}
+
+/// The engine is not asked for each file, however many there are.
+#[cfg(feature = "search")]
+#[tokio::test]
+async fn a_search_asks_the_engine_seldom() {
+    use agentcore::backend::{GlobQuery, GrepQuery};
+
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    for folder in 0..5 {
+        let path = engine.workdir().join(format!("d{folder}/e"));
+        std::fs::create_dir_all(&path).unwrap();
+        for file in 0..40 {
+            let content = format!("one {folder} {file}\ntwo\n");
+            std::fs::write(path.join(format!("f{file}\n.txt")), content).unwrap();
+        }
+    }
+    std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 4 << 20]).unwrap();
+    symlink("/etc", engine.workdir().join("out")).unwrap();
+    let calls = || {
+        let log = std::fs::read_to_string(engine.base.join("log")).unwrap();
+        log.lines().filter(|line| line.starts_with("exec ")).count()
+    };
+    let before = calls();
+    let found = backend.glob(GlobQuery::new("**/f1*.txt")).await.unwrap();
+    assert_eq!(found.files.len(), 5 * 11);
+    assert_eq!(calls() - before, 1);
+    let before = calls();
+    let found = backend.grep(GrepQuery::new("^one [0-9] 7$")).await.unwrap();
+    assert_eq!(found.files.len(), 5);
+    assert!(!found.truncated);
+    assert!(calls() - before <= 10, "{}", calls() - before);
+    let found = backend.grep(GrepQuery::new("^x+$")).await.unwrap();
+    assert_eq!(found.files.len(), 1);
+}
+
+#[tokio::test]
+async fn range_is_no_longer_than_what_is_read_at_once() {
+    let engine = Engine::new();
+    let backend = engine.builder().max_read(10).start().await.unwrap();
+    let piece = 1024 * 1024;
+    let folder = engine.workdir();
+    let file = std::fs::File::create(folder.join("long")).unwrap();
+    file.set_len(3 * piece).unwrap();
+    let range = |len| backend.read_range("long", 5, len);
+    assert_eq!(range(7).await.unwrap().len(), 7);
+    assert_eq!(range(usize::MAX).await.unwrap().len() as u64, piece);
+}

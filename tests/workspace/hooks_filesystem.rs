@@ -1,0 +1,274 @@
+//! The hook that brings the tools for files, and tracks what they write.
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::hooks::FilesystemHook;
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
+use agentcore::sdk::SystemKind;
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::EditPolicy;
+use agentcore::{Hook, Messages, Result, RunOutput, SdkMessage, async_trait};
+use serde_json::{Value, json};
+
+use crate::kit::hooks::{golden, pretty};
+use crate::kit::{agent, texts, warnings, watch};
+
+const SEVEN: [&str; 7] = [
+    "ls",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "glob",
+    "grep",
+    "execute",
+];
+
+/// Runs calls, one a turn, and returns what was sent and what it came to.
+async fn run<const N: usize>(
+    hook: FilesystemHook,
+    calls: [(&'static str, Value); N],
+) -> (Vec<SdkMessage>, RunOutput) {
+    let model = calls
+        .into_iter()
+        .fold(ScriptedModel::new(), |model, (name, args)| {
+            model.call(name, args)
+        })
+        .say("done");
+    let agent = agent(model).hook(hook).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    (messages, output.unwrap())
+}
+
+fn changed_files(messages: &[SdkMessage]) -> Vec<Vec<String>> {
+    let changes = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::StateChanged { files, .. } => files.clone(),
+            _ => None,
+        },
+        _ => None,
+    });
+    changes.collect()
+}
+
+#[tokio::test]
+async fn it_brings_seven_tools() {
+    let hook = FilesystemHook::new(MemoryBackend::new());
+    assert_eq!(hook.tools(), SEVEN);
+    assert_eq!(hook.phases().to_string(), "before_agent, wrap_tool_call");
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model.clone()).hook(hook).build().unwrap();
+    agent.run("Go").await.unwrap();
+    let request = &model.requests()[0];
+    let definitions = request.tools.iter().map(|tool| {
+        json!({"name": tool.name, "description": tool.description, "parameters": *tool.parameters})
+    });
+    let definitions: Vec<Value> = definitions.collect();
+    assert_eq!(
+        pretty(&definitions),
+        golden(include_str!("../data/hooks/filesystem_tools.json"))
+    );
+}
+
+#[tokio::test]
+async fn the_tools_work_on_the_backend() {
+    let backend = MemoryBackend::new();
+    let (_, output) = run(
+        FilesystemHook::new(backend.clone()),
+        [
+            (
+                "write_file",
+                json!({"path": "a/b.txt", "content": "one two one\n"}),
+            ),
+            (
+                "edit_file",
+                json!({"path": "a/b.txt", "old_text": "one", "new_text": "1"}),
+            ),
+            ("read_file", json!({"file_path": "/workspace/a/b.txt"})),
+            ("ls", json!({"path": "a"})),
+            ("glob", json!({"pattern": "*.txt"})),
+            ("grep", json!({"pattern": "two"})),
+            ("execute", json!({"command": "true"})),
+        ],
+    )
+    .await;
+    let texts = texts(&output.messages);
+    assert_eq!(texts[0], "File written: a/b.txt (12 bytes, 1 line)");
+    assert!(texts[1].starts_with("Edited a/b.txt (1 replacement)"));
+    assert_eq!(texts[2], "1 two one\n");
+    assert_eq!(texts[3], r#"[{"name":"b.txt","size":10,"type":"file"}]"#);
+    assert_eq!(texts[4], "a/b.txt");
+    assert_eq!(texts[5], "a/b.txt:1:1 two one");
+    assert_eq!(texts[6], "Error: this backend runs no commands");
+}
+
+#[tokio::test]
+async fn what_is_written_and_edited_is_tracked() {
+    let backend = MemoryBackend::new();
+    backend.write("old.txt", b"red red").await.unwrap();
+    let (messages, output) = run(
+        FilesystemHook::new(backend),
+        [
+            (
+                "write_file",
+                json!({"path": "./a/../new.txt", "content": "x"}),
+            ),
+            (
+                "edit_file",
+                json!({"path": "old.txt", "old_text": "red", "new_text": "blue"}),
+            ),
+            (
+                "write_file",
+                json!({"file_path": "/workspace/new.txt", "content": "y"}),
+            ),
+            (
+                "edit_file",
+                json!({"path": "old.txt", "old_text": "none", "new_text": "?"}),
+            ),
+            ("write_file", json!({"path": "../out.txt", "content": "z"})),
+            ("read_file", json!({"path": "old.txt"})),
+        ],
+    )
+    .await;
+    let files: Vec<_> = output
+        .state
+        .files
+        .iter()
+        .map(|(path, content)| (&**path, &**content))
+        .collect();
+    assert_eq!(
+        files,
+        [
+            ("/workspace/new.txt", "y"),
+            ("/workspace/old.txt", "blue red"),
+        ]
+    );
+    // Each message names what changed, not all that there is.
+    assert_eq!(
+        changed_files(&messages),
+        [
+            ["/workspace/new.txt"],
+            ["/workspace/old.txt"],
+            ["/workspace/new.txt"],
+        ]
+    );
+}
+
+#[tokio::test]
+async fn tracked_files_outlast_the_run() {
+    let model = ScriptedModel::new()
+        .call("write_file", json!({"path": "a", "content": "1"}))
+        .say("done")
+        .call("write_file", json!({"path": "b", "content": "2"}))
+        .say("done");
+    let hook = FilesystemHook::new(MemoryBackend::new());
+    let agent = agent(model).hook(hook).build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let output = agent.session("s").run("Go on").await.unwrap();
+    assert_eq!(output.state.files.len(), 2);
+    let stored = agent.session("s").state().await.unwrap().unwrap();
+    let stored = serde_json::to_value(&stored).unwrap();
+    assert_eq!(
+        stored["files"],
+        json!({"/workspace/a": "1", "/workspace/b": "2"})
+    );
+}
+
+/// Compacts whenever there is something to gain.
+struct Always;
+
+#[async_trait]
+impl Compactor for Always {
+    fn should_compact(&self, messages: &Messages, _: u64, _: &ModelProfile) -> bool {
+        messages.len() > 2
+    }
+
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let through = request.messages.len();
+        Ok(Some(Compaction::new("It wrote a file.", through)))
+    }
+}
+
+#[tokio::test]
+async fn tracked_files_outlast_compaction() {
+    let model = ScriptedModel::new()
+        .call("write_file", json!({"path": "a", "content": "1"}))
+        .say("done");
+    let agent = agent(model)
+        .hook(FilesystemHook::new(MemoryBackend::new()))
+        .compactor(Always)
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert!(output.state.compaction.is_some());
+    assert_eq!(&*output.state.files["/workspace/a"], "1");
+    let stored = agent.session("s").state().await.unwrap().unwrap();
+    assert_eq!(stored.files, output.state.files);
+}
+
+#[tokio::test]
+async fn large_files_and_binary_ones_are_not_tracked() {
+    let backend = MemoryBackend::new();
+    backend.write("binary", b"\xff mark").await.unwrap();
+    let (messages, output) = run(
+        FilesystemHook::new(backend).track_up_to(4),
+        [
+            ("write_file", json!({"path": "kept", "content": "1234"})),
+            ("write_file", json!({"path": "grown", "content": "1"})),
+            ("write_file", json!({"path": "grown", "content": "12345"})),
+            (
+                "edit_file",
+                json!({"path": "binary", "old_text": " mark", "new_text": ""}),
+            ),
+        ],
+    )
+    .await;
+    let paths: Vec<_> = output.state.files.keys().map(|path| &**path).collect();
+    assert_eq!(paths, ["/workspace/kept"]);
+    assert_eq!(
+        warnings(&messages),
+        ["filesystem: /workspace/grown is not kept in the state: it is larger than 4 bytes"]
+    );
+    assert_eq!(changed_files(&messages).len(), 3, "and one taken out");
+}
+
+#[tokio::test]
+async fn the_policy_of_edits_can_be_set() {
+    for (policy, expected) in [
+        (EditPolicy::First, Ok("2 1")),
+        (EditPolicy::All, Ok("2 2")),
+        (EditPolicy::Unique, Err("was found 2 times")),
+    ] {
+        let backend = MemoryBackend::new();
+        backend.write("a", b"1 1").await.unwrap();
+        let edit = json!({"path": "a", "old_text": "1", "new_text": "2"});
+        let hook = FilesystemHook::new(backend).edit_policy(policy);
+        let (_, output) = run(hook, [("edit_file", edit)]).await;
+        match expected {
+            Ok(content) => assert_eq!(&*output.state.files["/workspace/a"], content),
+            Err(text) => assert!(texts(&output.messages)[0].contains(text)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_of_this_process_are_not_kept_in_the_state() {
+    let key = agentcore::Secret::new("sk-canary-of-tracked-files");
+    let backend = MemoryBackend::new();
+    let file = format!("KEY={}\nDEBUG=0\n", key.expose());
+    backend.write(".env", file.as_bytes()).await.unwrap();
+    let (messages, output) = run(
+        FilesystemHook::new(backend.clone()),
+        [(
+            "edit_file",
+            json!({"path": ".env", "old_text": "DEBUG=0", "new_text": "DEBUG=1"}),
+        )],
+    )
+    .await;
+    assert_eq!(
+        &*output.state.files["/workspace/.env"],
+        "KEY=[redacted]\nDEBUG=1\n"
+    );
+    let seen = serde_json::to_string(&messages).unwrap();
+    assert!(!seen.contains(key.expose()));
+    let file = backend.read(".env").await.unwrap();
+    assert!(file.starts_with(b"KEY=sk-canary"), "the file has it");
+}

@@ -1,0 +1,311 @@
+//! What is left of long results, where they are moved to, and how they go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use agentcore::backend::{Backend, DirEntry, MemoryBackend, Metadata};
+use agentcore::hooks::FilesystemHook;
+use agentcore::testing::ScriptedModel;
+use agentcore::{FuncTool, Result, ToolOutput, ToolResult, async_trait};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::kit::hooks::ReadOnly;
+use crate::kit::{agent, any_object, results, texts, warnings, watch};
+
+/// The path that a marker names.
+fn path_of(text: &str) -> &str {
+    let (_, rest) = text.split_once("full result: ").unwrap();
+    rest.split_once(')').unwrap().0
+}
+
+/// Returns the text it is given.
+fn say() -> FuncTool {
+    FuncTool::new("say", "Says it", any_object(), |_cx, args| async move {
+        args["text"].as_str().unwrap().to_owned()
+    })
+}
+
+/// The one result of a tool that returns `output`.
+async fn result(hook: FilesystemHook, output: ToolOutput) -> ToolResult {
+    let tool = FuncTool::new("give", "Gives it", any_object(), move |_cx, _args| {
+        let output = output.clone();
+        async move { output }
+    });
+    let model = ScriptedModel::new().call("give", json!({})).say("done");
+    let agent = agent(model).hook(hook).tool(tool).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    results(&output.messages).remove(0)
+}
+
+#[tokio::test]
+async fn texts_of_every_length_are_whole_or_can_be_read_whole() {
+    for (over, head, tail) in [(20, 3, 4), (20, 0, 0), (20, 12, 8), (0, 1, 0), (20, 0, 30)] {
+        let backend = MemoryBackend::new();
+        let hook = FilesystemHook::new(backend.clone())
+            .evict_over(over)
+            .keep_ends(head, tail);
+        let all: Vec<String> = ["a", "é", "€", "😀", "a\u{301}"]
+            .into_iter()
+            .flat_map(|unit| (1..30).chain(180..200).map(|count| unit.repeat(count)))
+            .collect();
+        let calls = all.iter().map(|text| ("say", json!({"text": text})));
+        let model = ScriptedModel::new().calls(calls).say("done");
+        let agent = agent(model).hook(hook).tool(say()).build().unwrap();
+        let output = agent.session("s").run("Go").await.unwrap();
+        for (whole, text) in all.iter().zip(texts(&output.messages)) {
+            let chars: Vec<char> = whole.chars().collect();
+            if !text.contains("full result: ") {
+                assert_eq!(text, *whole, "over {over}, ends {head} and {tail}");
+                // Shorter than what the marker takes.
+                assert!(chars.len() < 150, "{} characters stay", chars.len());
+                continue;
+            }
+            assert!(chars.len() > over.max(head + tail) && text.chars().count() < chars.len());
+            let path = path_of(&text);
+            assert_eq!(backend.read(path).await.unwrap(), *whole);
+            let left = chars.len() - head - tail;
+            let start: String = chars[..head].iter().collect();
+            let end: String = chars[chars.len() - tail..].iter().collect();
+            assert_eq!(
+                text,
+                format!(
+                    "{start}\n\n... (truncated {left} characters; full result: {path}) ...\n\n{end}"
+                )
+            );
+        }
+    }
+}
+
+#[cfg(all(unix, feature = "jsonl"))]
+#[tokio::test]
+async fn nothing_of_a_run_keeps_the_whole_output_of_a_command() {
+    let workspace = crate::kit::workspace::Workspace::new();
+    let store = agentcore::session::JsonlStore::open(&workspace.out).unwrap();
+    let command = json!({"command": "seq 1 40000; seq 50000 90000 >&2; exit 3"});
+    let model = ScriptedModel::new().call("execute", command).say("done");
+    let hook = FilesystemHook::new(workspace.backend.clone());
+    let agent = agent(model).hook(hook).store(store).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let output = output.unwrap();
+    let result = results(&output.messages).remove(0);
+    let details = result.details.unwrap();
+    assert_eq!(details["exit_code"], 3);
+    assert_eq!(details["stdout_bytes"], 228_894);
+    for (name, first, last) in [
+        ("stdout", "1\n2\n", "40000\n"),
+        ("stderr", "50000\n", "90000\n"),
+    ] {
+        let text = details[name].as_str().unwrap();
+        assert!(text.starts_with(first) && text.ends_with(last), "{text}");
+        assert_eq!(path_of(text), path_of(&result.content.text()));
+    }
+    // The middle of both, as JSON has it.
+    let is_in = |text: &str| text.contains("20000\\n20001") || text.contains("70000\\n70001");
+    let seen = serde_json::to_string(&messages).unwrap();
+    assert!(!is_in(&seen), "the stream has it");
+    let kept = serde_json::to_string(&output.state).unwrap();
+    assert!(!is_in(&kept), "the state has it");
+    for entry in std::fs::read_dir(&workspace.out).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let stored = std::fs::read(&path).unwrap();
+            assert!(!is_in(&String::from_utf8_lossy(&stored)), "{path:?} has it");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_result_has_for_others_is_cut_as_well() {
+    let hook = || {
+        FilesystemHook::new(MemoryBackend::new())
+            .evict_over(1_000)
+            .keep_ends(10, 10)
+    };
+    let long = "ä".repeat(2_000);
+    let mut given = ToolOutput::new(long.as_str())
+        .with_details(json!({"rows": [{"text": long, "n": 1}, "short"], "ok": true}));
+    given.display = Some(long.clone());
+    let cut = result(hook(), given).await;
+    let text = cut.content.text().into_owned();
+    assert!(text.starts_with(&"ä".repeat(10)) && text.contains("truncated 1980"));
+    let details = cut.details.unwrap();
+    assert_eq!(details["rows"][0], json!({"text": text, "n": 1}));
+    assert_eq!(
+        (&details["rows"][1], &details["ok"]),
+        (&"short".into(), &true.into())
+    );
+    assert_eq!(cut.display.unwrap(), text);
+
+    // Texts that a marker would make longer stay, and so does what is not too long.
+    let few = json!({"text": "x".repeat(40)});
+    let given = ToolOutput::new(long.as_str()).with_details(few.clone());
+    assert_eq!(result(hook(), given).await.details, Some(few));
+    // What is long without long texts is left out.
+    let many: Vec<u32> = (0..40_000).collect();
+    let given = ToolOutput::new(long.as_str()).with_details(many.clone());
+    assert_eq!(result(hook(), given).await.details, None);
+    // Nothing is taken from a result that stays.
+    let given = ToolOutput::new("short").with_details(many.clone());
+    assert_eq!(result(hook(), given).await.details, Some(many.into()));
+}
+
+#[tokio::test]
+async fn a_file_in_the_way_of_the_folder_loses_nothing() {
+    for file in [".agentcore", ".agentcore/tool-results"] {
+        let backend = MemoryBackend::new();
+        backend.write(file, b"in the way").await.unwrap();
+        let hook = FilesystemHook::new(backend.clone())
+            .evict_over(50)
+            .keep_ends(1, 1);
+        let text = "0123456789".repeat(20);
+        let calls = [
+            ("say", json!({"text": text})),
+            ("say", json!({"text": text})),
+        ];
+        let model = ScriptedModel::new().calls(calls).say("done");
+        let agent = agent(model).hook(hook).tool(say()).build().unwrap();
+        let (messages, output) = watch(agent.session("s").run("Go")).await;
+        let output = output.unwrap();
+        assert_eq!(warnings(&messages).len(), 2, "{:?}", warnings(&messages));
+        for result in texts(&output.messages) {
+            assert_eq!(*output.state.files[path_of(&result)], text);
+        }
+        assert_eq!(backend.read(file).await.unwrap(), "in the way");
+    }
+}
+
+/// Files in memory, of which some are old.
+#[derive(Clone, Debug, Default)]
+struct Dated {
+    files: MemoryBackend,
+    old: Arc<Mutex<BTreeSet<String>>>,
+}
+
+#[async_trait]
+impl Backend for Dated {
+    fn root(&self) -> &str {
+        self.files.root()
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        self.files.read(path).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        let old = self
+            .old
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|old| path.ends_with(old));
+        let age = Duration::from_secs(if old { 31 } else { 29 } * 24 * 60 * 60);
+        let known = self.files.stat(path).await?;
+        Ok(known.with_modified(SystemTime::now() - age))
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        self.files.write(path, content).await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        self.files.list(path).await
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        self.files.remove(path).await
+    }
+}
+
+impl Dated {
+    /// Moves one result of a session, and returns the files that are there then.
+    async fn moves(&self, hook: &FilesystemHook, session: &str) -> BTreeMap<String, Bytes> {
+        let text = json!({"text": "0123456789".repeat(20)});
+        let model = ScriptedModel::new().call("say", text).say("done");
+        let agent = agent(model).hook(hook.clone()).tool(say()).build().unwrap();
+        let (messages, output) = watch(agent.session(session).run("Go")).await;
+        output.unwrap();
+        assert_eq!(warnings(&messages), Vec::<String>::new());
+        let mut files = self.files.files();
+        files.remove(".agentcore/tool-results/.gitignore").unwrap();
+        files
+    }
+
+    fn age(&self, path: &str) {
+        self.old.lock().unwrap().insert(path.to_owned());
+    }
+}
+
+fn moving(backend: &Dated) -> FilesystemHook {
+    FilesystemHook::new(backend.clone())
+        .evict_over(8)
+        .keep_ends(1, 1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_are_removed_after_thirty_days() {
+    let backend = Dated::default();
+    let foreign = ".agentcore/tool-results/one/notes.txt";
+    backend.files.write(foreign, b"mine").await.unwrap();
+    backend.age(foreign);
+    let hook = moving(&backend);
+    let first = backend.moves(&hook, "one").await;
+    let of_one = first.keys().find(|path| *path != foreign).unwrap().clone();
+    assert_eq!(first.len(), 2);
+    backend.age(&of_one);
+
+    // It has looked lately, another hook has not.
+    assert_eq!(backend.moves(&hook, "two").await.len(), 3);
+    tokio::time::advance(Duration::from_secs(24 * 60 * 60)).await;
+    let keeps = moving(&backend).keep_results_for(Duration::MAX);
+    assert_eq!(backend.moves(&keeps, "three").await.len(), 4);
+    let keeps = moving(&backend).keep_results_for(Duration::from_secs(32 * 24 * 60 * 60));
+    assert_eq!(backend.moves(&keeps, "four").await.len(), 5);
+    let left = backend.moves(&hook, "five").await;
+    assert!(
+        !left.contains_key(&of_one) && left.contains_key(foreign),
+        "{left:?}"
+    );
+    assert_eq!(left.len(), 5);
+}
+
+#[tokio::test]
+async fn results_of_a_session_can_be_removed() {
+    let backend = Dated::default();
+    let hook = moving(&backend);
+    for session in ["a/b", "a_b", "A_b", "a_b"] {
+        backend.moves(&hook, session).await;
+    }
+    assert_eq!(hook.remove_results("none").await.unwrap(), 0);
+    assert_eq!(hook.remove_results("..").await.unwrap(), 0);
+    assert_eq!(hook.remove_results("").await.unwrap(), 0);
+    assert_eq!(
+        hook.remove_results("a_b").await.unwrap(),
+        1,
+        "twice the same text"
+    );
+    assert_eq!(hook.remove_results("a/b").await.unwrap(), 1);
+    assert_eq!(hook.remove_results("a/b").await.unwrap(), 0);
+    let left = backend.files.files();
+    assert_eq!(left.keys().filter(|path| path.ends_with(".txt")).count(), 1);
+    let none = moving(&backend).without_eviction();
+    assert_eq!(none.remove_results("A_b").await.unwrap(), 0);
+
+    let read_only = FilesystemHook::new(ReadOnly(backend.files.clone()));
+    let error = read_only.remove_results("A_b").await.unwrap_err();
+    assert!(error.to_string().contains("read-only"), "{error}");
+}
+
+#[tokio::test]
+async fn details_of_other_kinds_survive() {
+    let values = [json!(null), json!(1.5), json!([]), json!({}), json!("x")];
+    for value in values {
+        let given = ToolOutput::new("x".repeat(100)).with_details(value.clone());
+        let hook = FilesystemHook::new(MemoryBackend::new())
+            .evict_over(50)
+            .keep_ends(0, 0);
+        let details = result(hook, given).await.details;
+        assert_eq!(details.unwrap_or(Value::Null), value);
+    }
+}

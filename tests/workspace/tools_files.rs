@@ -1,0 +1,389 @@
+//! The tools that read, write, edit and list files.
+
+use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
+use agentcore::tool::{Access, Concurrency, SideEffect, check_arguments};
+use agentcore::tools::{EditPolicy, coding, picoclaw, preset, wick};
+use agentcore::{BoxError, Tool, ToolContext, ToolError, ToolOutput};
+use serde_json::{Value, json};
+
+use crate::kit::workspace::Workspace;
+
+async fn call(tool: &impl Tool, args: Value) -> Result<ToolOutput, BoxError> {
+    check_arguments(tool.parameters(), &args)?;
+    tool.execute(ToolContext::detached(), args).await
+}
+
+async fn text(tool: &impl Tool, args: Value) -> String {
+    match call(tool, args).await {
+        Ok(output) => output.content.text().into_owned(),
+        Err(error) => format!("Error: {error}"),
+    }
+}
+
+async fn with(path: &str, content: impl AsRef<[u8]>) -> MemoryBackend {
+    let backend = MemoryBackend::new();
+    backend.write(path, content.as_ref()).await.unwrap();
+    backend
+}
+
+#[test]
+fn the_sets_hold_what_they_should() {
+    let backend = MemoryBackend::new();
+    let coding = preset::coding(backend.clone());
+    assert_eq!(
+        coding.names(),
+        ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
+    );
+    let wick = preset::wick(backend.clone());
+    let names = [
+        #[cfg(feature = "calc")]
+        "calculate",
+        #[cfg(feature = "time")]
+        "current_datetime",
+        "edit_file",
+        "execute",
+        "glob",
+        "grep",
+        "ls",
+        "read_file",
+        "write_file",
+    ];
+    assert_eq!(wick.names(), names);
+    let pico = preset::picoclaw(backend);
+    let names = [
+        "append_file",
+        "edit_file",
+        "exec",
+        "list_dir",
+        "read_file",
+        #[cfg(feature = "web")]
+        "web_fetch",
+        "write_file",
+    ];
+    assert_eq!(pico.names(), names);
+    for tool in [coding.tools(), wick.tools(), pico.tools()].concat() {
+        let writes = tool.side_effect() == SideEffect::Mutating;
+        let alone = tool.concurrency() == Concurrency::Exclusive;
+        assert_eq!(writes, alone, "{}", tool.name());
+        assert_eq!(tool.is_idempotent(), !writes, "{}", tool.name());
+    }
+}
+
+#[test]
+fn calls_say_what_they_touch() {
+    let all = preset::coding(MemoryBackend::new());
+    let accesses = |name: &str, args: Value| all.get(name).unwrap().accesses(&args);
+    let read = || Access::Read("a".into());
+    let write = || Access::Write("a".into());
+    assert_eq!(accesses("Read", json!({"file_path": "a"})), [read()]);
+    assert_eq!(accesses("Write", json!({"file_path": "a"})), [write()]);
+    assert_eq!(
+        accesses("Edit", json!({"file_path": "a"})),
+        [write(), read()]
+    );
+    assert_eq!(accesses("Grep", json!({"path": "a"})), [read()]);
+    assert_eq!(
+        accesses("Glob", json!({"pattern": "*"})),
+        [Access::Read(".".into())]
+    );
+    assert_eq!(
+        accesses("Bash", json!({"command": "ls"})),
+        [Access::Command("ls".into())]
+    );
+    let snake = wick::edit_file(MemoryBackend::new(), EditPolicy::First);
+    assert_eq!(
+        Tool::accesses(&snake, &json!({"file_path": "a"})),
+        [write(), read()]
+    );
+    assert_eq!(
+        Tool::accesses(&snake, &json!({"path": "a"})),
+        [write(), read()]
+    );
+}
+
+#[tokio::test]
+async fn read_shows_numbered_lines() {
+    let tool = coding::read(with("a", "one\ntwo\r\nthree").await);
+    let path = json!({"file_path": "a"});
+    assert_eq!(
+        text(&tool, path).await,
+        "     1\tone\n     2\ttwo\n     3\tthree"
+    );
+    let part = json!({"file_path": "/workspace/a", "offset": 2, "limit": 1});
+    let shown = text(&tool, part).await;
+    assert_eq!(
+        shown,
+        "     2\ttwo\n... (more lines follow; go on with offset 3)"
+    );
+    let past = json!({"file_path": "a", "offset": 9});
+    assert_eq!(text(&tool, past).await, "(the file has only 3 lines)");
+    let missing = json!({"file_path": "none"});
+    assert_eq!(text(&tool, missing).await, "Error: \"none\" does not exist");
+}
+
+#[tokio::test]
+async fn read_takes_files_of_every_kind() {
+    let long = "x".repeat(3_000);
+    let many = "l\n".repeat(2_500);
+    for (content, expected) in [
+        (&b""[..], "(empty file)".to_owned()),
+        (b"\n", "     1\t".to_owned()),
+        (b"\xef\xbb\xbfbom", "     1\tbom".to_owned()),
+        (
+            b"ok\n\xff\xfe",
+            "[not UTF-8: invalid bytes are shown as \u{FFFD}]\n     1\tok\n     2\t\u{FFFD}\u{FFFD}"
+                .to_owned(),
+        ),
+        (
+            b"\xff\xfe\x00\x01",
+            "Error: a is a binary file (4 bytes), not text".to_owned(),
+        ),
+        (
+            long.as_bytes(),
+            format!("     1\t{}... (line of 3000 bytes cut)", "x".repeat(2_000)),
+        ),
+    ] {
+        let tool = coding::read(with("a", content).await);
+        assert_eq!(text(&tool, json!({"file_path": "a"})).await, expected);
+    }
+    let tool = coding::read(with("a", many).await);
+    let shown = text(&tool, json!({"file_path": "a"})).await;
+    assert_eq!(shown.lines().count(), 2_001);
+    assert!(shown.ends_with("go on with offset 2001)"));
+}
+
+#[tokio::test]
+async fn read_is_bounded_whatever_the_file() {
+    let workspace = Workspace::new();
+    let tool = coding::read(workspace.backend.clone());
+    workspace.put("line", vec![b'x'; 50_000_000]);
+    let shown = text(&tool, json!({"file_path": "line"})).await;
+    assert!(shown.len() < 3_000 && shown.ends_with("(line of 50000000 bytes cut)"));
+    let wide = format!("{}\n", "y".repeat(1_999)).repeat(2_000);
+    workspace.put("wide", wide);
+    let shown = text(&tool, json!({"file_path": "wide"})).await;
+    assert!(
+        shown.len() < 300_000 && shown.contains("go on with offset"),
+        "{}",
+        shown.len()
+    );
+    let huge = std::fs::File::create(workspace.root.join("huge")).unwrap();
+    huge.set_len(100 << 30).unwrap();
+    workspace.fifo("fifo");
+    for path in ["huge", "fifo", "/dev/zero", "a", "../out/secret"] {
+        let shown = text(&tool, json!({"file_path": path})).await;
+        assert!(
+            shown.starts_with("Error: ") && shown.len() < 300,
+            "{path}: {shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn wick_reads_files_as_they_are() {
+    let raw = "\u{feff}a\r\nb";
+    let tool = wick::read_file(with("a", raw).await);
+    assert_eq!(text(&tool, json!({"path": "a"})).await, raw);
+    assert_eq!(text(&tool, json!({"file_path": "a"})).await, raw);
+    assert_eq!(text(&tool, json!({"path": "a", "offset": 2})).await, "b");
+    assert_eq!(text(&tool, json!({})).await, "Error: file_path is required");
+    let tool = wick::read_file(with("a", [0xff, 0xfe, 0, 1]).await);
+    assert_eq!(text(&tool, json!({"path": "a"})).await, "base64://4AAQ==");
+}
+
+#[tokio::test]
+async fn write_makes_folders_and_tells_how_much() {
+    let workspace = Workspace::new();
+    let tool = coding::write(workspace.backend.clone());
+    let args = json!({"file_path": "a/b/c.txt", "content": "hello"});
+    let output = call(&tool, args).await.unwrap();
+    assert_eq!(
+        output.content.text(),
+        "File written: a/b/c.txt (5 bytes, 1 line)"
+    );
+    assert_eq!(output.details.unwrap()["bytes_written"], 5);
+    assert_eq!(workspace.get("a/b/c.txt"), b"hello");
+    let empty = json!({"file_path": "a/b/c.txt", "content": ""});
+    let shown = text(&tool, empty).await;
+    assert_eq!(shown, "File written: a/b/c.txt (0 bytes, 0 lines)");
+    assert_eq!(workspace.get("a/b/c.txt"), b"");
+    assert!(call(&tool, json!({"file_path": "x"})).await.is_err());
+}
+
+#[tokio::test]
+async fn append_adds_to_the_end() {
+    let backend = with("a", "Initial content\n").await;
+    let tool = picoclaw::append_file(backend.clone());
+    let shown = text(&tool, json!({"path": "a", "content": "more"})).await;
+    assert_eq!(shown, "Appended to: a (4 bytes, 1 line)");
+    assert_eq!(backend.read("a").await.unwrap(), "Initial content\nmore");
+    let shown = text(&tool, json!({"content": "x"})).await;
+    assert_eq!(shown, "Error: file_path is required");
+    let shown = text(&tool, json!({"path": "a"})).await;
+    assert_eq!(shown, "Error: content is required");
+}
+
+#[tokio::test]
+async fn folders_are_listed_as_json_and_as_text() {
+    let backend = with("file1.txt", "12").await;
+    backend.write("subdir/x", b"").await.unwrap();
+    let ls = wick::ls(backend.clone());
+    let listed: Value = serde_json::from_str(&text(&ls, json!({})).await).unwrap();
+    let expected = json!([
+        {"name": "file1.txt", "type": "file", "size": 2},
+        {"name": "subdir", "type": "dir", "size": 0},
+    ]);
+    assert_eq!(listed, expected);
+    let list_dir = picoclaw::list_dir(backend);
+    assert_eq!(
+        text(&list_dir, json!({"path": "."})).await,
+        "FILE: file1.txt\nDIR:  subdir"
+    );
+    assert!(
+        text(&ls, json!({"path": "none"}))
+            .await
+            .starts_with("Error: ")
+    );
+    assert_eq!(text(&wick::ls(MemoryBackend::new()), json!({})).await, "[]");
+}
+
+#[tokio::test]
+async fn edit_replaces_what_is_there_once() {
+    let backend = with("a", "hello world").await;
+    let tool = coding::edit(backend.clone());
+    let edit =
+        |old: &str, new: &str| json!({"file_path": "a", "old_string": old, "new_string": new});
+    let output = call(&tool, edit("world", "go")).await.unwrap();
+    assert_eq!(backend.read("a").await.unwrap(), "hello go");
+    let shown = output.content.text();
+    assert!(
+        shown.starts_with("Edited a (1 replacement)\n--- a/a\n+++ b/a\n@@"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("-hello world\n") && shown.contains("+hello go\n"),
+        "{shown}"
+    );
+    let details = output.details.unwrap();
+    assert_eq!(details["replacements"], 1);
+    for (old, new, expected) in [
+        ("none", "x", "the text to replace was not found in a"),
+        ("", "x", "is empty"),
+        ("go", "go", "are the same"),
+    ] {
+        let shown = text(&tool, edit(old, new)).await;
+        assert!(shown.contains(expected), "{shown}");
+    }
+    assert_eq!(backend.read("a").await.unwrap(), "hello go");
+}
+
+#[tokio::test]
+async fn edit_names_the_lines_of_several_matches() {
+    let backend = with("a", "x\ny\nx x\n").await;
+    let tool = coding::edit(backend.clone());
+    let mut args = json!({"file_path": "a", "old_string": "x", "new_string": "z"});
+    let error = call(&tool, args.clone()).await.unwrap_err();
+    let error = error.downcast_ref::<ToolError>().unwrap();
+    assert!(
+        error.text().contains("3 times in a (lines 1, 3, 3)"),
+        "{error}"
+    );
+    assert_eq!(
+        error.details(),
+        Some(&json!({"matches": 3, "lines": [1, 3, 3]}))
+    );
+    assert_eq!(backend.read("a").await.unwrap(), "x\ny\nx x\n");
+    args["replace_all"] = true.into();
+    assert!(
+        text(&tool, args)
+            .await
+            .starts_with("Edited a (3 replacements)")
+    );
+    assert_eq!(backend.read("a").await.unwrap(), "z\ny\nz z\n");
+}
+
+#[tokio::test]
+async fn the_policy_says_which_of_several_matches() {
+    for (policy, expected) in [
+        (EditPolicy::First, "z x"),
+        (EditPolicy::Unique, "x x"),
+        (EditPolicy::All, "z z"),
+    ] {
+        let backend = with("a", "x x").await;
+        let tool = wick::edit_file(backend.clone(), policy);
+        // Either pair of names will do.
+        let _ = call(
+            &tool,
+            json!({"path": "a", "old_string": "x", "new_text": "z"}),
+        )
+        .await;
+        assert_eq!(backend.read("a").await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn edit_leaves_other_bytes_alone() {
+    for (content, old, new, expected) in [
+        // A BOM, CR LF, and no end of the last line.
+        (
+            &b"\xef\xbb\xbfa\r\nb\r\nc"[..],
+            "a\nb",
+            "a\nx\nb",
+            &b"\xef\xbb\xbfa\r\nx\r\nb\r\nc"[..],
+        ),
+        (b"a\r\nb\r\n", "b", "b\nc", b"a\r\nb\r\nc\r\n"),
+        (b"a\r\nb\r\n", "a\r\nb", "x\r\ny", b"x\r\ny\r\n"),
+        // Mixed ends: what matches as it is, stays so.
+        (b"a\nb\r\nc\n", "a\nb", "x\ny", b"x\ny\r\nc\n"),
+        // Bytes that are no text.
+        (b"\xff\xfe a \x00", "a", "b", b"\xff\xfe b \x00"),
+        (b"tail", "tail", "", b""),
+    ] {
+        let backend = with("a", content).await;
+        let tool = coding::edit(backend.clone());
+        let args = json!({"file_path": "a", "old_string": old, "new_string": new});
+        call(&tool, args).await.unwrap();
+        assert_eq!(&backend.read("a").await.unwrap()[..], expected);
+    }
+}
+
+#[tokio::test]
+async fn edit_hints_at_white_space() {
+    let tool = coding::edit(with("a", "one\n\tif x {\n\t}\n").await);
+    let args = json!({"file_path": "a", "old_string": "    if x {\n    }", "new_string": "y"});
+    let shown = text(&tool, args).await;
+    assert!(
+        shown.contains("line 2 differs from it only in white space"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn edits_side_by_side_lose_nothing_in_silence() {
+    let workspace = Workspace::new();
+    workspace.put("n", "0 1 2 3 4 5 6 7 8 9");
+    let tool = coding::edit(workspace.backend.clone());
+    let edits = (0..10).map(|number| {
+        let old = number.to_string();
+        call(
+            &tool,
+            json!({"file_path": "n", "old_string": old, "new_string": "x"}),
+        )
+    });
+    let outcomes = futures::future::join_all(edits).await;
+    let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let content = String::from_utf8(workspace.get("n")).unwrap();
+    assert_eq!(content.matches('x').count(), done, "{content}");
+    assert!(done >= 1);
+}
+
+#[test]
+fn a_backend_may_be_shared() {
+    let workspace = Workspace::new();
+    let shared: std::sync::Arc<dyn Backend> = std::sync::Arc::new(workspace.backend.clone());
+    assert_eq!(preset::coding(shared.clone()).names().len(), 6);
+    assert_eq!(
+        shared.root(),
+        LocalBackend::new(&workspace.root).unwrap().root()
+    );
+}

@@ -1,0 +1,210 @@
+//! The tools that run commands.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::tool::check_arguments;
+use agentcore::tools::{coding, picoclaw, wick};
+use agentcore::{BoxError, Tool, ToolContext, ToolOutput};
+use serde_json::{Value, json};
+
+use crate::kit::workspace::Workspace;
+
+async fn call(tool: &impl Tool, args: Value) -> Result<ToolOutput, BoxError> {
+    check_arguments(tool.parameters(), &args)?;
+    tool.execute(ToolContext::detached(), args).await
+}
+
+async fn text(tool: &impl Tool, command: &str) -> String {
+    match call(tool, json!({"command": command})).await {
+        Ok(output) => output.content.text().into_owned(),
+        Err(error) => format!("Error: {error}"),
+    }
+}
+
+#[tokio::test]
+async fn bash_shows_what_was_written_in_order() {
+    let workspace = Workspace::new();
+    let tool = coding::bash(workspace.backend.clone());
+    assert_eq!(text(&tool, "echo hello").await, "hello");
+    assert_eq!(text(&tool, "echo 1; echo 2 >&2; echo 3").await, "1\n2\n3");
+    assert_eq!(text(&tool, "true").await, "(no output)");
+    assert_eq!(text(&tool, "echo no; exit 3").await, "no\n\nExit code: 3");
+    assert_eq!(
+        text(&tool, "kill -9 $$").await,
+        "(no output)\n\nEnded by signal 9"
+    );
+    assert_eq!(text(&tool, "cat a/in.txt").await, "inside");
+    assert_eq!(text(&tool, "cat").await, "(no output)");
+    let empty = "Error: Command must be a non-empty string.";
+    assert_eq!(text(&tool, "  ").await, empty);
+    assert!(
+        text(&tool, "none-such-program")
+            .await
+            .ends_with("Exit code: 127")
+    );
+    assert_eq!(Tool::timeout(&tool), Some(Duration::from_secs(615)));
+    for args in [json!({}), json!({"command": "x", "timeout": 600_001})] {
+        assert!(call(&tool, args).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn bash_cuts_long_output_in_the_middle() {
+    let workspace = Workspace::new();
+    let tool = coding::bash(workspace.backend.clone());
+    let shown = text(&tool, "seq 1 20000").await;
+    assert!(shown.starts_with("1\n2\n") && shown.ends_with("19999\n20000"));
+    assert!(shown.contains("characters omitted) ..."), "{}", shown.len());
+    assert!((30_000..30_100).contains(&shown.chars().count()));
+    let shown = text(&tool, "echo first; yes | head -c 3000000; echo last").await;
+    assert!(shown.starts_with("first\ny\n") && shown.ends_with("y\nlast"));
+    assert!(shown.contains("(cut: there were 3000011 bytes in all)"));
+    assert!(shown.chars().count() < 30_100);
+}
+
+#[tokio::test]
+async fn bash_marks_what_is_not_utf8() {
+    let workspace = Workspace::new();
+    let tool = coding::bash(workspace.backend.clone());
+    let shown = text(&tool, r"printf 'a\xff\xfeb'").await;
+    let expected = "[not UTF-8: 4 bytes, invalid ones shown as \u{FFFD}]\na\u{FFFD}\u{FFFD}b";
+    assert_eq!(shown, expected);
+}
+
+#[tokio::test]
+async fn bash_ends_what_takes_too_long() {
+    let workspace = Workspace::new();
+    let tool = coding::bash(workspace.backend.clone());
+    let begun = Instant::now();
+    let args = json!({"command": "echo before; sleep 300", "timeout": 300});
+    let output = call(&tool, args).await.unwrap();
+    assert!(output.is_error);
+    let shown = output.content.text().into_owned();
+    assert_eq!(shown, "Command timed out after 0.3 seconds.\n\nbefore");
+    assert_eq!(output.details.unwrap()["timed_out"], true);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn bash_runs_in_the_background() {
+    let workspace = Workspace::new();
+    let bash = coding::bash(workspace.backend.clone());
+    let read = coding::bash_output(workspace.backend.clone());
+    let kill = coding::kill_bash(workspace.backend.clone());
+    let command = "echo up; sleep 300";
+    let args = json!({"command": command, "run_in_background": true});
+    let id = call(&bash, args).await.unwrap().details.unwrap()["id"].clone();
+    let mut shown = String::new();
+    while !shown.contains("up") {
+        let output = call(&read, json!({"id": id})).await.unwrap();
+        shown = output.content.text().into_owned();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(shown, "Running.\n\nup");
+    let output = call(&kill, json!({"id": id})).await.unwrap();
+    assert!(output.content.text().starts_with("Ended."));
+    let error = call(&kill, json!({"id": id})).await.unwrap_err();
+    assert!(error.to_string().contains("no background command"));
+}
+
+#[tokio::test]
+async fn execute_and_exec_tell_the_streams_apart() {
+    let workspace = Workspace::new();
+    let execute = wick::execute(workspace.backend.clone());
+    let command = "echo out; echo one >&2; echo two >&2; exit 2";
+    let output = call(&execute, json!({"command": command})).await.unwrap();
+    let shown = output.content.text().into_owned();
+    assert_eq!(shown, "out\n\n[stderr] one\n[stderr] two\n\nExit code: 2");
+    let details = output.details.unwrap();
+    assert_eq!(details["stdout"], "out\n");
+    assert_eq!(details["stderr"], "one\ntwo\n");
+    assert_eq!(details["exit_code"], 2);
+    assert_eq!(text(&execute, "true").await, "<no output>");
+    let exec = picoclaw::exec(workspace.backend.clone());
+    let shown = text(&exec, command).await;
+    assert_eq!(shown, "out\nSTDERR:\none\ntwo\n\nExit code: 2");
+    assert_eq!(text(&exec, "true").await, "(no output)");
+    let args = json!({"command": "cat in.txt", "working_dir": "a"});
+    assert_eq!(call(&exec, args).await.unwrap().content.text(), "inside");
+}
+
+#[tokio::test]
+async fn execute_shows_streams_and_exit_code_word_for_word() {
+    let workspace = Workspace::new();
+    let execute = wick::execute(workspace.backend.clone());
+    for (command, expected) in [
+        (
+            "echo o; echo e >&2; exit 3",
+            "o\n\n[stderr] e\n\nExit code: 3",
+        ),
+        ("printf o; echo e >&2", "o\n[stderr] e"),
+        (
+            "echo e >&2; echo >&2; echo f >&2",
+            "[stderr] e\n[stderr] \n[stderr] f",
+        ),
+        ("echo o; echo >&2", "o"),
+        ("echo >&2; exit 4", "<no output>\n\nExit code: 4"),
+        ("", "Error: Command must be a non-empty string."),
+    ] {
+        assert_eq!(text(&execute, command).await, expected, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn tools_use_the_limits_that_were_set_on_the_backend() {
+    let workspace = Workspace::new();
+    let plain = workspace.backend.clone();
+    let brief = plain.clone().with_timeout(Duration::from_millis(300));
+    let shared: Arc<dyn Backend> = Arc::new(brief.clone());
+    let slow = "echo before; sleep 300";
+    let expected = "Command timed out after 0.3 seconds.\n\nbefore";
+    for tool in [
+        wick::execute(brief.clone()),
+        wick::execute(shared),
+        picoclaw::exec(brief.clone()),
+        coding::bash(brief.clone()),
+    ] {
+        assert_eq!(text(&tool, slow).await, expected, "{}", tool.name());
+    }
+    // A call of `Bash` that names its own limit has that one.
+    let args = json!({"command": "sleep 0.5; echo after", "timeout": 60_000});
+    let output = call(&coding::bash(brief), args).await.unwrap();
+    assert_eq!(output.content.text(), "after");
+
+    let long = plain.clone().with_timeout(Duration::from_secs(3_600));
+    let hour = Some(Duration::from_secs(3_615));
+    assert_eq!(Tool::timeout(&wick::execute(long.clone())), hour);
+    assert_eq!(Tool::timeout(&picoclaw::exec(long.clone())), hour);
+    assert_eq!(Tool::timeout(&coding::bash(long)), hour);
+    let unset = Some(Duration::from_secs(135));
+    assert_eq!(Tool::timeout(&wick::execute(plain.clone())), unset);
+    let endless = plain.with_timeout(Duration::MAX);
+    assert_eq!(text(&wick::execute(endless), "echo o").await, "o");
+}
+
+#[tokio::test]
+async fn tools_show_as_much_as_was_set_on_the_backend() {
+    let workspace = Workspace::new();
+    let flood = "yes | head -c 300000";
+    let wide = workspace.backend.clone().with_max_output(1_000_000);
+    let narrow = workspace.backend.clone().with_max_output(1_000);
+    for (wide, narrow) in [
+        (wick::execute(wide.clone()), wick::execute(narrow.clone())),
+        (picoclaw::exec(wide.clone()), picoclaw::exec(narrow.clone())),
+        (coding::bash(wide), coding::bash(narrow)),
+    ] {
+        let name = wide.name();
+        assert_eq!(text(&wide, flood).await.len(), 299_999, "{name}");
+        let shown = text(&narrow, flood).await;
+        let expected = "\n\n... (299000 bytes omitted) ...\n\n";
+        assert!(shown.contains(expected) && shown.len() < 1_100, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_backend_without_commands_says_so() {
+    let shown = text(&coding::bash(MemoryBackend::new()), "ls").await;
+    assert_eq!(shown, "Error: this backend runs no commands");
+}
