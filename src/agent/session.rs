@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-
-use crate::engine::{Decisions, Parent, Start, drive};
+use crate::engine::{Decisions, Parent, RunRequest, start};
 use crate::error::Result;
 use crate::message::Messages;
-use crate::run::{ParentCall, Run, RunOutput, Shared};
+use crate::run::{Run, RunOutput};
 use crate::state::{AgentState, PendingCall, Record, not_found};
-use crate::tool::{TaskScope, ToolContext};
+use crate::tool::ToolContext;
 use crate::util::Values;
 
 use super::agent::Agent;
@@ -287,28 +285,19 @@ impl Session {
     }
 
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
-        let parent = self.parent.as_ref();
-        let call = parent.map(|parent| ParentCall::new(&parent.cx, parent.call_id.clone()));
-        let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
-        let shared = Arc::new(Shared::new(self.id.clone(), parent_id));
-        let tasks = TaskScope::limited(self.agent.config().limits.max_result_bytes);
-        // Boxed, for every future that is handed it on would have room for it.
-        let start = Box::new(Start {
+        start(RunRequest {
             config: self.agent.config().clone(),
-            shared: shared.clone(),
-            tasks: tasks.clone(),
+            session_id: self.id,
             input,
             input_id: self.input_id,
             user_id: self.user_id,
             values: self.values,
             decisions,
-            at: self.at,
+            rewind_to: self.at,
             is_kept: self.is_kept,
             must_exist: self.must_exist,
-            parent_call: call,
             parent: self.parent,
-        });
-        Run::new(shared, tasks, drive(start).boxed())
+        })
     }
 }
 

@@ -19,11 +19,11 @@ use crate::util::sync::lock;
 use super::answer_redactor::redacting;
 use super::partial_messages::{Partials, join};
 use super::sanitize;
-use super::usage::book_part;
+use super::usage::record_partial_usage;
 
 /// The part of an attempt that is kept when the attempt fails or is dropped half-way: an interrupt
 /// must not lose the text the user was reading, and the tokens used are paid for in any case.
-struct Kept<'a> {
+struct AttemptRecord<'a> {
     cx: &'a RunContext,
     model: &'a dyn Model,
     request: &'a ModelRequest,
@@ -38,13 +38,13 @@ struct Kept<'a> {
     done: bool,
 }
 
-impl Kept<'_> {
+impl AttemptRecord<'_> {
     /// Folds an event and passes it on. Returns `false` at the end of the stream.
     fn take(
         &mut self,
         event: Option<Result<ModelEvent>>,
         taps: &mut Taps,
-        screen: &mut Screen<'_>,
+        view: &mut AttemptView<'_>,
     ) -> Result<bool> {
         let Some(mut event) = event.transpose()? else {
             return Ok(false);
@@ -60,16 +60,16 @@ impl Kept<'_> {
             return Ok(true);
         };
         if !self.begun {
-            self.begin(&event, taps, screen);
+            self.begin(&event, taps, view);
         }
         match &event {
-            ModelEvent::Restart => self.restart(taps, screen)?,
+            ModelEvent::Restart => self.restart(taps, view)?,
             event => self.hear(event),
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
-        if screen.partials.is_some() || !taps.is_empty() {
+        if view.partials.is_some() || !taps.is_empty() {
             self.fold.note(&event);
-            pass(taps, screen, event);
+            pass(taps, view, event);
         } else {
             self.fold.push(event);
         }
@@ -86,27 +86,27 @@ impl Kept<'_> {
         }
     }
 
-    fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, screen: &mut Screen<'_>) {
+    fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, view: &mut AttemptView<'_>) {
         self.begun = true;
         // What an earlier attempt left is void from here on.
         self.cx.take_partial();
         if self.request.is_visible() {
             note_first_event(self.cx);
         }
-        screen.begin();
+        view.begin();
         if !matches!(first, ModelEvent::Start(_)) {
             let head = Box::<ResponseHead>::default();
-            pass(taps, screen, ModelEvent::Start(head));
+            pass(taps, view, ModelEvent::Start(head));
         }
     }
 
     /// Another model is about to be asked instead.
-    fn restart(&mut self, taps: &mut Taps, screen: &mut Screen<'_>) -> Result<()> {
-        let is_used = self.book();
+    fn restart(&mut self, taps: &mut Taps, view: &mut AttemptView<'_>) -> Result<()> {
+        let is_used = self.record_usage();
         self.fold = ResponseFold::new();
         (self.heard, self.unfinished) = (false, 0);
         *taps = self.request.start_taps();
-        screen.restart();
+        view.restart();
         if is_used && !self.reservation.fits() {
             let text = "what is left of the budget does not cover a call of the next model, for \
                         the one before has used some and broken off";
@@ -116,9 +116,9 @@ impl Kept<'_> {
     }
 
     /// Records the usage of an incomplete answer; returns `false` when nothing was used.
-    fn book(&mut self) -> bool {
+    fn record_usage(&mut self) -> bool {
         self.heard
-            && book_part(
+            && record_partial_usage(
                 self.cx,
                 self.model,
                 self.request,
@@ -129,13 +129,13 @@ impl Kept<'_> {
     }
 }
 
-impl Drop for Kept<'_> {
+impl Drop for AttemptRecord<'_> {
     fn drop(&mut self) {
         if self.done {
             return;
         }
         // The model and its like are foreign, and this may be on the way of another panic.
-        if let Err(text) = panic::contained(|| self.book()) {
+        if let Err(text) = panic::contained(|| self.record_usage()) {
             tracing::warn!("what a broken answer has used was not booked, for it panicked: {text}");
         }
         if self.request.is_visible() && !self.fold.partial().content.is_empty() {
@@ -146,7 +146,7 @@ impl Drop for Kept<'_> {
 }
 
 /// The output for the events of an attempt, behind the hooks' taps.
-struct Screen<'a> {
+struct AttemptView<'a> {
     cx: &'a RunContext,
     /// `None` when partial messages are off.
     partials: Option<Partials>,
@@ -155,7 +155,7 @@ struct Screen<'a> {
     first: Option<Uuid>,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> AttemptView<'a> {
     fn new(cx: &'a RunContext, request: &ModelRequest, shown: bool) -> Self {
         Self {
             cx,
@@ -243,8 +243,8 @@ pub(super) async fn attempt(
     reservation: &Reservation,
     show: bool,
 ) -> Result<ModelResponse> {
-    let mut screen = Screen::new(cx, request, show && request.is_visible());
-    let mut kept = Kept {
+    let mut view = AttemptView::new(cx, request, show && request.is_visible());
+    let mut record = AttemptRecord {
         cx,
         model,
         request,
@@ -256,46 +256,49 @@ pub(super) async fn attempt(
         unfinished: 0,
         done: false,
     };
-    let result = stream(&mut kept, &mut screen).await;
+    let result = stream(&mut record, &mut view).await;
     if result.is_ok() {
-        screen.release();
+        view.release();
     }
     result
 }
 
-async fn stream(kept: &mut Kept<'_>, screen: &mut Screen<'_>) -> Result<ModelResponse> {
+async fn stream(
+    record: &mut AttemptRecord<'_>,
+    view: &mut AttemptView<'_>,
+) -> Result<ModelResponse> {
     // What an earlier attempt left is not what an interrupt of this one should keep.
-    drop(kept.cx.take_partial());
-    let mut taps = kept.request.start_taps();
-    let events = kept.model.stream(kept.request.clone()).await?;
+    drop(record.cx.take_partial());
+    let mut taps = record.request.start_taps();
+    let events = record.model.stream(record.request.clone()).await?;
     let mut events = DropContained::new(redacting(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
     // No event is held while the reader catches up: there may be many runs that wait.
-    while kept.take(events.next().await, &mut taps, screen)? {
-        let before = std::mem::replace(&mut bytes, kept.meter.bytes());
+    while record.take(events.next().await, &mut taps, view)? {
+        let before = std::mem::replace(&mut bytes, record.meter.bytes());
         pace.step(bytes.saturating_sub(before)).await;
-        if kept.cx.shared().stop() != Stop::None {
+        if record.cx.shared().stop() != Stop::None {
             // Who awaits this sees to the stop when it is polled next.
             yield_now().await;
         }
-        if screen.partials.is_some() && kept.cx.shared().is_backed_up() {
-            kept.cx.shared().drained().await;
+        if view.partials.is_some() && record.cx.shared().is_backed_up() {
+            record.cx.shared().drained().await;
         }
     }
-    if !kept.fold.is_stopped() {
-        // The broken fold stays where it is kept.
+    if !record.fold.is_stopped() {
+        // The broken fold stays where it is record.
         return ResponseFold::new().finish();
     }
-    kept.done = true;
-    std::mem::take(&mut kept.fold).finish()
+    record.done = true;
+    std::mem::take(&mut record.fold).finish()
 }
 
-fn pass(taps: &mut Taps, screen: &mut Screen<'_>, event: ModelEvent) {
+fn pass(taps: &mut Taps, view: &mut AttemptView<'_>, event: ModelEvent) {
     if taps.is_empty() {
-        screen.show(event);
+        view.show(event);
     } else {
-        taps.feed(event, &mut |event| screen.show(event));
+        taps.feed(event, &mut |event| view.show(event));
     }
 }
 

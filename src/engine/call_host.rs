@@ -53,16 +53,16 @@ impl CallClock {
     }
 }
 
-struct Asking<'a>(&'a CallClock);
+struct PausedClock<'a>(&'a CallClock);
 
-impl<'a> Asking<'a> {
+impl<'a> PausedClock<'a> {
     fn begin(clock: &'a CallClock) -> Self {
         clock.asking.fetch_add(1, Ordering::AcqRel);
         Self(clock)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PausedClock<'_> {
     fn drop(&mut self) {
         self.0.touch();
         self.0.asking.fetch_sub(1, Ordering::AcqRel);
@@ -101,7 +101,7 @@ impl Parent {
         Arc::new(move |mut request: PermissionRequest| {
             let parent = parent.clone();
             async move {
-                let _asking = Asking::begin(&parent.clock);
+                let _paused = PausedClock::begin(&parent.clock);
                 let call = &mut request.envelope.parent_tool_use_id;
                 call.get_or_insert_with(|| parent.call_id.clone());
                 parent.cx.answer(request).await
@@ -156,7 +156,7 @@ impl ToolHost for CallHost {
 
     fn ask<'a>(&'a self, call: &'a ToolCall, question: String) -> BoxFuture<'a, Answer> {
         async move {
-            let _asking = Asking::begin(&self.clock);
+            let _paused = PausedClock::begin(&self.clock);
             self.cx.ask(call, question).await
         }
         .boxed()

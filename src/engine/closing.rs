@@ -8,74 +8,47 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::Message;
 use crate::model::StopReason;
-use crate::run::{CLOSING_TIME, ExitReason, RunOutput, RunStats};
+use crate::run::{CLOSING_TIME, ExitReason, RunContext, RunOutput, RunStats, Stop};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::state::AgentState;
 use crate::util::panic;
 use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
-use super::active_run::Driver;
+use super::active_run::{ActiveRun, Outcome};
 use super::opening::STALE_COMPACTION;
 
-impl Driver {
+impl ActiveRun {
     /// Ends the run: `after_agent`, save, the one result message.
-    pub(super) async fn end(&mut self, end: Result<ExitReason>) -> Result<RunOutput> {
-        let (exit, error) = match end {
-            Ok(exit) => (exit, None),
-            Err(error) => (ExitReason::Error, Some(error)),
-        };
-        if let Some(error) = &error {
-            self.notes.push(error.to_string());
-        }
-        let closing = async {
-            self.cx.open();
-            self.take_leftovers().await;
-        };
-        if let Err(text) = panic::caught(closing).await {
+    pub(super) async fn close(mut self: Box<Self>, end: Result<ExitReason>) -> Result<RunOutput> {
+        let (exit, error) = self.outcome.note_end(end);
+        if let Err(text) = panic::caught(self.store_late_messages()).await {
             self.cx.warn(format!("closing the run panicked: {text}"));
         }
-        if self.looped
-            && let Err(text) = panic::caught(self.wind_up()).await
-        {
+        if let Err(text) = panic::caught(self.wind_up()).await {
             self.cx.warn(format!("saving the session panicked: {text}"));
         }
-        let state = self.cx.state(|state| state.clone());
-        let output = self.output_of(exit, state);
-        self.send_result(&output, error.as_ref());
+        let Self {
+            cx,
+            history,
+            outcome,
+            ..
+        } = *self;
+        let output = outcome.output(&cx, exit);
+        let reason = outcome.terminal_reason(exit, error.as_ref());
+        outcome.send_result(&cx, &output, reason);
         // The lease goes before anybody can see that the run is over.
-        self.keeper = None;
-        self.registered = None;
-        self.cx.shared().finish(exit, output.state.clone());
-        match error {
-            None => Ok(output),
-            Some(error) => Err(error.attach(Arc::new(output))),
-        }
+        drop(history);
+        finish(&cx, output, error)
     }
 
     /// Stores messages that were steered too late for this run, for the next run.
-    async fn take_leftovers(&mut self) {
-        let shared = self.cx.shared();
-        shared.end_steering();
-        let mut left = std::mem::take(&mut lock(&shared.control).steering);
-        // Behind calls that wait for approval, too: their results will stand before it.
-        let is_said = self.looped;
-        for message in left.iter().filter(|_| !is_said) {
-            self.cx.warn(format!(
-                "this was said too late and is not kept; say it again in the next run: {}",
-                message.text()
-            ));
-        }
-        if std::mem::take(&mut lock(&shared.control).compact) {
-            self.cx.warn(
-                "a compaction was asked for after the last model call; ask again in the next run",
-            );
-        }
-        for task in self.cx.tasks().close() {
-            left.push(Message::human(task.announce(shared)));
-        }
+    async fn store_late_messages(&mut self) {
+        let mut late = take_late_messages(&self.cx);
+        late.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
-        if is_said && let Err(error) = self.say(left).await {
+        // Behind calls that wait for approval, too: their results will stand before it.
+        if let Err(error) = self.history.add_inputs(late).await {
             self.cx
                 .warn(format!("what was said last was not stored: {error}"));
         }
@@ -102,7 +75,7 @@ impl Driver {
         state.keep_places(&before);
         drop(before);
         self.cx.state(|slot| *slot = state.clone());
-        if let Err(error) = self.save(&state).await {
+        if let Err(error) = self.history.save(&state).await {
             self.cx.warn(format!(
                 "the session was not saved at the run's end: {error}"
             ));
@@ -112,10 +85,10 @@ impl Driver {
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
         let config = &*self.config;
         let before = state.messages.clone();
-        state.response = self.last.clone();
+        state.response = self.outcome.last_answer.clone();
         state.usage = Some(self.cx.usage());
         state.output_messages = state.messages.as_slice()
-            [self.first_new.min(state.messages.len())..]
+            [self.history.new_from.min(state.messages.len())..]
             .iter()
             .cloned()
             .collect();
@@ -145,11 +118,82 @@ impl Driver {
         }
         state
     }
+}
 
-    fn output_of(&self, exit: ExitReason, state: AgentState) -> RunOutput {
-        let stats = lock(&self.cx.shared().stats).clone();
+/// Ends a run whose session was not opened: that failed, or the run was stopped meanwhile.
+pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result<RunOutput> {
+    let mut outcome = Outcome::default();
+    let end = end.map(|stop| outcome.note_stop(stop));
+    let (exit, error) = outcome.note_end(end);
+    let closed = panic::contained(|| {
+        cx.open();
+        for message in take_late_messages(cx) {
+            cx.warn(format!(
+                "this was said too late and is not kept; say it again in the next run: {}",
+                message.text()
+            ));
+        }
+        end_tasks(cx);
+        cx.state(AgentState::settle_inputs);
+    });
+    if let Err(text) = closed {
+        cx.warn(format!("closing the run panicked: {text}"));
+    }
+    let output = outcome.output(cx, exit);
+    let reason = match &error {
+        Some(_) => "turn_setup_failed",
+        None => exit.terminal_reason(),
+    };
+    outcome.send_result(cx, &output, reason);
+    finish(cx, output, error)
+}
+
+/// Accepts no more messages, and takes those that no turn has read.
+fn take_late_messages(cx: &RunContext) -> Vec<Message> {
+    cx.shared().end_steering();
+    let mut control = lock(&cx.shared().control);
+    let late = std::mem::take(&mut control.steering);
+    let compact = std::mem::take(&mut control.compact);
+    drop(control);
+    if compact {
+        cx.warn("a compaction was asked for after the last model call; ask again in the next run");
+    }
+    late
+}
+
+/// Ends the background tasks that are left; returns the messages about them for the model.
+fn end_tasks(cx: &RunContext) -> Vec<Message> {
+    let tasks = cx.tasks().close().into_iter();
+    let messages = tasks.map(|task| Message::human(task.announce(cx.shared())));
+    messages.collect()
+}
+
+/// Makes the end of the run visible.
+fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<RunOutput> {
+    cx.shared().finish(output.end, output.state.clone());
+    match error {
+        None => Ok(output),
+        Some(error) => Err(error.attach(Arc::new(output))),
+    }
+}
+
+impl Outcome {
+    /// Splits the end of the run into its exit reason and its error, whose text is noted.
+    fn note_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
+        match end {
+            Ok(exit) => (exit, None),
+            Err(error) => {
+                self.notes.push(error.to_string());
+                (ExitReason::Error, Some(error))
+            }
+        }
+    }
+
+    fn output(&self, cx: &RunContext, exit: ExitReason) -> RunOutput {
+        let state = cx.state(|state| state.clone());
+        let stats = lock(&cx.shared().stats).clone();
         let text = self
-            .last
+            .last_answer
             .as_ref()
             .map(|response| response.text().into_owned());
         RunOutput {
@@ -157,23 +201,23 @@ impl Driver {
             messages: state.messages.clone(),
             state,
             usage: stats.usage,
-            cost: self.cx.cost(),
+            cost: cx.cost(),
             turns: stats.turns,
             end: exit,
-            session_id: self.cx.session_id().clone(),
+            session_id: cx.session_id().clone(),
             permission_denials: stats.permission_denials,
             structured: self.structured.as_deref().cloned(),
         }
     }
 
-    fn send_result(&self, output: &RunOutput, error: Option<&Error>) {
-        let stats = lock(&self.cx.shared().stats).clone();
-        let mut result = ResultMessage::new(self.cx.shared().envelope(), output.end.subtype());
-        result.duration_ms = millis(self.cx.started().elapsed());
+    fn send_result(&self, cx: &RunContext, output: &RunOutput, reason: &str) {
+        let stats = lock(&cx.shared().stats).clone();
+        let mut result = ResultMessage::new(cx.shared().envelope(), output.end.subtype());
+        result.duration_ms = millis(cx.started().elapsed());
         result.duration_api_ms = millis(stats.api_time);
         result.num_turns = output.turns;
         result.stop_reason = self
-            .last
+            .last_answer
             .as_ref()
             .and_then(|last| last.stop_reason.as_ref())
             .map(|reason| reason.as_str().into());
@@ -182,19 +226,18 @@ impl Driver {
         result.model_usage = model_usage(&stats);
         result.permission_denials = output.permission_denials.clone();
         result.structured_output = output.structured.clone();
-        result.terminal_reason = Some(self.terminal_reason(output.end, error).into());
+        result.terminal_reason = Some(reason.into());
         result.ttft_ms = stats.time_to_first_token.map(millis);
         if output.end.is_success() {
             result.result = Some(output.text.clone());
         } else {
             result.errors = self.errors(output.end);
         }
-        self.cx.shared().push(SdkMessage::Result(Box::new(result)));
+        cx.shared().push(SdkMessage::Result(Box::new(result)));
     }
 
     fn terminal_reason(&self, exit: ExitReason, error: Option<&Error>) -> &'static str {
         match error.map(Error::kind) {
-            Some(_) if !self.looped => "turn_setup_failed",
             Some(ErrorKind::ContextTooLong) => "prompt_too_long",
             Some(ErrorKind::EmptyResponse | ErrorKind::ResponseTooLarge) => "model_error",
             None if self.stopped_in_tools && exit != ExitReason::MaxBudget => "aborted_tools",

@@ -1,4 +1,4 @@
-//! The size of the context, and its compaction.
+//! Making the history shorter.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,91 +6,43 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Messages, TokenCounter};
+use crate::message::Messages;
 use crate::model::{Compaction, CompactionRequest, CompactionTrigger, Compactor, request_overhead};
+use crate::run::RunContext;
 use crate::sdk::{
     Activity, CompactBoundary, CompactTrigger, PreservedMessages, SdkMessage, Status, SystemEvent,
     SystemKind,
 };
-use crate::usage::{Usage, total};
 use crate::util::panic;
 use crate::util::sync::lock;
 
-use super::active_run::Driver;
+use super::active_run::ActiveRun;
+use super::config::Config;
+use super::history::History;
 
 /// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;
 
-/// The token count of the next request: the count the provider reported for the last one, plus an
-/// estimate of the messages added since.
-#[derive(Debug, Default)]
-pub(super) struct Context {
-    tokens: u64,
-    /// True once the provider has reported a count, which includes system prompt and tools.
-    reported: bool,
-    /// The token count when a compaction last failed. A compaction that failed a turn ago mostly
-    /// fails again, and costs time and money each time.
-    failed_at: Option<u64>,
+/// The compaction of a run's history.
+pub(super) struct Compacting<'a> {
+    config: &'a Config,
+    cx: &'a RunContext,
+    history: &'a mut History,
 }
 
-impl Context {
-    pub(super) fn tokens(&self) -> u64 {
-        self.tokens
-    }
-
-    /// Counts what is sent of a history, when nothing better is known.
-    pub(super) fn restart(
-        &mut self,
-        counter: &dyn TokenCounter,
-        messages: &Messages,
-        compaction: Option<&Compaction>,
-    ) {
-        let summary = compaction.map_or(0, |made| counter.count_text(&made.summary));
-        let covered = compaction.map_or(0, |made| made.through_message);
-        let rest = messages.iter().skip(covered);
-        let rest = rest.map(|message| counter.count_message(message));
-        self.tokens = total(rest.chain([summary]));
-        self.reported = false;
-        self.failed_at = None;
-    }
-
-    pub(super) fn add(&mut self, counter: &dyn TokenCounter, messages: &[Arc<Message>]) {
-        let added = messages
-            .iter()
-            .map(|message| counter.count_message(message));
-        self.tokens = total(added.chain([self.tokens]));
-    }
-
-    /// Sets the count to the one the provider reported, which covers the whole request.
-    pub(super) fn report(&mut self, usage: &Usage) {
-        if usage.context_tokens() > 0 {
-            self.tokens = usage.context_tokens();
-            self.reported = true;
+impl ActiveRun {
+    pub(super) fn compacting(&mut self) -> Compacting<'_> {
+        Compacting {
+            config: &self.config,
+            cx: &self.cx,
+            history: &mut self.history,
         }
     }
 }
 
-/// The ids under which messages of the history were emitted, by position.
-#[derive(Debug, Default)]
-pub(super) struct Shown(Vec<(usize, Uuid)>);
-
-impl Shown {
-    /// The last `count` messages of a history of `len` were shown as one message.
-    pub(super) fn note(&mut self, len: usize, count: usize, id: Uuid) {
-        self.0.push((len.saturating_sub(count), id));
-    }
-
-    /// The ids of what stands at `from` or later, in order.
-    fn since(&self, from: usize) -> Vec<Uuid> {
-        let kept = self.0.iter().filter(|(at, _)| *at >= from);
-        kept.map(|(_, id)| *id).collect()
-    }
-}
-
-impl Driver {
+impl Compacting<'_> {
     /// Compacts when it is asked for or time. A failure changes nothing and is reported.
     pub(super) async fn compact_if_due(&mut self) {
         let asked = std::mem::take(&mut lock(&self.cx.shared().control).compact);
@@ -104,7 +56,7 @@ impl Driver {
     /// Returns `true` if a compaction has failed and the context has hardly grown since.
     fn failed_lately(&self) -> bool {
         let enough = |at: u64| at.saturating_add(at / RETRY_GROWTH);
-        let failed_at = self.context.failed_at;
+        let failed_at = self.history.size.failed_at;
         failed_at.is_some_and(|at| self.context_tokens() <= enough(at))
     }
 
@@ -125,8 +77,8 @@ impl Driver {
 
     /// The tokens of the next request, system prompt and tools included.
     fn context_tokens(&self) -> u64 {
-        let tokens = self.context.tokens();
-        if self.context.reported {
+        let tokens = self.history.size.tokens();
+        if self.history.size.reported {
             return tokens;
         }
         let counter = &**self.cx.token_counter();
@@ -160,7 +112,7 @@ impl Driver {
             Err(error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
-                self.context.failed_at = Some(self.context_tokens());
+                self.history.size.failed_at = Some(self.context_tokens());
                 self.cx.warn(format!(
                     "the history was not compacted: {error}; it is tried again when it has grown \
                      by a twentieth, or when a model finds it too long"
@@ -208,15 +160,13 @@ impl Driver {
 
     async fn apply(&mut self, trigger: CompactionTrigger, made: Compaction, took: Duration) {
         let before = self.context_tokens();
-        let counter = self.cx.token_counter().clone();
         let through = made.through_message;
         let state = self.cx.state(|state| {
             state.compaction = Some(made);
             state.clone()
         });
-        self.context
-            .restart(&*counter, &state.messages, state.compaction.as_ref());
-        if let Err(error) = self.save(&state).await {
+        self.history.recount(&state);
+        if let Err(error) = self.history.save(&state).await {
             self.cx
                 .warn(format!("the compaction was not stored: {error}"));
         }
@@ -228,7 +178,7 @@ impl Driver {
         let mut boundary = CompactBoundary::new(trigger, before);
         boundary.post_tokens = Some(self.context_tokens());
         boundary.duration_ms = u64::try_from(took.as_millis()).ok();
-        let kept = self.shown.since(through);
+        let kept = self.history.shown.since(through);
         if !kept.is_empty() {
             boundary.preserved_messages = Some(PreservedMessages::new(envelope.uuid, kept));
         }

@@ -1,24 +1,131 @@
-//! The storing and emitting of answers, in this order.
+//! The run's history: messages are stored, then added to the state, then shown.
 
 use std::sync::Arc;
 
 use futures::FutureExt;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::message::{Message, Part};
+use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::ModelResponse;
-use crate::run::ExitReason;
-use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage};
-use crate::state::MessageInfo;
+use crate::run::RunContext;
+use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
+use crate::state::{AgentState, MessageInfo, Record};
 
-use super::active_run::Driver;
-use super::attempt::is_empty;
+use super::call_ids::CallIds;
+use super::context_size::{ContextSize, ShownMessages};
+use super::live_runs::Registration;
+use super::sanitize;
+use super::session_writer::SessionWriter;
 
-impl Driver {
+/// The history of a run, from the moment its session is held, loaded and prepared.
+pub(super) struct History {
+    pub(super) cx: RunContext,
+    pub(super) writer: SessionWriter,
+    /// The entry of the run among those in progress, which lasts as long as the lease.
+    pub(super) _registration: Registration,
+    /// The record that is stored with the next messages: the session's user and where it began.
+    pub(super) unwritten: Option<Box<Record>>,
+    pub(super) size: ContextSize,
+    pub(super) shown: ShownMessages,
+    pub(super) call_ids: CallIds,
+    /// The length of the history before this run.
+    pub(super) new_from: usize,
+}
+
+impl History {
+    /// Stores the whole state.
+    pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
+        self.writer.save(&self.cx, state).await
+    }
+
+    /// Stores messages, then adds them to the history.
+    pub(super) async fn append(
+        &mut self,
+        messages: Vec<Arc<Message>>,
+        mut input_id: Option<Arc<str>>,
+    ) -> Result<()> {
+        let records = messages.iter().map(|message| Record::Message {
+            message: message.clone(),
+            input_id: input_id.take(),
+        });
+        let records = self.unwritten().chain(records).collect();
+        self.add(records, &messages, None).await
+    }
+
+    /// Stores an answer and its metadata, then adds it to the history.
+    pub(super) async fn append_answer(
+        &mut self,
+        message: Arc<Message>,
+        info: MessageInfo,
+    ) -> Result<()> {
+        let info = Arc::new(info);
+        let message_record = Record::Message {
+            message: message.clone(),
+            input_id: None,
+        };
+        let info_record = Record::MessageInfo { info: info.clone() };
+        let records = self
+            .unwritten()
+            .chain([message_record, info_record])
+            .collect();
+        self.add(records, &[message], Some(info)).await
+    }
+
+    fn unwritten(&mut self) -> impl Iterator<Item = Record> + use<> {
+        self.unwritten.take().into_iter().map(|record| *record)
+    }
+
+    async fn add(
+        &mut self,
+        records: Vec<Record>,
+        messages: &[Arc<Message>],
+        info: Option<Arc<MessageInfo>>,
+    ) -> Result<()> {
+        self.writer.append_with(&self.cx, records).await?;
+        // First of all, for what is stored must not be missing here, also when a counter panics.
+        self.cx.state(|state| {
+            state.messages.extend(messages.iter().cloned());
+            if let Some(info) = info {
+                state.inform(info);
+            }
+        });
+        self.size.add(&**self.cx.token_counter(), messages);
+        Ok(())
+    }
+
+    /// Counts the tokens of the history again after it was replaced.
+    pub(super) fn recount(&mut self, state: &AgentState) {
+        let counter = &**self.cx.token_counter();
+        let compaction = state.compaction.as_ref();
+        self.size.restart(counter, &state.messages, compaction);
+    }
+
+    /// Sends messages to the model as user input, and emits them.
+    pub(super) async fn add_inputs(&mut self, messages: Vec<Message>) -> Result<()> {
+        for message in messages {
+            if !sanitize::is_said_to_model(&message) {
+                let role = message.role();
+                self.cx.warn(format!(
+                    "a message of the role {role} was not said to the model: only messages of the \
+                     user and the system that say something can be"
+                ));
+                continue;
+            }
+            let message = Arc::new(message);
+            self.append(vec![message.clone()], None).await?;
+            let envelope = self.cx.shared().envelope();
+            self.add_shown(1, envelope.uuid);
+            let event = UserEvent::new(envelope, [message]).synthetic();
+            self.cx.shared().push(SdkMessage::User(Box::new(event)));
+        }
+        Ok(())
+    }
+
     /// Stores an answer, or what there is of one that was `aborted`, then shows it. One behind
     /// another answer joins that; if it was less than a whole one, what is returned is both.
-    pub(super) async fn keep(
+    pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,
         aborted: bool,
@@ -40,7 +147,7 @@ impl Driver {
             }
             Some(known) => self.join(known, &response, info.clone()).boxed().await?,
         };
-        self.note_shown(1, envelope.uuid);
+        self.add_shown(1, envelope.uuid);
         let mut api = ApiMessage::new(info.id, info.model, message).with_usage(response.usage);
         let reason = response.stop_reason.as_ref();
         api.stop_reason = reason.map(|reason| reason.as_str().into());
@@ -95,37 +202,95 @@ impl Driver {
         Ok(whole.map_or_else(|| response.clone(), Arc::new))
     }
 
+    /// Stores results in the order of their calls, then shows them as one user message.
+    pub(super) async fn append_results(
+        &mut self,
+        results: Vec<(ToolCall, ToolResult)>,
+    ) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let for_programs = for_programs(results.iter().map(|(_, result)| result));
+        let messages: Vec<_> = results
+            .into_iter()
+            .map(|(_, mut result)| {
+                sanitize::result(&mut result);
+                Arc::new(Message::Tool(result))
+            })
+            .collect();
+        if let Err(error) = self.append(messages.clone(), None).await {
+            // The tools have run: what is saved at the run's end must not say otherwise.
+            self.cx.state(|state| state.messages.extend(messages));
+            return Err(error);
+        }
+        let count = messages.len();
+        let id = self.show_results(messages, for_programs);
+        self.add_shown(count, id);
+        Ok(())
+    }
+
+    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) -> Uuid {
+        let envelope = self.cx.shared().envelope();
+        let id = envelope.uuid;
+        let mut event = UserEvent::new(envelope, messages);
+        event.tool_use_result = for_programs;
+        self.cx.shared().push(SdkMessage::User(Box::new(event)));
+        id
+    }
+
+    /// Shows results of an earlier run's calls, which are in the history already.
+    pub(super) fn show_earlier_results(&mut self, results: Vec<ToolResult>) {
+        if results.is_empty() {
+            return;
+        }
+        let for_programs = for_programs(results.iter());
+        let messages = results.into_iter().map(Message::Tool).map(Arc::new);
+        self.show_results(messages.collect(), for_programs);
+    }
+
+    /// Counts results that joined the history since it was counted.
+    pub(super) fn count(&mut self, results: &[ToolResult]) {
+        let messages = results.iter().cloned().map(Message::Tool).map(Arc::new);
+        let messages: Vec<_> = messages.collect();
+        self.size.add(&**self.cx.token_counter(), &messages);
+    }
+
     /// The last `count` messages of the history are shown as one message with this id.
-    pub(super) fn note_shown(&mut self, count: usize, id: Uuid) {
+    fn add_shown(&mut self, count: usize, id: Uuid) {
         let len = self.cx.state(|state| state.messages.len());
         self.shown.note(len, count, id);
     }
+}
 
-    /// Ends a run that was stopped while the model answered.
-    pub(super) async fn interrupted_answer(&mut self) -> ExitReason {
-        let exit = self.stopped();
-        self.note_stop();
-        self.keep_partial().await;
-        exit
-    }
-
-    /// Stores the text of an answer that was cut off, unless the agent discards such.
-    pub(super) async fn keep_partial(&mut self) {
-        let Some(mut partial) = self.cx.take_partial() else {
-            return;
-        };
-        partial
-            .content
-            .parts_mut()
-            .retain(|part| matches!(part, Part::Text(_)));
-        if self.config.request.discard_interrupted || is_empty(&partial) {
-            return;
-        }
-        let partial = Arc::new(partial);
-        if let Err(error) = self.keep(partial.clone(), true).await {
-            let text = format!("the interrupted answer was not stored: {error}");
-            self.cx.warn(text);
-        }
-        self.last = Some(partial);
+/// The parts of the results for programs, by call; `None` when there are none.
+fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
+    let count = results.len();
+    let entries: Vec<Value> = results
+        .filter_map(|result| {
+            let mut entry = Map::new();
+            let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
+            if let Some(details) = &result.details {
+                put("details", details.clone());
+            }
+            if let Some(display) = &result.display {
+                put("display", display.as_str().into());
+            }
+            if result.silent {
+                put("silent", true.into());
+            }
+            if result.is_async {
+                put("is_async", true.into());
+            }
+            if entry.is_empty() {
+                return None;
+            }
+            entry.insert("tool_use_id".into(), Value::from(&*result.tool_call_id));
+            Some(Value::Object(entry))
+        })
+        .collect();
+    match entries.len() {
+        0 => None,
+        1 if count == 1 => entries.into_iter().next(),
+        _ => Some(Value::Array(entries)),
     }
 }

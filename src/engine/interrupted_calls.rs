@@ -3,23 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::Result;
 use crate::message::{Message, ToolCall, ToolResult};
 
-use super::active_run::Driver;
+use super::active_run::ActiveRun;
 use super::restore::{MAY_HAVE_RUN, OpenCall};
 use super::sanitize;
 use super::tool_call::Outcome;
 
 /// The results of rerunning calls that had none.
 #[derive(Default)]
-pub(super) struct Again {
+pub(super) struct RerunResults {
     pub(super) results: Vec<ToolResult>,
     /// True if the gate requires the run to end.
     pub(super) interrupted: bool,
 }
 
-impl Driver {
+impl ActiveRun {
     /// Runs those of the calls again that may have begun and whose tools are idempotent, in their
     /// order. They pass hooks and the permission gate again. A call that may not run, and one whose
     /// tool may not run twice, gets the result with the note that it may have run.
@@ -28,51 +27,45 @@ impl Driver {
     ///
     /// Nothing is saved before all is done: a run that is dropped in here leaves the calls as
     /// they were, without a result.
-    pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> Result<Again> {
-        let mut again = Again::default();
+    pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> RerunResults {
+        let mut rerun = RerunResults::default();
         for open in open {
-            let result = self.result_of(&open, &mut again.interrupted).await?;
+            let result = self.result_of(&open, &mut rerun.interrupted).await;
             self.replace_result(&open, &result);
-            again.results.push(result);
+            rerun.results.push(result);
         }
-        self.count_late(&again.results);
-        Ok(again)
+        self.history.count(&rerun.results);
+        rerun
     }
 
-    async fn result_of(&self, open: &OpenCall, interrupted: &mut bool) -> Result<ToolResult> {
+    async fn result_of(&self, open: &OpenCall, interrupted: &mut bool) -> ToolResult {
         let Some(tool) = self.cx.tool(&open.call.name) else {
-            return Ok(open.answer());
+            return open.answer();
         };
         if !open.started && !tool.side_effect().is_read_only() {
-            return Ok(open.answer());
+            return open.answer();
         }
-        let again = match tool.is_idempotent() {
-            true if !*interrupted => self.run_again(&open.call, interrupted).await?,
+        let result = match tool.is_idempotent() {
+            true if !*interrupted => self.run_again(&open.call, interrupted).await,
             _ => None,
         };
-        Ok(again.unwrap_or_else(|| ToolResult::failed(&open.call, MAY_HAVE_RUN)))
+        result.unwrap_or_else(|| ToolResult::failed(&open.call, MAY_HAVE_RUN))
     }
 
-    async fn run_again(
-        &self,
-        call: &ToolCall,
-        interrupted: &mut bool,
-    ) -> Result<Option<ToolResult>> {
+    async fn run_again(&self, call: &ToolCall, interrupted: &mut bool) -> Option<ToolResult> {
         // The reader sees what the run begins with before it sees what it does.
         self.cx.open();
-        let halt = AtomicBool::new(false);
-        let calls = self.calls(&halt)?;
         let started = AtomicBool::new(false);
-        match calls.run(call.clone(), &started).await {
+        match self.call_runner().run(call.clone(), &started).await {
             Some(Outcome::Done(mut result)) if started.load(Ordering::Acquire) => {
                 sanitize::result(&mut result);
-                Ok(Some(result))
+                Some(result)
             }
             Some(Outcome::Interrupt(_)) => {
                 *interrupted = true;
-                Ok(None)
+                None
             }
-            Some(Outcome::Done(_) | Outcome::Parked(_)) | None => Ok(None),
+            Some(Outcome::Done(_) | Outcome::Parked(_)) | None => None,
         }
     }
 

@@ -6,7 +6,7 @@
 //! 2. `opening`: the session is leased and loaded, `restore` makes it whole, the hooks'
 //!    `before_agent` runs, calls without a result run again (`interrupted_calls`), and the input is
 //!    stored. Calls that waited for approval are answered (`parked_calls`).
-//! 3. `turn`: the limits are checked, the request is built (`request`, `prepare`) and passed
+//! 3. `turn`: the limits are checked, the request is built (`request`) and passed
 //!    through `modify_request`, the model is called inside the `wrap_model_call` onion
 //!    (`model_call`, `attempt`), its answer is stored (`history`), its tool calls run side by side
 //!    (`tool_batch`), each decided about (`tool_permission`) and executed (`tool_call`,
@@ -25,6 +25,7 @@ mod call_ids;
 mod closing;
 mod compaction;
 mod config;
+mod context_size;
 mod decision;
 mod history;
 mod interrupted_calls;
@@ -34,13 +35,13 @@ mod opening;
 mod parent_gate;
 mod parked_calls;
 mod partial_messages;
-mod prepare;
 mod rejected_input;
 mod repeats;
 mod request;
 mod restore;
 mod result_limits;
 mod sanitize;
+mod session_writer;
 mod structured_output;
 mod tool_batch;
 mod tool_call;
@@ -50,7 +51,7 @@ mod tool_permission;
 mod turn;
 mod usage;
 
-pub(crate) use active_run::{Start, drive};
+pub(crate) use active_run::{RunRequest, start};
 pub(crate) use call_host::Parent;
 pub use config::Unanswered;
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, or_default_store};

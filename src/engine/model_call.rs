@@ -14,7 +14,7 @@ use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
 use super::attempt::attempt;
-use super::usage::book_answer;
+use super::usage::record_answer_usage;
 
 /// The centre of the model onion.
 pub(crate) fn core() -> Core<ModelRequest> {
@@ -78,7 +78,7 @@ fn call_model(
                 lock(&cx.shared().stats).api_time += started.elapsed();
                 match attempt {
                     Ok(mut response) => {
-                        book_answer(&cx, &*model, &request, &mut response, &reservation);
+                        record_answer_usage(&cx, &*model, &request, &mut response, &reservation);
                         return Ok(response);
                     }
                     Err(error) => error,

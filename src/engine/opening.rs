@@ -1,4 +1,4 @@
-//! The steps before the loop: the session, the hooks, the input.
+//! Before the loop: the session, the hooks, the input.
 
 use std::sync::Arc;
 
@@ -6,117 +6,256 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
-use crate::run::{ExitReason, RunContext, Stop};
+use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
 use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
-use super::active_run::{Driver, Keeper, Start};
+use super::active_run::{ActiveRun, FirstStep, Opened, Outcome, RunRequest};
 use super::call_ids::CallIds;
 use super::closing::exit_after;
-use super::restore::Restored;
+use super::config::Config;
+use super::context_size::{ContextSize, ShownMessages};
+use super::history::History;
+use super::live_runs::Registration;
+use super::repeats::RepeatDetector;
+use super::request::RequestBuilder;
+use super::restore::{Restored, restore};
+use super::session_writer::SessionWriter;
 use super::structured_output;
-use super::tool_catalog::RunTools;
+use super::tool_catalog::ToolCatalog;
 
 /// The warning about a summary whose messages are no longer there.
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary stood for; the summary is dropped";
 
-impl Driver {
-    /// Leases and loads the session, runs `before_agent`, appends the input. `Some` when that
-    /// input was sent before and there is nothing left to do about it.
-    pub(super) async fn open(&mut self, start: Box<Start>) -> Result<Option<ExitReason>> {
-        let mut stored = self.lease_and_load(&start).await?;
-        let id = start.shared.session_id().clone();
-        if let Some(decisions) = &start.decisions {
-            decisions.check_session(&stored.state.pending, &id)?;
-        }
-        let resuming = start.decisions.is_some();
-        // What a resumption says are decisions, not an input.
-        let input_id = start.input_id.filter(|_| !resuming);
-        let was_sent =
-            |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
-        let sent_again = input_id.as_ref().is_some_and(was_sent);
-        // An input that was sent again is there already, behind the cut that came with it.
-        let cut_to = start.at.filter(|_| !sent_again);
-        if let Some(len) = cut_to {
-            stored = cut_history(&id, stored, len)?;
-        }
-        let Restored {
-            mut state,
-            changed,
-            open,
-            mut late,
-        } = self.restore(stored, &id, resuming || sent_again);
-        state.thread_id = id;
-        self.complete_origin(&mut state, start.user_id);
-        state.values = start.values;
-        self.cx.state(|slot| *slot = state.clone());
-        self.first_new = state.messages.len();
-        check_input(&start.input)?;
-
-        let prompt = self.prompt().await?;
-        self.cx.set_system(prompt.clone());
-        state.system_prompt = prompt;
-        self.before_agent(state).await?;
-        let again = self.rerun(open).await?;
-        late.extend(again.results);
-
-        let (system, rest) = split_system(&start.input);
-        self.set_input_system(&system);
-        let is_empty = self.cx.state(|state| state.messages.is_empty());
-        if rest.is_empty() && is_empty {
-            return Err(Error::new(
-                ErrorKind::InvalidMessages,
-                "messages must not be empty",
-            ));
-        }
-        self.first_new = self.cx.state(|state| state.messages.len());
-        if changed || cut_to.is_some() {
-            // What was decided about open calls is decided for good: a later load must not find
-            // a question open that this run has told the model was closed. A cut is for good, too.
-            let state = self.cx.state(|state| state.clone());
-            self.save(&state).await?;
-        }
-        self.show_restored(late);
-        if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
-            return self.known_input(id).await;
-        }
-        if !rest.is_empty() {
-            self.append_input(rest, input_id).await?;
-        }
-        if again.interrupted {
-            // Not before: whatever waits after this is dropped, and the input would be lost.
-            self.cx.shared().request_stop(Stop::Interrupt);
-        }
-        Ok(None)
+/// Opens the session of a run: it is leased, loaded and made whole, hooks prepare it, calls that
+/// were interrupted run again, and the input is stored.
+pub(super) async fn open(
+    cx: RunContext,
+    request: Box<RunRequest>,
+    format: Option<OutputFormat>,
+) -> Result<Opened> {
+    let held = lease_and_load(&cx, &request).await?;
+    let (id, decisions) = (cx.session_id().clone(), request.decisions);
+    if let Some(decisions) = &decisions {
+        decisions.check_session(&held.stored.state.pending, &id)?;
     }
-
-    /// Holds the session for this run, makes its handle found, and reads what is stored.
-    async fn lease_and_load(&mut self, start: &Start) -> Result<StoredSession> {
-        if start.at.is_some() && start.decisions.is_some() {
-            let text = "a run answers what waits at the end of the history, or goes on from an \
-                        earlier message; resume without `resume_at`, or run with it";
-            return Err(Error::new(ErrorKind::InvalidRequest, text));
-        }
-        let store = self.config.store.clone();
-        let id = start.shared.session_id();
-        let default_store = self.config.default_store.as_ref();
-        let lease = match default_store.filter(|_| !start.is_kept) {
-            Some(store) => store.lease_unkept(id)?,
-            None => store.lease(id).await?,
-        };
-        self.registered = Some(self.config.live.register(&start.shared));
-        let stored = match store.load(id).await? {
-            None if start.must_exist || start.decisions.is_some() => return Err(not_found(id)),
-            stored => stored.unwrap_or_default(),
-        };
-        self.keeper = Some(Keeper::new(store, lease, &stored.state));
-        for damage in &stored.damage {
-            self.cx
-                .warn(format!("the stored session is damaged: {damage}"));
-        }
-        Ok(stored)
+    // A resumption brings decisions, not an input.
+    let input_id = request.input_id.filter(|_| decisions.is_none());
+    let sent_again = input_id.as_ref().is_some_and(|id| held.has_input(id));
+    // An input that was sent again is there already, behind the cut that came with it.
+    let cut_to = request.rewind_to.filter(|_| !sent_again);
+    let stored = match cut_to {
+        Some(len) => cut_history(&id, held.stored, len)?,
+        None => held.stored,
+    };
+    let Restored {
+        mut state,
+        changed,
+        repairs,
+        open,
+        mut late,
+    } = restore(stored, &id, decisions.is_some() || sent_again);
+    if !repairs.is_empty() {
+        cx.warn(format!("the stored history was repaired: {repairs}"));
     }
+    state.thread_id = id;
+    let origin = complete_origin(&request.config, &mut state, request.user_id);
+    state.values = request.values;
+    cx.state(|slot| *slot = state.clone());
+    check_input(&request.input)?;
 
+    let prepared = prepare(&request.config, &cx, state).await?;
+    let mut run = Box::new(ActiveRun {
+        history: History {
+            cx: cx.clone(),
+            writer: held.writer,
+            _registration: held.registration,
+            unwritten: origin,
+            size: prepared.size,
+            shown: ShownMessages::default(),
+            call_ids: prepared.call_ids,
+            new_from: 0,
+        },
+        config: request.config,
+        cx,
+        tools: prepared.tools,
+        requests: RequestBuilder::default(),
+        repeats: RepeatDetector::default(),
+        format,
+        outcome: Outcome::default(),
+    });
+    let rerun = run.rerun(open).await;
+    late.extend(rerun.results);
+
+    let (system, input) = split_system(&request.input);
+    run.set_input_system(&system);
+    let len = run.cx.state(|state| state.messages.len());
+    if input.is_empty() && len == 0 {
+        return Err(Error::new(
+            ErrorKind::InvalidMessages,
+            "messages must not be empty",
+        ));
+    }
+    run.history.new_from = len;
+    if changed || cut_to.is_some() {
+        // Answers to open calls are final: a later load must not find a question open that this run
+        // has told the model was closed. So is a cut.
+        let state = run.cx.state(|state| state.clone());
+        run.history.save(&state).await?;
+    }
+    run.show_restored(late);
+    if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
+        let exit = run.known_input(id).await?;
+        let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
+        return Ok(Opened { run, first_step });
+    }
+    if !input.is_empty() {
+        run.append_input(input, input_id).await?;
+    }
+    if rerun.interrupted {
+        // Not before: whatever waits after this is dropped, and the input would be lost.
+        run.cx.shared().request_stop(Stop::Interrupt);
+    }
+    let first_step = decisions.map_or(FirstStep::Turns, FirstStep::Decisions);
+    Ok(Opened { run, first_step })
+}
+
+/// A session that is held for a run, as it is stored.
+struct HeldSession {
+    writer: SessionWriter,
+    registration: Registration,
+    stored: StoredSession,
+}
+
+impl HeldSession {
+    /// Returns `true` if the input was stored before.
+    fn has_input(&self, id: &Arc<str>) -> bool {
+        self.stored.input_ids.contains(id) || self.stored.state.inputs.contains(id)
+    }
+}
+
+/// Leases the session for a run, registers the run, and reads what is stored.
+async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSession> {
+    if request.rewind_to.is_some() && request.decisions.is_some() {
+        let text = "a run answers what waits at the end of the history, or goes on from an earlier \
+                    message; resume without `resume_at`, or run with it";
+        return Err(Error::new(ErrorKind::InvalidRequest, text));
+    }
+    let config = &request.config;
+    let (store, id) = (config.store.clone(), cx.session_id());
+    let default_store = config.default_store.as_ref();
+    let lease = match default_store.filter(|_| !request.is_kept) {
+        Some(store) => store.lease_unkept(id)?,
+        None => store.lease(id).await?,
+    };
+    let registration = config.live.register(cx.shared());
+    let stored = match store.load(id).await? {
+        None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
+        stored => stored.unwrap_or_default(),
+    };
+    for damage in &stored.damage {
+        cx.warn(format!("the stored session is damaged: {damage}"));
+    }
+    Ok(HeldSession {
+        writer: SessionWriter::new(store, lease, &stored.state),
+        registration,
+        stored,
+    })
+}
+
+/// Completes the session's user and where it began. Returned is the record of new values, which is
+/// stored with the input.
+fn complete_origin(
+    config: &Config,
+    state: &mut AgentState,
+    user_id: Option<Arc<str>>,
+) -> Option<Box<Record>> {
+    let user_id = user_id.or_else(|| state.user_id.clone());
+    let cwd = state.cwd.clone();
+    let cwd = cwd.or_else(|| config.settings.cwd.clone());
+    if state.user_id == user_id && state.cwd == cwd {
+        return None;
+    }
+    state.user_id = user_id.clone();
+    state.cwd = cwd.clone();
+    Some(Box::new(Record::Began { user_id, cwd }))
+}
+
+/// The parts of a run that its session and the hooks determine.
+struct Prepared {
+    tools: ToolCatalog,
+    size: ContextSize,
+    call_ids: CallIds,
+}
+
+/// Assembles the system prompt and runs `before_agent` of every hook. Nothing of it is kept when
+/// one fails, or when the run is stopped meanwhile.
+async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
+    let prompt = assemble_prompt(config, cx).await?;
+    cx.set_system(prompt.clone());
+    state.system_prompt = prompt;
+    let undo = Undo::begin(cx);
+    let prepared = before_agent(config, cx, state).await?;
+    undo.forget();
+    Ok(prepared)
+}
+
+async fn assemble_prompt(config: &Config, cx: &RunContext) -> Result<SystemPrompt> {
+    let tools = config.tools.iter();
+    let mut tools: Vec<_> = tools.map(|tool| tool.name().to_owned()).collect();
+    tools.sort_unstable();
+    let cx = PromptContext::new(
+        cx.session_id(),
+        &config.settings.agent,
+        config.settings.cwd.as_deref(),
+        config.model.id(),
+        &tools,
+    );
+    config.prompter.assemble(cx).await
+}
+
+async fn before_agent(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
+    let loaded = state.messages.clone();
+    for hook in &config.hooks.before_agent {
+        let timeout = config.limits.hook_timeout;
+        let given = state.clone();
+        cx.state(|slot| *slot = given.clone());
+        let future = hook.before_agent(cx, state);
+        state = guard(hook.name(), "before_agent", timeout, None, future).await?;
+        cx.state(|slot| {
+            state.adopt(&given, slot);
+            *slot = state.clone();
+        });
+    }
+    let repairs = state.repair();
+    if !repairs.is_empty() {
+        cx.warn(format!(
+            "what before_agent left of the history was repaired: {repairs}"
+        ));
+    }
+    state.keep_places(&loaded);
+    if state.drop_stale_compaction(&loaded) {
+        cx.warn(STALE_COMPACTION);
+    }
+    for section in state.system_prompt.sections() {
+        let (id, text) = (section.id.clone(), section.text.clone());
+        cx.system().section(id, text, section.stability);
+    }
+    let mut tools = ToolCatalog::new(std::mem::take(&mut state.tools));
+    let mut size = ContextSize::default();
+    let counter = &**cx.token_counter();
+    size.restart(counter, &state.messages, state.compaction.as_ref());
+    let call_ids = CallIds::of(&state.messages);
+    cx.state(|slot| *slot = state);
+    tools.refresh(config, cx).await?;
+    Ok(Prepared {
+        tools,
+        size,
+        call_ids,
+    })
+}
+
+impl ActiveRun {
     /// Shows the results that calls of an earlier run got at last, as far as hooks left them.
     fn show_restored(&mut self, mut results: Vec<ToolResult>) {
         if results.is_empty() {
@@ -129,26 +268,14 @@ impl Driver {
         };
         results.retain(|result| place(result).is_some());
         results.sort_by_key(place);
-        self.show_late(results);
-    }
-
-    /// Completes whose session it is and where it began. New values are stored with the input.
-    fn complete_origin(&mut self, state: &mut AgentState, user_id: Option<Arc<str>>) {
-        let user_id = user_id.or_else(|| state.user_id.clone());
-        let own_cwd = || self.config.settings.cwd.clone();
-        let cwd = state.cwd.clone().or_else(own_cwd);
-        if state.user_id != user_id || state.cwd != cwd {
-            state.user_id = user_id.clone();
-            state.cwd = cwd.clone();
-            self.began = Some(Box::new(Record::Began { user_id, cwd }));
-        }
+        self.history.show_earlier_results(results);
     }
 
     /// Stores the input and adds it to the history, which is made to fit it.
     async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
-        let from = self.first_new;
+        let from = self.history.new_from;
         self.cx.state(AgentState::settle_inputs);
-        self.append(input, id.clone()).await?;
+        self.history.append(input, id.clone()).await?;
         self.repair_input();
         if let Some(id) = id {
             self.cx.state(|state| {
@@ -157,7 +284,7 @@ impl Driver {
                 state.inputs.bound();
             });
         }
-        self.ids = self.cx.state(|state| CallIds::of(&state.messages));
+        self.history.call_ids = self.cx.state(|state| CallIds::of(&state.messages));
         Ok(())
     }
 
@@ -169,17 +296,17 @@ impl Driver {
             (state.messages.clone(), inputs, infos, waits)
         });
         match inputs.find(id, &messages) {
-            Some(Known::Answered(at, said)) => {
-                let mut response = ModelResponse::new(said.content.clone());
+            Some(Known::Answered(at, answer)) => {
+                let mut response = ModelResponse::new(answer.content.clone());
                 let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
                 response.stop_reason = reason.or(response.stop_reason);
                 let exit = self.known_output(&response);
-                self.last = Some(Arc::new(response));
+                self.outcome.last_answer = Some(Arc::new(response));
                 Ok(Some(exit))
             }
             Some(Known::Open(_)) if waits => Ok(Some(ExitReason::AwaitingApproval)),
             Some(Known::Open(from)) => {
-                self.first_new = from;
+                self.history.new_from = from;
                 self.forget_interrupted().await?;
                 Ok(None)
             }
@@ -197,16 +324,16 @@ impl Driver {
     fn known_output(&mut self, response: &ModelResponse) -> ExitReason {
         let exit = exit_after(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
-        let format = self.output.as_ref().filter(|_| is_whole);
+        let format = self.format.as_ref().filter(|_| is_whole);
         let max_values = self.config.settings.response_limits.max_values;
         match format.map(|format| structured_output::read(format, &response.text(), max_values)) {
             None => exit,
             Some(Ok(value)) => {
-                self.structured = Some(Box::new(value));
+                self.outcome.structured = Some(Box::new(value));
                 exit
             }
             Some(Err(complaint)) => {
-                self.notes.push(complaint);
+                self.outcome.notes.push(complaint);
                 ExitReason::StructuredOutput
             }
         }
@@ -230,73 +357,11 @@ impl Driver {
             self.cx.warn(STALE_COMPACTION);
         }
         self.cx.state(|slot| *slot = state.clone());
-        self.recount(&state);
-        self.save(&state).await
+        self.history.recount(&state);
+        self.history.save(&state).await
     }
 
-    async fn prompt(&self) -> Result<SystemPrompt> {
-        let config = &*self.config;
-        let mut tools: Vec<_> = config
-            .tools
-            .iter()
-            .map(|tool| tool.name().to_owned())
-            .collect();
-        tools.sort_unstable();
-        let cx = PromptContext::new(
-            self.cx.session_id(),
-            &config.settings.agent,
-            config.settings.cwd.as_deref(),
-            config.model.id(),
-            &tools,
-        );
-        config.prompter.assemble(cx).await
-    }
-
-    /// Runs `before_agent` of every hook. Nothing of it is kept when one fails, or when the run is
-    /// stopped meanwhile.
-    async fn before_agent(&mut self, state: AgentState) -> Result<()> {
-        let undo = Undo::begin(&self.cx);
-        self.run_before_agent(state).await?;
-        undo.forget();
-        Ok(())
-    }
-
-    async fn run_before_agent(&mut self, mut state: AgentState) -> Result<()> {
-        let config = self.config.clone();
-        let loaded = state.messages.clone();
-        for hook in &config.hooks.before_agent {
-            let timeout = config.limits.hook_timeout;
-            let given = state.clone();
-            self.cx.state(|slot| *slot = given.clone());
-            let future = hook.before_agent(&self.cx, state);
-            state = guard(hook.name(), "before_agent", timeout, None, future).await?;
-            self.cx.state(|slot| {
-                state.adopt(&given, slot);
-                *slot = state.clone();
-            });
-        }
-        let repairs = state.repair();
-        if !repairs.is_empty() {
-            self.cx.warn(format!(
-                "what before_agent left of the history was repaired: {repairs}"
-            ));
-        }
-        state.keep_places(&loaded);
-        if state.drop_stale_compaction(&loaded) {
-            self.cx.warn(STALE_COMPACTION);
-        }
-        for section in state.system_prompt.sections() {
-            let (id, text) = (section.id.clone(), section.text.clone());
-            self.cx.system().section(id, text, section.stability);
-        }
-        self.tools = RunTools::new(std::mem::take(&mut state.tools));
-        self.recount(&state);
-        self.ids = CallIds::of(&state.messages);
-        self.cx.state(|slot| *slot = state);
-        self.tools.refresh(&config, &self.cx).await
-    }
-
-    /// Moves leading system messages of the input into the system prompt.
+    /// Leading system messages of the input join the system prompt.
     fn set_input_system(&self, system: &[String]) {
         if !system.is_empty() {
             let text = system.join("\n\n");

@@ -11,9 +11,9 @@ use super::tool_permission::{NOT_PLANNED, gate_request, is_planned, not_asked};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
 /// delegating a call must not bypass a denial.
-pub(super) struct Above(pub(super) RunContext);
+pub(super) struct ParentGate(pub(super) RunContext);
 
-impl Above {
+impl ParentGate {
     /// The same call as one of the run above.
     fn lift(&self, request: &GateRequest) -> GateRequest {
         gate_request(&self.0, &request.tool, &request.call)
@@ -21,7 +21,7 @@ impl Above {
 }
 
 #[async_trait]
-impl PermissionGate for Above {
+impl PermissionGate for ParentGate {
     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
         let request = self.lift(request);
         if !is_planned(request.mode, &request.tool) {

@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, ToolCall, ToolResult};
+use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, Stop};
 use crate::state::PendingCall;
 use crate::tool::Tool;
 
-use super::active_run::Driver;
+use super::active_run::ActiveRun;
 use super::decision::{Decision, Decisions, now_ms};
 use super::restore::insert_result;
 use super::sanitize;
-use super::tool_batch::{cancelled, for_programs};
+use super::tool_batch::cancelled;
 use super::tool_permission::{Approved, check_approved, check_edited, deny, grant};
 
-impl Driver {
+impl ActiveRun {
     /// Answers the calls that waited for approval. Returns `Some` when the run cannot continue yet.
     ///
     /// Once the run is stopped, calls that are not answered yet stay pending.
@@ -27,8 +27,8 @@ impl Driver {
         let mut results = Vec::new();
         let done = self.decide(pending, decisions, &mut results).await;
         // Also when it broke off: these calls have run.
-        self.count_late(&results);
-        self.show_late(results);
+        self.history.count(&results);
+        self.history.show_earlier_results(results);
         let halted = done?;
         let waits = self.cx.state(|state| !state.pending.is_empty());
         Ok(halted.or(waits.then_some(ExitReason::AwaitingApproval)))
@@ -65,13 +65,13 @@ impl Driver {
                 state.pending.retain(|other| other.id != call.id);
                 insert_result(&mut state.messages, result.clone())
             });
-            if place.is_some_and(|place| place < self.first_new) {
-                self.first_new += 1;
+            if place.is_some_and(|place| place < self.history.new_from) {
+                self.history.new_from += 1;
             }
             results.push(result);
         }
         let state = self.cx.state(|state| state.clone());
-        self.save(&state).await?;
+        self.history.save(&state).await?;
         Ok(halted)
     }
 
@@ -128,7 +128,7 @@ impl Driver {
         }
         // Decided once: a resume that dies in between must not run the call again.
         let place = self.forget_pending(&pending.id).await?;
-        let result = self.run_decided(&tool, &call).await?;
+        let result = self.run_decided(&tool, &call).await;
         if result.is_none() {
             let pending = pending.clone();
             self.cx.state(|state| {
@@ -139,24 +139,19 @@ impl Driver {
         Ok(result)
     }
 
-    async fn run_decided(
-        &self,
-        tool: &Arc<dyn Tool>,
-        call: &ToolCall,
-    ) -> Result<Option<ToolResult>> {
-        let halt = AtomicBool::new(false);
-        let calls = self.calls(&halt)?;
+    async fn run_decided(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
+        let runner = self.call_runner();
         let started = AtomicBool::new(false);
-        let running = calls.run_permitted(tool, call.clone(), &started);
+        let running = runner.run_permitted(tool, call.clone(), &started);
         let result = self.cx.shared().unless_stopped(running).await;
         if started.load(Ordering::Acquire) {
-            return Ok(Some(result.unwrap_or_else(|| cancelled(call, true))));
+            return Some(result.unwrap_or_else(|| cancelled(call, true)));
         }
         if let Some(why) = result {
             self.cx
                 .warn(format!("{}; it goes on waiting", why.content.text()));
         }
-        Ok(None)
+        None
     }
 
     /// Stored first: a question whose approval could not be used up stays open. Returned is where
@@ -165,25 +160,8 @@ impl Driver {
         let mut state = self.cx.state(|state| state.clone());
         let place = state.pending.iter().position(|call| &*call.id == id);
         state.pending.retain(|call| &*call.id != id);
-        self.save(&state).await?;
+        self.history.save(&state).await?;
         self.cx.state(|slot| slot.pending = state.pending);
         Ok(place.unwrap_or_default())
-    }
-
-    /// Shows results of an earlier run's calls, which are in the history already.
-    pub(super) fn show_late(&mut self, results: Vec<ToolResult>) {
-        if results.is_empty() {
-            return;
-        }
-        let for_programs = for_programs(results.iter());
-        let messages = results.into_iter().map(Message::Tool).map(Arc::new);
-        self.show_results(messages.collect(), for_programs);
-    }
-
-    /// Counts results that joined the history since it was counted.
-    pub(super) fn count_late(&mut self, results: &[ToolResult]) {
-        let messages = results.iter().cloned().map(Message::Tool).map(Arc::new);
-        let messages: Vec<_> = messages.collect();
-        self.context.add(&**self.cx.token_counter(), &messages);
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Messages, Part, Role, TokenCounter};
 
-use super::active_run::Driver;
+use super::history::History;
 use super::opening::STALE_COMPACTION;
 
-impl Driver {
+impl History {
     /// The error of a model call that ends the run. When the model does not accept the input, and
     /// no answer was given, the input is removed; the text contains a remedy.
     pub(super) fn rejected(&mut self, error: Error) -> Error {
@@ -60,7 +60,7 @@ impl Driver {
     fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let (before, new) = messages.split_at(self.first_new.min(messages.len()));
+            let (before, new) = messages.split_at(self.new_from.min(messages.len()));
             if new.iter().any(|message| message.role() == Role::Assistant) {
                 return (Vec::new(), Vec::new());
             }

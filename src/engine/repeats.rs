@@ -16,7 +16,7 @@ pub(super) const WARNING: &str = "Note: this is the third time the same call gav
 /// Counts turns without progress: the same calls with the same results as before. A turn in which
 /// any call or any result is new is progress, and the counts start over.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(super) struct RepeatDetector {
     /// The seen calls with their results, by hash.
     seen: BTreeMap<u64, Seen>,
     turn: u32,
@@ -38,7 +38,7 @@ pub(super) enum Repeated {
     Stop,
 }
 
-impl Repeats {
+impl RepeatDetector {
     /// Records the calls of one turn; returns for each whether it repeats. Equal calls of one turn
     /// count once, for the model saw no result between them.
     pub(super) fn note(&mut self, results: &[(ToolCall, ToolResult)]) -> Vec<Repeated> {
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn turn(repeats: &mut Repeats, calls: &[(&str, &str)]) -> Vec<Repeated> {
+    fn turn(repeats: &mut RepeatDetector, calls: &[(&str, &str)]) -> Vec<Repeated> {
         let results: Vec<_> = calls
             .iter()
             .map(|(name, text)| {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn equal_calls_with_equal_results_are_counted() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatDetector::default();
         let seen: Vec<_> = (0..5)
             .flat_map(|_| turn(&mut repeats, &[("look", "nothing")]))
             .collect();
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn equal_calls_of_one_turn_count_once() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatDetector::default();
         let seen = turn(&mut repeats, &[("look", "nothing"); 6]);
         assert!(seen.iter().all(|one| *one == Repeated::No), "{seen:?}");
     }
 
     #[test]
     fn going_round_in_a_larger_circle_is_noticed_too() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatDetector::default();
         let mut last = Vec::new();
         for _ in 0..5 {
             turn(&mut repeats, &[("look", "nothing")]);
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn anything_new_starts_over() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatDetector::default();
         for n in 0..20 {
             let percent = format!("{n} %");
             assert_eq!(turn(&mut repeats, &[("poll", &percent)]), [Repeated::No]);

@@ -15,14 +15,14 @@ use super::config::Config;
 
 /// The data a run caches about its requests, so that a turn processes only new messages.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(super) struct RequestBuilder {
     /// One for the history and one for the result of each hook.
     checks: Vec<ModelCheck>,
     /// The message that replaces the compacted messages, made once.
     summary: Option<(Compaction, Arc<Message>)>,
 }
 
-impl Requests {
+impl RequestBuilder {
     /// The request for this turn: the history as it is sent, changed by the hooks, with the
     /// agent's options.
     pub(super) async fn build(
@@ -56,7 +56,7 @@ impl Requests {
 
     /// Repairs the history in the middle of a run. Nothing of the loop's own leaves it broken,
     /// but a session must not die of what did.
-    fn heal(&mut self, cx: &RunContext, problem: &ValidationError) -> Result<Messages> {
+    fn repair_history(&mut self, cx: &RunContext, problem: &ValidationError) -> Result<Messages> {
         let repairs = cx.state(AgentState::repair);
         cx.warn(format!("the history was repaired ({problem}): {repairs}"));
         let messages = self.view(cx);
@@ -135,7 +135,7 @@ impl Requests {
         self.checks
             .resize_with(hooks.len() + 1, ModelCheck::default);
         if let Err(problem) = self.checks[0].check(&messages) {
-            messages = self.heal(cx, &problem)?;
+            messages = self.repair_history(cx, &problem)?;
         }
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let timeout = config.limits.hook_timeout;
@@ -153,5 +153,21 @@ impl Requests {
             })?;
         }
         Ok(messages)
+    }
+}
+
+/// Near the turn limit, adds a note to the model about the turns that are left.
+pub(super) fn add_wrap_up_section(config: &Config, cx: &RunContext) {
+    let max_turns = config.limits.max_turns;
+    if !config.request.wrap_up || max_turns == 0 {
+        return;
+    }
+    let left = (max_turns - cx.turn()).saturating_add(1);
+    if left <= 2 {
+        let text = format!(
+            "Turns left, this one included: {left}. Wrap up: finish what matters most and give \
+             your answer with what you have."
+        );
+        cx.system().section("wrap-up", text, Stability::Volatile);
     }
 }

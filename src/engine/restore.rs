@@ -1,13 +1,11 @@
-//! Restores a stored session to a state from which a run can continue.
+//! A stored session as a state from which a run can continue.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
+use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult};
 use crate::state::{AgentState, PendingCall, StoredSession};
-
-use super::active_run::Driver;
 
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
@@ -23,6 +21,8 @@ pub(super) struct Restored {
     pub(super) state: AgentState,
     /// True if the stored state had to be repaired.
     pub(super) changed: bool,
+    /// The repairs of its history.
+    pub(super) repairs: Repairs,
     /// Calls that had no result when their run was dropped.
     pub(super) open: Vec<OpenCall>,
     /// Results that were not emitted yet.
@@ -44,86 +44,107 @@ impl OpenCall {
     }
 }
 
-impl Driver {
-    /// The stored state with its history made whole. Calls that wait for approval stay pending if
-    /// `keeps_waiting`.
-    pub(super) fn restore(
-        &mut self,
-        stored: StoredSession,
-        id: &str,
-        keeps_waiting: bool,
-    ) -> Restored {
-        let mut state = stored.state;
-        let loaded = state.messages.clone();
-        let mut changed = false;
-        let (mut open, mut late) = (Vec::new(), Vec::new());
-        for id in &stored.input_ids {
-            changed = true;
-            if !state.inputs.contains(id) {
-                // Appended by a run that was dropped, so it is the last one said.
-                state.inputs.begin(id.clone(), last_said(&state.messages));
-            }
-        }
-        // It is known of each answer how it came about. What an input held for the model to go on
-        // with is none.
-        let (messages, infos) = (&state.messages, &state.infos);
-        state.inputs.extend(&stored.input_ids, |at| {
-            let said = messages.get(at).map(Message::role);
-            said == Some(Role::Assistant) && infos.get(at).is_none()
-        });
-        state.settle_inputs();
-        // A fork's copy of a question is not its own: answered in both, the call would run twice.
-        let is_kept = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
-        let asked = std::mem::take(&mut state.pending);
-        let answered = answered(&state.messages);
-        let (asked, decided): (Vec<_>, Vec<_>) = asked
-            .into_iter()
-            .partition(|pending| !answered.contains(&pending.call.id));
-        let (kept, closed): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_kept);
-        changed |= !decided.is_empty() || !closed.is_empty();
-        state.pending = kept;
-        for pending in closed {
-            late.push(ToolResult::failed(&pending.call, NOT_APPROVED));
-        }
-        insert_results(&mut state.messages, late.clone());
-        let waiting: HashSet<_> = state.waiting().into_iter().collect();
-        let started: HashSet<_> = stored.started.iter().collect();
-        let ended = stored
-            .ended
-            .iter()
-            .filter_map(|ended| ended.as_tool_result());
-        let ended: HashMap<_, _> = ended.map(|ended| (&ended.tool_call_id, ended)).collect();
-        let mut results = Vec::new();
-        for call in unanswered(&state.messages) {
-            if waiting.contains(&call.id) {
-                continue;
-            }
-            changed = true;
-            if let Some(result) = ended.get(&call.id) {
-                results.push((*result).clone());
-                late.push((*result).clone());
-                continue;
-            }
-            let started = started.contains(&call.id);
-            let call = OpenCall { call, started };
-            results.push(call.answer());
-            open.push(call);
-        }
-        insert_results(&mut state.messages, results);
-        let repairs = state.repair();
-        if !repairs.is_empty() {
-            changed = true;
-            self.cx
-                .warn(format!("the stored history was repaired: {repairs}"));
-        }
-        state.keep_places(&loaded);
-        Restored {
-            state,
-            changed,
-            open,
-            late,
+/// Makes the history of a stored session whole. Calls that wait for approval stay pending if
+/// `keeps_waiting`.
+pub(super) fn restore(stored: StoredSession, id: &str, keeps_waiting: bool) -> Restored {
+    let mut state = stored.state;
+    let loaded = state.messages.clone();
+    place_inputs(&mut state, &stored.input_ids);
+    let closed = close_questions(&mut state, id, keeps_waiting);
+    let answered = answer_calls(&mut state, &stored.started, &stored.ended);
+    let repairs = state.repair();
+    state.keep_places(&loaded);
+    let is_new = !stored.input_ids.is_empty() || closed.changed || answered.changed;
+    let mut late = closed.results;
+    late.extend(answered.late);
+    Restored {
+        state,
+        changed: is_new || !repairs.is_empty(),
+        repairs,
+        open: answered.open,
+        late,
+    }
+}
+
+/// Records where the inputs stand that a run without an end has appended.
+fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
+    for id in ids {
+        if !state.inputs.contains(id) {
+            // Appended by a run that was dropped, so it is the last input.
+            state.inputs.begin(id.clone(), last_said(&state.messages));
         }
     }
+    // It is known of each answer how it came about. What an input held for the model to go on
+    // with is none.
+    let (messages, infos) = (&state.messages, &state.infos);
+    state.inputs.extend(ids, |at| {
+        let role = messages.get(at).map(Message::role);
+        role == Some(Role::Assistant) && infos.get(at).is_none()
+    });
+    state.settle_inputs();
+}
+
+/// Questions that are no longer open, and the results of their calls.
+struct Closed {
+    changed: bool,
+    results: Vec<ToolResult>,
+}
+
+/// Closes the questions that nothing will answer.
+fn close_questions(state: &mut AgentState, id: &str, keeps_waiting: bool) -> Closed {
+    // A fork's copy of a question is not its own: answered in both, the call would run twice.
+    let stays = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
+    let asked = std::mem::take(&mut state.pending);
+    let answered = answered(&state.messages);
+    let (asked, decided): (Vec<_>, Vec<_>) = asked
+        .into_iter()
+        .partition(|pending| !answered.contains(&pending.call.id));
+    let (pending, closed): (Vec<_>, Vec<_>) = asked.into_iter().partition(stays);
+    let changed = !decided.is_empty() || !closed.is_empty();
+    state.pending = pending;
+    let closed = closed.iter();
+    let results: Vec<_> = closed
+        .map(|pending| ToolResult::failed(&pending.call, NOT_APPROVED))
+        .collect();
+    insert_results(&mut state.messages, results.clone());
+    Closed { changed, results }
+}
+
+/// Calls that had no result in the history.
+#[derive(Default)]
+struct Answered {
+    changed: bool,
+    /// Calls that have a preliminary result now.
+    open: Vec<OpenCall>,
+    /// Results that were stored when their call ended.
+    late: Vec<ToolResult>,
+}
+
+/// Gives every call of the last answer a result, except those that wait for approval.
+fn answer_calls(state: &mut AgentState, started: &[Arc<str>], ended: &[Arc<Message>]) -> Answered {
+    let waiting: HashSet<_> = state.waiting().into_iter().collect();
+    let started: HashSet<_> = started.iter().collect();
+    let ended = ended.iter().filter_map(|ended| ended.as_tool_result());
+    let ended: HashMap<_, _> = ended.map(|ended| (&ended.tool_call_id, ended)).collect();
+    let mut answered = Answered::default();
+    let mut results = Vec::new();
+    for call in unanswered(&state.messages) {
+        if waiting.contains(&call.id) {
+            continue;
+        }
+        answered.changed = true;
+        if let Some(result) = ended.get(&call.id) {
+            results.push((*result).clone());
+            answered.late.push((*result).clone());
+            continue;
+        }
+        let started = started.contains(&call.id);
+        let call = OpenCall { call, started };
+        results.push(call.answer());
+        answered.open.push(call);
+    }
+    insert_results(&mut state.messages, results);
+    answered
 }
 
 /// The calls of the last assistant message that have no result: earlier ones are repaired.

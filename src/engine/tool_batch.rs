@@ -8,113 +8,175 @@ use std::task::Poll;
 
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, poll};
-use serde_json::{Map, Value};
 use tokio::task::yield_now;
-use uuid::Uuid;
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::{ExitReason, Stop};
-use crate::sdk::{SdkMessage, UserEvent};
-use crate::state::Record;
+use crate::state::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
 
-use super::active_run::Driver;
+use super::active_run::ActiveRun;
 use super::repeats::{Repeated, WARNING};
 use super::sanitize;
-use super::tool_call::{Calls, Outcome};
+use super::tool_call::{CallRunner, Outcome};
 
-/// One call of a turn and its outcome.
+/// One call of a batch and its outcome.
 struct Slot {
     call: ToolCall,
     started: AtomicBool,
     outcome: Option<Outcome>,
 }
 
-impl Driver {
+impl ActiveRun {
     /// Runs the calls of an answer and stores their results; why the run ends, if it does.
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
-        let mut slots: Vec<_> = calls.into_iter().map(Slot::new).collect();
-        let shared = self.cx.clone();
+        let cx = self.cx.clone();
         // Nothing is run before the reader had a chance to see what will be.
-        shared.shared().drained().await;
-        let finished = shared
-            .shared()
-            .unless_stopped(self.run_slots(&mut slots))
-            .await;
-        let stopped = match finished {
-            Some(outcome) => {
-                outcome?;
-                None
-            }
-            None => Some(self.stopped()),
-        };
-        let mut results = Vec::with_capacity(slots.len());
-        let mut exit = stopped;
-        let mut parked = Vec::new();
-        for slot in slots {
-            match slot.outcome {
-                Some(Outcome::Done(result)) => results.push((slot.call, result)),
-                Some(Outcome::Parked(pending)) => parked.push(pending),
-                Some(Outcome::Interrupt(result)) => {
-                    exit = exit.or(Some(ExitReason::Interrupted));
-                    results.push((slot.call, result));
-                }
-                None => {
-                    let result = cancelled(&slot.call, slot.started.load(Ordering::Acquire));
-                    results.push((slot.call, result));
-                }
-            }
-        }
-        if stopped.is_some() {
-            self.stopped_in_tools = true;
-            self.note_stop();
+        cx.shared().drained().await;
+        let mut batch = ToolBatch::new(self.call_runner(), calls);
+        let finished = cx.shared().unless_stopped(batch.run()).await;
+        let is_stopped = finished.is_none();
+        let FinishedBatch {
+            mut results,
+            parked,
+            is_interrupted,
+        } = batch.finish();
+        let mut exit = is_interrupted.then_some(ExitReason::Interrupted);
+        if is_stopped {
+            self.outcome.stopped_in_tools = true;
+            exit = Some(self.outcome.note_stop(cx.shared().stop()));
         }
         let looping = self.note_repeats(&mut results);
-        self.keep_results(results).await?;
+        self.history.append_results(results).await?;
         if !parked.is_empty() {
-            let state = self.cx.state(|state| {
+            let state = cx.state(|state| {
                 state.pending.extend(parked);
                 state.clone()
             });
             // Hooks may send the questions on as soon as they see them.
-            self.save(&state).await?;
+            self.history.save(&state).await?;
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
         Ok(exit.or(looping))
     }
 
+    /// The runner of the calls of one turn.
+    pub(super) fn call_runner(&self) -> CallRunner<'_> {
+        CallRunner {
+            config: &self.config,
+            cx: &self.cx,
+            writer: &self.history.writer,
+            halt: AtomicBool::new(false),
+        }
+    }
+
+    /// Counts equal calls with equal results; the model is warned first, then the run ends.
+    fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
+        let mut exit = None;
+        if !self.config.limits.loop_detection {
+            return exit;
+        }
+        let repeated = self.repeats.note(results);
+        for ((call, result), repeated) in results.iter_mut().zip(repeated) {
+            match repeated {
+                Repeated::No => {}
+                Repeated::Warn => {
+                    result.content.parts_mut().push(Part::Text(WARNING.into()));
+                }
+                Repeated::Stop => {
+                    self.outcome.notes.push(format!(
+                        "the model made the same call of tool {:?} with the same result again \
+                         and again",
+                        call.name
+                    ));
+                    exit = Some(ExitReason::LoopDetected);
+                }
+            }
+        }
+        exit
+    }
+}
+
+/// The calls of one answer.
+struct ToolBatch<'a> {
+    runner: CallRunner<'a>,
+    slots: Vec<Slot>,
+}
+
+/// The outcomes of a batch, in the order of its calls.
+struct FinishedBatch {
+    results: Vec<(ToolCall, ToolResult)>,
+    parked: Vec<PendingCall>,
+    /// True if the permission gate requires the run to end.
+    is_interrupted: bool,
+}
+
+impl<'a> ToolBatch<'a> {
+    fn new(runner: CallRunner<'a>, calls: Vec<ToolCall>) -> Self {
+        Self {
+            runner,
+            slots: calls.into_iter().map(Slot::new).collect(),
+        }
+    }
+
+    /// The outcomes so far. A call without one was cancelled.
+    fn finish(self) -> FinishedBatch {
+        let mut finished = FinishedBatch {
+            results: Vec::with_capacity(self.slots.len()),
+            parked: Vec::new(),
+            is_interrupted: false,
+        };
+        for slot in self.slots {
+            let result = match slot.outcome {
+                Some(Outcome::Done(result)) => result,
+                Some(Outcome::Interrupt(result)) => {
+                    finished.is_interrupted = true;
+                    result
+                }
+                Some(Outcome::Parked(pending)) => {
+                    finished.parked.push(pending);
+                    continue;
+                }
+                None => cancelled(&slot.call, slot.started.load(Ordering::Acquire)),
+            };
+            finished.results.push((slot.call, result));
+        }
+        finished
+    }
+
     /// Runs the slots in order; neighbours that allow it run concurrently.
-    async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
-        let halt = AtomicBool::new(false);
-        let calls = self.calls(&halt)?;
-        let limit = self.config.limits.parallel_tools;
-        let mut rest = slots;
+    async fn run(&mut self) {
+        let Self { runner, slots } = self;
+        let runner = &*runner;
+        let limit = runner.config.limits.parallel_tools;
+        let mut rest = &mut slots[..];
         let mut pace = Pace::default();
         while !rest.is_empty() {
             let together = rest
                 .iter()
-                .take_while(|slot| self.is_parallel(&slot.call))
+                .take_while(|slot| runner.is_parallel(&slot.call))
                 .count();
             let (group, later) = rest.split_at_mut(together.max(1));
             rest = later;
             let mut waiting = group.iter_mut();
             let first = waiting.by_ref().take(limit);
-            let mut running: FuturesUnordered<_> = first.map(|slot| calls.run_slot(slot)).collect();
+            let mut running: FuturesUnordered<_> =
+                first.map(|slot| runner.run_slot(slot)).collect();
             let mut ended = Vec::new();
             loop {
                 match poll!(running.next()) {
                     Poll::Ready(Some(slot)) => {
                         ended.push(slot);
-                        self.end_step(&mut pace).await;
-                        running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
+                        runner.end_step(&mut pace).await;
+                        running.extend(waiting.next().map(|slot| runner.run_slot(slot)));
                         continue;
                     }
                     Poll::Ready(None) => break,
                     Poll::Pending => {}
                 }
-                let mut writing = pin!(self.keep_ended(self.ended(&ended)));
+                let mut writing = pin!(runner.store_ended(runner.ended(&ended)));
                 ended.clear();
                 let mut is_written = false;
                 // Side by side: what the store waits for may be held by one of the calls.
@@ -124,20 +186,21 @@ impl Driver {
                         () = &mut writing, if !is_written => is_written = true,
                         slot = running.next(), if !running.is_empty() => {
                             ended.extend(slot);
-                            running.extend(waiting.next().map(|slot| calls.run_slot(slot)));
+                            running.extend(waiting.next().map(|slot| runner.run_slot(slot)));
                         }
                         else => break,
                     }
                 }
             }
             if !rest.is_empty() {
-                self.keep_ended(self.ended(&ended)).await;
-                self.end_step(&mut pace).await;
+                runner.store_ended(runner.ended(&ended)).await;
+                runner.end_step(&mut pace).await;
             }
         }
-        Ok(())
     }
+}
 
+impl CallRunner<'_> {
     /// Calls may all be ready at once: a stop of the run takes effect here, before the next begins.
     async fn end_step(&self, pace: &mut Pace) {
         pace.step(0).await;
@@ -163,15 +226,11 @@ impl Driver {
 
     /// Stores the results of completed calls when the turn is interrupted, because their effects
     /// are real.
-    async fn keep_ended(&self, records: Vec<Record>) {
+    async fn store_ended(&self, records: Vec<Record>) {
         if records.is_empty() {
             return;
         }
-        let stored = match self.keeper() {
-            Ok(keeper) => keeper.append_with(&self.cx, records).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = stored {
+        if let Err(error) = self.writer.append_with(self.cx, records).await {
             // Nobody has been shown these results. They are stored again with their turn's, and
             // what fails then ends the run.
             self.cx.warn(format!(
@@ -188,16 +247,6 @@ impl Driver {
         slot.started.load(Ordering::Acquire) && self.cx.tool(&slot.call.name).is_some_and(changes)
     }
 
-    /// The context of the calls; `halt` is shared by those of one turn.
-    pub(super) fn calls<'a>(&'a self, halt: &'a AtomicBool) -> Result<Calls<'a>> {
-        Ok(Calls {
-            config: &self.config,
-            cx: &self.cx,
-            keeper: self.keeper()?,
-            halt,
-        })
-    }
-
     fn is_parallel(&self, call: &ToolCall) -> bool {
         let parallel = |tool: Arc<dyn Tool>| {
             panic::contained(|| tool.concurrency() == Concurrency::Parallel).unwrap_or(false)
@@ -205,71 +254,6 @@ impl Driver {
         self.cx.tool(&call.name).is_none_or(parallel)
     }
 
-    /// Counts equal calls with equal results; the model is warned first, then the run ends.
-    fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
-        let mut exit = None;
-        if !self.config.limits.loop_detection {
-            return exit;
-        }
-        let repeated = self.repeats.note(results);
-        for ((call, result), repeated) in results.iter_mut().zip(repeated) {
-            match repeated {
-                Repeated::No => {}
-                Repeated::Warn => {
-                    result.content.parts_mut().push(Part::Text(WARNING.into()));
-                }
-                Repeated::Stop => {
-                    self.notes.push(format!(
-                        "the model made the same call of tool {:?} with the same result again \
-                         and again",
-                        call.name
-                    ));
-                    exit = Some(ExitReason::LoopDetected);
-                }
-            }
-        }
-        exit
-    }
-
-    /// Stores results in the order of their calls, then shows them as one user message.
-    async fn keep_results(&mut self, results: Vec<(ToolCall, ToolResult)>) -> Result<()> {
-        if results.is_empty() {
-            return Ok(());
-        }
-        let for_programs = for_programs(results.iter().map(|(_, result)| result));
-        let messages: Vec<_> = results
-            .into_iter()
-            .map(|(_, mut result)| {
-                sanitize::result(&mut result);
-                Arc::new(Message::Tool(result))
-            })
-            .collect();
-        if let Err(error) = self.append(messages.clone(), None).await {
-            // The tools have run: what is saved at the run's end must not say otherwise.
-            self.cx.state(|state| state.messages.extend(messages));
-            return Err(error);
-        }
-        let count = messages.len();
-        let id = self.show_results(messages, for_programs);
-        self.note_shown(count, id);
-        Ok(())
-    }
-
-    pub(super) fn show_results(
-        &self,
-        messages: Vec<Arc<Message>>,
-        for_programs: Option<Value>,
-    ) -> Uuid {
-        let envelope = self.cx.shared().envelope();
-        let id = envelope.uuid;
-        let mut event = UserEvent::new(envelope, messages);
-        event.tool_use_result = for_programs;
-        self.cx.shared().push(SdkMessage::User(Box::new(event)));
-        id
-    }
-}
-
-impl Calls<'_> {
     /// Runs the slot's call and stores its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
         let running = panic::caught(self.run(slot.call.clone(), &slot.started));
@@ -299,39 +283,4 @@ pub(super) fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
         "cancelled: the run was stopped before this call began; it did not run"
     };
     ToolResult::failed(call, text)
-}
-
-/// The parts of the results for programs, by call; `None` when there are none.
-pub(super) fn for_programs<'a>(
-    results: impl ExactSizeIterator<Item = &'a ToolResult>,
-) -> Option<Value> {
-    let count = results.len();
-    let entries: Vec<Value> = results
-        .filter_map(|result| {
-            let mut entry = Map::new();
-            let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
-            if let Some(details) = &result.details {
-                put("details", details.clone());
-            }
-            if let Some(display) = &result.display {
-                put("display", display.as_str().into());
-            }
-            if result.silent {
-                put("silent", true.into());
-            }
-            if result.is_async {
-                put("is_async", true.into());
-            }
-            if entry.is_empty() {
-                return None;
-            }
-            entry.insert("tool_use_id".into(), Value::from(&*result.tool_call_id));
-            Some(Value::Object(entry))
-        })
-        .collect();
-    match entries.len() {
-        0 => None,
-        1 if count == 1 => entries.into_iter().next(),
-        _ => Some(Value::Array(entries)),
-    }
 }

@@ -12,11 +12,11 @@ use crate::run::{RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
-use super::active_run::Keeper;
 use super::call_host::{CallClock, progress};
 use super::config::Config;
 use super::result_limits::{limit_content, limit_result};
-use super::tool_execution::{Execution, Pace};
+use super::session_writer::SessionWriter;
+use super::tool_execution::{CallLimits, Execution};
 use super::tool_permission::{Permit, ask_hooks, permit};
 
 /// The outcome of a call.
@@ -26,17 +26,16 @@ pub(super) enum Outcome {
     Interrupt(ToolResult),
 }
 
-/// The context shared by all calls of a turn.
-#[derive(Clone, Copy)]
-pub(super) struct Calls<'a> {
+/// Runs the calls of one turn.
+pub(super) struct CallRunner<'a> {
     pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
-    pub(super) keeper: &'a Keeper,
+    pub(super) writer: &'a SessionWriter,
     /// Set when one of the calls ends the run: those that have not begun do not begin.
-    pub(super) halt: &'a AtomicBool,
+    pub(super) halt: AtomicBool,
 }
 
-impl Calls<'_> {
+impl CallRunner<'_> {
     /// Decides about a call and runs it. `started` is set just before the tool may run; `None`
     /// when the run is to end before that.
     pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Option<Outcome> {
@@ -95,7 +94,7 @@ impl Calls<'_> {
             let record = Record::ToolStarted {
                 call_id: call.id.clone(),
             };
-            if let Err(error) = self.keeper.append(vec![record]).await {
+            if let Err(error) = self.writer.append(vec![record]).await {
                 let text =
                     format!("the call was not run, for its start could not be stored: {error}");
                 return ToolResult::failed(&call, text);
@@ -124,7 +123,7 @@ impl Calls<'_> {
         clock: &Arc<CallClock>,
     ) -> ToolResult {
         let config = &*self.config;
-        let pace = Pace {
+        let limits = CallLimits {
             timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
             heartbeat: config.limits.heartbeat,
         };
@@ -134,7 +133,7 @@ impl Calls<'_> {
                 tool,
                 call: &call,
                 clock,
-                pace,
+                limits,
                 max_result_bytes: config.limits.max_result_bytes,
             };
             return execution.run().await;
@@ -142,7 +141,7 @@ impl Calls<'_> {
         let onion = Onion {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
-            core: centre(self.config, tool, &call, clock, pace),
+            core: centre(self.config, tool, &call, clock, limits),
             timeout: config.limits.hook_timeout,
             repeatable: tool.is_idempotent(),
         };
@@ -195,7 +194,7 @@ fn centre(
     tool: &Arc<dyn Tool>,
     permitted: &ToolCall,
     clock: &Arc<CallClock>,
-    pace: Pace,
+    limits: CallLimits,
 ) -> Core<ToolCall> {
     let (config, tool) = (config.clone(), tool.clone());
     let (permitted, clock) = (permitted.clone(), clock.clone());
@@ -231,7 +230,7 @@ fn centre(
                 tool: &tool,
                 call: &call,
                 clock: &clock,
-                pace,
+                limits,
                 max_result_bytes: config.limits.max_result_bytes,
             };
             Ok(execution.run().await)

@@ -15,7 +15,7 @@ use super::config::Config;
 
 /// The tools of a run: the hooks' and the sources', remembered from turn to turn.
 #[derive(Default)]
-pub(super) struct RunTools {
+pub(super) struct ToolCatalog {
     hook_tools: Vec<Arc<dyn Tool>>,
     sources: Vec<SourceTools>,
     built: bool,
@@ -27,7 +27,7 @@ struct SourceTools {
     tools: Vec<Arc<dyn Tool>>,
 }
 
-impl RunTools {
+impl ToolCatalog {
     pub(super) fn new(hook_tools: Vec<Arc<dyn Tool>>) -> Self {
         Self {
             hook_tools,

@@ -21,12 +21,12 @@ const FAILED: &str = "Error: ";
 
 /// The time a call may run without progress, and the interval of its heartbeat.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct CallLimits {
     pub(super) timeout: Duration,
     pub(super) heartbeat: Duration,
 }
 
-enum End {
+enum ExecutionEnd {
     Returned(Result<ToolOutput, BoxError>),
     Panicked(String),
     TimedOut,
@@ -39,7 +39,7 @@ pub(super) struct Execution<'a> {
     pub(super) tool: &'a Arc<dyn Tool>,
     pub(super) call: &'a ToolCall,
     pub(super) clock: &'a Arc<CallClock>,
-    pub(super) pace: Pace,
+    pub(super) limits: CallLimits,
     pub(super) max_result_bytes: usize,
 }
 
@@ -63,34 +63,34 @@ impl Execution<'_> {
         let _cancel = cancellation.guard();
         let (context, _live) = ToolContext::new(host, Arc::new(call.clone()), cancellation.clone());
         match self.watch(context).await {
-            End::Returned(Ok(mut output)) => {
+            ExecutionEnd::Returned(Ok(mut output)) => {
                 if output.is_error {
                     limit_failure(&mut output.content, self.max_result_bytes);
                 }
                 output.into_result(call)
             }
-            End::Returned(Err(error)) => failed(call, error, self.max_result_bytes),
-            End::Panicked(message) => {
+            ExecutionEnd::Returned(Err(error)) => failed(call, error, self.max_result_bytes),
+            ExecutionEnd::Panicked(message) => {
                 ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
             }
-            End::TimedOut => ToolResult::failed(
+            ExecutionEnd::TimedOut => ToolResult::failed(
                 call,
                 format!(
                     "tool {:?} timed out: no progress for {:?}; it was cancelled",
-                    call.name, self.pace.timeout
+                    call.name, self.limits.timeout
                 ),
             ),
         }
     }
 
     /// Runs the tool until it returns or has been still for too long.
-    async fn watch(self, context: ToolContext) -> End {
+    async fn watch(self, context: ToolContext) -> ExecutionEnd {
         let Self {
             cx,
             tool,
             call,
             clock,
-            pace,
+            limits,
             ..
         } = self;
         // Time that a hook took, or an earlier execution of the call, is not this one's.
@@ -99,25 +99,25 @@ impl Execution<'_> {
         // The call itself is inside the future, so that a panic before its first await is caught.
         let execution = panic::caught(async move { tool.execute(context, args).await });
         let mut execution = DropContained::new(Box::pin(execution), "a tool");
-        let mut beat = later(Instant::now(), pace.heartbeat);
+        let mut beat = later(Instant::now(), limits.heartbeat);
         loop {
-            let deadline = later(clock.moved(), pace.timeout);
+            let deadline = later(clock.moved(), limits.timeout);
             tokio::select! {
                 biased;
                 end = &mut execution => {
                     return match end {
-                        Ok(returned) => End::Returned(returned),
-                        Err(text) => End::Panicked(text),
+                        Ok(returned) => ExecutionEnd::Returned(returned),
+                        Err(text) => ExecutionEnd::Panicked(text),
                     };
                 }
                 () = sleep_until(deadline.min(beat)) => {}
             }
             let now = Instant::now();
-            if now >= later(clock.moved(), pace.timeout) {
-                return End::TimedOut;
+            if now >= later(clock.moved(), limits.timeout) {
+                return ExecutionEnd::TimedOut;
             }
             if now >= beat {
-                beat = later(now, pace.heartbeat);
+                beat = later(now, limits.heartbeat);
                 let mut alive = progress(cx, call, clock);
                 alive.heartbeat = true;
                 cx.shared().push(alive.into());

@@ -35,7 +35,7 @@ pub(super) enum Permit {
 }
 
 /// The combined decision of the `pre_tool_use` hooks.
-pub(super) struct HookSay {
+pub(super) struct HookOpinion {
     pub(super) call: ToolCall,
     pub(super) verdict: Verdict,
     pub(super) context: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) async fn ask_hooks(
     config: &Config,
     cx: &RunContext,
     mut call: ToolCall,
-) -> Result<HookSay> {
+) -> Result<HookOpinion> {
     let mut verdict = Verdict::Continue;
     let mut context = Vec::new();
     for hook in &config.hooks.pre_tool_use {
@@ -68,7 +68,7 @@ pub(super) async fn ask_hooks(
         context.extend(decision.context);
         verdict = verdict.combine(decision.verdict);
     }
-    Ok(HookSay {
+    Ok(HookOpinion {
         call,
         verdict,
         context,

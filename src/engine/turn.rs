@@ -6,17 +6,18 @@ use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Onion, StopDecision, guard};
-use crate::message::Message;
-use crate::model::{CompactionTrigger, ModelResponse, StopReason};
+use crate::message::{Message, Part};
+use crate::model::{CompactionTrigger, ModelRequest, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
-use crate::sdk::{SdkMessage, SystemKind, UserEvent};
+use crate::sdk::SystemKind;
 use crate::util::Pace;
 use crate::util::sync::lock;
 use crate::util::text::truncate;
 
-use super::active_run::Driver;
+use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
 use super::closing::{exit_after, exit_of};
+use super::request::add_wrap_up_section;
 use super::sanitize;
 use super::structured_output;
 
@@ -28,7 +29,7 @@ const REFUSAL_CHARS: usize = 1_000;
 
 /// The recoveries that were tried in this run and are not tried again.
 #[derive(Default)]
-struct Tried {
+struct Tries {
     empty: bool,
     /// True if the last answer was dropped, so that the next one replaces it.
     dropped: bool,
@@ -43,157 +44,153 @@ enum Next {
     End(ExitReason),
 }
 
-impl Driver {
-    /// Turns until there is a reason to end.
+impl ActiveRun {
+    /// Takes turns until there is a reason to end.
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
-        let mut tried = Tried::default();
+        let tries = Tries::default();
+        Turns { run: self, tries }.take_turns().await
+    }
+}
+
+/// The turns of a run.
+struct Turns<'a> {
+    run: &'a mut ActiveRun,
+    tries: Tries,
+}
+
+impl Turns<'_> {
+    async fn take_turns(&mut self) -> Result<ExitReason> {
         let mut pace = Pace::default();
         loop {
             pace.step(0).await;
             // The reader sees all that was said before the loop goes on: it may want to stop it.
-            self.cx.shared().drained().await;
+            self.run.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
             }
-            let asked = self.ask(&mut tried).await;
+            let asked = self.ask().await;
             if matches!(&asked, Err(error) if error.kind() == ErrorKind::ResponseTooLarge) {
-                self.keep_partial().boxed().await;
+                self.store_partial().boxed().await;
             }
             let response = match asked {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().boxed().await),
-                Err(error) if self.can_compact(&error, &mut tried).await => {
-                    self.drop_answer(&mut tried);
+                Err(error) if self.can_compact(&error).await => {
+                    self.drop_answer();
                     continue;
                 }
-                Err(error) if self.cx.shared().stop() != Stop::None => {
-                    self.notes.push(error.to_string());
-                    return Ok(self.stopped());
+                Err(error) if self.run.cx.shared().stop() != Stop::None => {
+                    self.run.outcome.notes.push(error.to_string());
+                    return Ok(self.run.cx.shared().stop().exit_reason());
                 }
                 Err(error) => {
-                    let error = self.rejected(error);
-                    let exit = exit_of(error, &mut self.notes)?;
-                    if exit == ExitReason::Refused && !self.config.request.keep_refused {
-                        self.forget_refused();
+                    let error = self.run.history.rejected(error);
+                    let exit = exit_of(error, &mut self.run.outcome.notes)?;
+                    if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
+                        self.run.history.forget_refused();
                     }
                     return Ok(exit);
                 }
             };
-            let next = self.take(response, &mut tried).boxed().await?;
+            let next = self.handle_answer(response).boxed().await?;
             if let Next::End(exit) = next {
                 return Ok(exit);
             }
             // An answer that the run goes on from is not its output.
-            self.structured = None;
+            self.run.outcome.structured = None;
         }
     }
 
     /// Applies the requests of handles since the last turn.
     async fn steer(&mut self) -> Result<()> {
         let (steering, model, mode) = {
-            let mut control = lock(&self.cx.shared().control);
+            let mut control = lock(&self.run.cx.shared().control);
             let steering = std::mem::take(&mut control.steering);
             (steering, control.model.take(), control.mode.take())
         };
         if let Some(model) = model {
-            self.cx.set_model(model);
+            self.run.cx.set_model(model);
         }
         if let Some(mode) = mode {
-            self.cx.set_mode(mode);
+            self.run.cx.set_mode(mode);
         }
         if !steering.is_empty() {
-            self.say(steering).boxed().await?;
+            self.run.history.add_inputs(steering).boxed().await?;
         }
         Ok(())
-    }
-
-    /// Sends messages to the model as user input, and emits them.
-    pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
-        for message in messages {
-            if !sanitize::is_said_to_model(&message) {
-                let role = message.role();
-                self.cx.warn(format!(
-                    "a message of the role {role} was not said to the model: only messages of the \
-                     user and the system that say something can be"
-                ));
-                continue;
-            }
-            let message = Arc::new(message);
-            self.append(vec![message.clone()], None).await?;
-            let envelope = self.cx.shared().envelope();
-            self.note_shown(1, envelope.uuid);
-            let event = UserEvent::new(envelope, [message]).synthetic();
-            self.cx.shared().push(SdkMessage::User(Box::new(event)));
-        }
-        Ok(())
-    }
-
-    /// The exit reason, if a caller or a hook has stopped the run.
-    pub(super) fn halted(&mut self) -> Option<ExitReason> {
-        if self.cx.shared().stop() != Stop::None {
-            self.note_stop();
-            return Some(self.stopped());
-        }
-        let reason = self.cx.stop_reason()?;
-        self.notes.push(reason);
-        Some(ExitReason::HookStopped)
     }
 
     /// The exit reason when no further model call may be made.
     fn limit(&mut self) -> Option<ExitReason> {
-        if let Some(exit) = self.halted() {
+        if let Some(exit) = self.run.halted() {
             return Some(exit);
         }
-        let max_turns = self.config.limits.max_turns;
-        if max_turns > 0 && self.cx.turn() >= max_turns {
-            self.notes
+        let max_turns = self.run.config.limits.max_turns;
+        if max_turns > 0 && self.run.cx.turn() >= max_turns {
+            self.run
+                .outcome
+                .notes
                 .push(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
-        if let Some(why) = self.cx.budget().exhausted() {
-            self.notes.push(why);
+        if let Some(why) = self.run.cx.budget().exhausted() {
+            self.run.outcome.notes.push(why);
             return Some(ExitReason::MaxBudget);
         }
         None
     }
 
     /// One model call with everything around it; `None` when the run is stopped meanwhile.
-    async fn ask(&mut self, tried: &mut Tried) -> Result<Option<Arc<ModelResponse>>> {
-        let shared = self.cx.clone();
-        let response = shared.shared().unless_stopped(self.ask_once(tried)).await;
+    async fn ask(&mut self) -> Result<Option<Arc<ModelResponse>>> {
+        let cx = self.run.cx.clone();
+        let response = cx.shared().unless_stopped(self.ask_once()).await;
         response.transpose()
     }
 
-    async fn ask_once(&mut self, tried: &mut Tried) -> Result<Arc<ModelResponse>> {
+    async fn ask_once(&mut self) -> Result<Arc<ModelResponse>> {
         // Boxed, so that what waits for the model has no room for what came before.
-        let anew = !std::mem::take(&mut tried.dropped);
+        let anew = !std::mem::take(&mut self.tries.dropped);
         let request = self.prepare(anew).boxed().await?;
-        let config = &*self.config;
+        let config = &*self.run.config;
         let onion = Onion {
             hooks: config.hooks.wrap_model_call.clone(),
-            context: self.cx.clone(),
+            context: self.run.cx.clone(),
             core: config.model_core.clone(),
             timeout: config.limits.hook_timeout,
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
         // An answer that a hook gave up waiting for is not what a later interrupt cuts off.
-        drop(self.cx.take_partial());
+        drop(self.run.cx.take_partial());
         sanitize::answer(&mut response);
-        self.ids.claim(&mut response);
-        self.context.report(&response.usage);
-        if is_no_answer(&response) && tried.empty && !has_reason(&response) {
-            return Err(empty_response(self.cx.model().id()));
+        self.run.history.call_ids.claim(&mut response);
+        self.run.history.size.report(&response.usage);
+        if is_no_answer(&response) && self.tries.empty && !has_reason(&response) {
+            return Err(empty_response(self.run.cx.model().id()));
         }
         Ok(Arc::new(response))
     }
 
+    /// The turn's request. `anew` unless it takes the place of an answer that was dropped.
+    async fn prepare(&mut self, anew: bool) -> Result<ModelRequest> {
+        let config = self.run.config.clone();
+        self.run.cx.set_turn(self.run.cx.turn() + 1);
+        if anew {
+            self.run.cx.reset_attempts();
+        }
+        self.run.tools.refresh(&config, &self.run.cx).await?;
+        self.run.compacting().compact_if_due().await;
+        add_wrap_up_section(&config, &self.run.cx);
+        let format = self.run.format.as_ref();
+        self.run.requests.build(&config, &self.run.cx, format).await
+    }
+
     /// Compacts a request that was too long; returns `true` if it is short enough now. Tried once a
     /// turn.
-    async fn can_compact(&mut self, error: &Error, tried: &mut Tried) -> bool {
+    async fn can_compact(&mut self, error: &Error) -> bool {
         let helps = error.kind() == ErrorKind::ContextTooLong
-            && !std::mem::replace(&mut tried.compaction, true)
+            && !std::mem::replace(&mut self.tries.compaction, true)
             && self.compacted().await;
         if helps {
             self.repeat_turn();
@@ -203,16 +200,17 @@ impl Driver {
 
     /// Compacts unless the run is stopped first; whether that made the history shorter.
     async fn compacted(&mut self) -> bool {
-        let cx = self.cx.clone();
-        let compacting = self.compact(CompactionTrigger::Auto).boxed();
-        cx.shared().unless_stopped(compacting).await == Some(true)
+        let cx = self.run.cx.clone();
+        let mut compacting = self.run.compacting();
+        let compacted = compacting.compact(CompactionTrigger::Auto).boxed();
+        cx.shared().unless_stopped(compacted).await == Some(true)
     }
 
     /// Stores an answer and runs its calls.
-    async fn take(&mut self, response: Arc<ModelResponse>, tried: &mut Tried) -> Result<Next> {
+    async fn handle_answer(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         if !calls.is_empty() {
-            tried.compaction = false;
+            self.tries.compaction = false;
         }
         let reason = response.stop_reason.clone();
         if reason == Some(StopReason::Refusal) && calls.is_empty() {
@@ -222,35 +220,37 @@ impl Driver {
             reason,
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
-        if calls.is_empty() && out_of_room && self.made_room(tried).await {
+        if calls.is_empty() && out_of_room && self.made_room().await {
             // Should asking again fail, what was said is not lost.
             self.repeat_turn();
-            self.last = Some(response);
-            self.drop_answer(tried);
+            self.run.outcome.last_answer = Some(response);
+            self.drop_answer();
             return Ok(Next::GoOn);
         }
         if is_no_answer(&response) {
             if out_of_room {
-                self.last = Some(response);
+                self.run.outcome.last_answer = Some(response);
                 return Ok(Next::End(ExitReason::MaxTokens));
             }
             if reason == Some(StopReason::StopSequence) {
-                self.last = Some(response);
+                self.run.outcome.last_answer = Some(response);
                 return Ok(Next::End(ExitReason::StopSequence));
             }
-            tried.empty = true;
-            self.cx
+            self.tries.empty = true;
+            self.run
+                .cx
                 .warn("the model answered with nothing; it is asked once more");
             self.repeat_turn();
-            self.drop_answer(tried);
+            self.drop_answer();
             return Ok(Next::GoOn);
         }
-        tried.empty = false;
-        self.last = Some(response.clone());
-        let response = self.keep(response, false).await?;
-        self.last = Some(response.clone());
+        self.tries.empty = false;
+        self.run.outcome.last_answer = Some(response.clone());
+        let response = self.run.history.store_answer(response, false).await?;
+        self.run.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
             return Ok(self
+                .run
                 .run_calls(calls)
                 .boxed()
                 .await?
@@ -261,20 +261,20 @@ impl Driver {
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
                 Ok(Next::End(ExitReason::MaxTokens))
             }
-            _ => self.before_end(&response, tried).boxed().await,
+            _ => self.before_end(&response).boxed().await,
         }
     }
 
     /// The model is asked again for the answer of this turn, which costs no turn.
     fn repeat_turn(&self) {
-        self.cx.set_turn(self.cx.turn().saturating_sub(1));
+        self.run.cx.set_turn(self.run.cx.turn().saturating_sub(1));
     }
 
     /// Drops the answer, which the next one replaces: its emitted messages are superseded.
-    fn drop_answer(&self, tried: &mut Tried) {
-        tried.dropped = true;
-        if let Some((attempt, first)) = self.cx.void_attempt() {
-            self.cx.emit(SystemKind::StreamRestart {
+    fn drop_answer(&mut self) {
+        self.tries.dropped = true;
+        if let Some((attempt, first)) = self.run.cx.void_attempt() {
+            self.run.cx.emit(SystemKind::StreamRestart {
                 attempt,
                 supersedes: vec![first],
             });
@@ -282,9 +282,9 @@ impl Driver {
     }
 
     /// Compacts to make room for a longer answer; returns `true` on success. Tried once.
-    async fn made_room(&mut self, tried: &mut Tried) -> bool {
-        self.is_crowded()
-            && !std::mem::replace(&mut tried.compaction, true)
+    async fn made_room(&mut self) -> bool {
+        self.run.compacting().is_crowded()
+            && !std::mem::replace(&mut self.tries.compaction, true)
             && self.compacted().await
     }
 
@@ -292,68 +292,66 @@ impl Driver {
     async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
-        self.notes.push(format!("the model refused: {text}"));
-        if self.config.request.keep_refused {
+        self.run
+            .outcome
+            .notes
+            .push(format!("the model refused: {text}"));
+        if self.run.config.request.keep_refused {
             if !response.content.says_nothing() {
-                self.keep(response.clone(), false).await?;
+                self.run
+                    .history
+                    .store_answer(response.clone(), false)
+                    .await?;
             }
         } else {
-            self.forget_refused();
+            self.run.history.forget_refused();
         }
-        self.last = Some(response);
+        self.run.outcome.last_answer = Some(response);
         Ok(Next::End(ExitReason::Refused))
     }
 
-    pub(super) fn note_stop(&mut self) {
-        self.notes.push(match self.cx.shared().stop() {
-            Stop::Deadline => "the time limit of the run is reached".into(),
-            _ => format!("the run was stopped: {}", self.stopped()),
-        });
-    }
-
     /// The model has nothing more to do; steering, the asked-for form and hooks may have.
-    async fn before_end(
-        &mut self,
-        response: &Arc<ModelResponse>,
-        tried: &mut Tried,
-    ) -> Result<Next> {
-        if !lock(&self.cx.shared().control).steering.is_empty() {
+    async fn before_end(&mut self, response: &Arc<ModelResponse>) -> Result<Next> {
+        if !lock(&self.run.cx.shared().control).steering.is_empty() {
             return Ok(Next::GoOn);
         }
-        if let Some(format) = &self.output {
-            let max_values = self.config.settings.response_limits.max_values;
+        if let Some(format) = &self.run.format {
+            let max_values = self.run.config.settings.response_limits.max_values;
             match structured_output::read(format, &response.text(), max_values) {
-                Ok(value) => self.structured = Some(Box::new(value)),
+                Ok(value) => self.run.outcome.structured = Some(Box::new(value)),
                 Err(complaint) => {
-                    if tried.outputs >= self.config.limits.output_retries {
-                        self.notes.push(complaint);
+                    if self.tries.outputs >= self.run.config.limits.output_retries {
+                        self.run.outcome.notes.push(complaint);
                         return Ok(Next::End(ExitReason::StructuredOutput));
                     }
-                    tried.outputs += 1;
-                    self.say(vec![Message::human(complaint)]).await?;
+                    self.tries.outputs += 1;
+                    self.run
+                        .history
+                        .add_inputs(vec![Message::human(complaint)])
+                        .await?;
                     return Ok(Next::GoOn);
                 }
             }
         }
-        let cx = self.cx.clone();
-        let asking = self.hooks_go_on(response, tried);
+        let cx = self.run.cx.clone();
+        let asking = self.ask_before_stop(response);
         match cx.shared().unless_stopped(asking).await {
-            None => return Ok(Next::End(self.stopped())),
+            None => return Ok(Next::End(self.run.cx.shared().stop().exit_reason())),
             Some(None) => {}
             Some(Some(message)) => {
-                self.say(vec![message]).await?;
+                self.run.history.add_inputs(vec![message]).await?;
                 return Ok(Next::GoOn);
             }
         }
-        if !self.cx.shared().close_steering() {
+        if !self.run.cx.shared().close_steering() {
             return Ok(Next::GoOn);
         }
-        if let Some(reason) = self.cx.stop_reason() {
-            self.notes.push(reason);
+        if let Some(reason) = self.run.cx.stop_reason() {
+            self.run.outcome.notes.push(reason);
             return Ok(Next::End(ExitReason::HookStopped));
         }
         if let Some(StopReason::Other(label)) = &response.stop_reason {
-            self.cx.warn(format!(
+            self.run.cx.warn(format!(
                 "the model stopped for a reason this version does not know ({label}); it is taken \
                  for the end of its answer"
             ));
@@ -361,39 +359,62 @@ impl Driver {
         Ok(Next::End(exit_after(response.stop_reason.as_ref())))
     }
 
-    async fn hooks_go_on(
-        &self,
-        response: &Arc<ModelResponse>,
-        tried: &mut Tried,
-    ) -> Option<Message> {
-        let config = &*self.config;
+    async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
+        let config = &*self.run.config;
         for hook in &config.hooks.before_stop {
             let timeout = config.limits.hook_timeout;
-            let future = hook.before_stop(&self.cx, response);
+            let future = hook.before_stop(&self.run.cx, response);
             match guard(hook.name(), "before_stop", timeout, None, future).await {
                 Ok(StopDecision::Stop) => {}
                 Ok(StopDecision::GoOn(message)) if !sanitize::is_said_to_model(&message) => {
-                    self.cx.warn(format!(
+                    self.run.cx.warn(format!(
                         "hook `{}` would go on with a message that is not one of the user or that \
                          says nothing; it was not heard",
                         hook.name()
                     ));
                 }
                 Ok(StopDecision::GoOn(message)) => {
-                    tried.go_ons += 1;
+                    self.tries.go_ons += 1;
                     let bounded = config.limits.max_turns > 0;
-                    if bounded || tried.go_ons <= UNBOUNDED_GO_ONS {
+                    if bounded || self.tries.go_ons <= UNBOUNDED_GO_ONS {
                         return Some(message);
                     }
-                    self.cx.warn(format!(
+                    self.run.cx.warn(format!(
                         "hook `{}` kept the run going {UNBOUNDED_GO_ONS} times; it ends now",
                         hook.name()
                     ));
                 }
-                Err(error) => self.cx.warn(error.to_string()),
+                Err(error) => self.run.cx.warn(error.to_string()),
             }
         }
         None
+    }
+
+    /// Ends a run that was stopped while the model answered.
+    async fn interrupted_answer(&mut self) -> ExitReason {
+        let exit = self.run.outcome.note_stop(self.run.cx.shared().stop());
+        self.store_partial().await;
+        exit
+    }
+
+    /// Stores the text of an answer that was cut off, unless the agent discards such.
+    async fn store_partial(&mut self) {
+        let Some(mut partial) = self.run.cx.take_partial() else {
+            return;
+        };
+        partial
+            .content
+            .parts_mut()
+            .retain(|part| matches!(part, Part::Text(_)));
+        if self.run.config.request.discard_interrupted || is_empty(&partial) {
+            return;
+        }
+        let partial = Arc::new(partial);
+        if let Err(error) = self.run.history.store_answer(partial.clone(), true).await {
+            let text = format!("the interrupted answer was not stored: {error}");
+            self.run.cx.warn(text);
+        }
+        self.run.outcome.last_answer = Some(partial);
     }
 }
 

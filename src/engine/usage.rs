@@ -10,7 +10,7 @@ use crate::util::sync::lock;
 /// Records the tokens of one call of the model `card` names: in the run's budget and those above
 /// it, and in its statistics. Every path records its usage here, also calls that failed or were
 /// interrupted.
-pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
+pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
     // Compared with a cost that is no number, a limit would never be reached.
     let is_amount = |cost: &f64| cost.is_finite() && *cost >= 0.0;
@@ -33,7 +33,7 @@ pub(super) fn book(cx: &RunContext, card: &ModelCard, usage: Usage) {
 /// Records the usage of an answer for the model that gave it: the requested one, unless another one
 /// answered. A provider that does not report usage must not disable a limit: where there is a
 /// limit, the usage is estimated.
-pub(super) fn book_answer(
+pub(super) fn record_answer_usage(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
@@ -41,16 +41,18 @@ pub(super) fn book_answer(
     reservation: &Reservation,
 ) {
     let usage = match reservation.input_tokens {
-        Some(input) if answer.usage.is_zero() => Usage::new(input, said(cx, answer, 0)),
+        Some(input) if answer.usage.is_zero() => {
+            Usage::new(input, estimate_output_tokens(cx, answer, 0))
+        }
         _ => answer.usage,
     };
-    book_as(cx, asked, request, answer, usage);
+    record_usage_as(cx, asked, request, answer, usage);
 }
 
 /// Records the usage of the partial output of an interrupted answer. Most providers report what
 /// they have used at the end, which never came. `unfinished` is how many bytes of thinking and of
 /// calls came that are not in `answer`. False when nothing was used.
-pub(super) fn book_part(
+pub(super) fn record_partial_usage(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
@@ -63,18 +65,20 @@ pub(super) fn book_part(
         if usage.is_zero() {
             usage.input_tokens = input;
         }
-        usage.output_tokens = usage.output_tokens.max(said(cx, answer, unfinished));
+        usage.output_tokens = usage
+            .output_tokens
+            .max(estimate_output_tokens(cx, answer, unfinished));
     }
     let is_used = !usage.is_zero();
     if is_used {
-        book_as(cx, asked, request, answer, usage);
+        record_usage_as(cx, asked, request, answer, usage);
     }
     is_used
 }
 
 /// The tokens of an answer and of `unfinished` bytes. Usage is recorded even when the counter
 /// panics, and no vocabulary has tokens shorter than a byte.
-fn said(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
+fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
     // A counter takes messages, and an answer may be large: its content is lent, not copied.
     let content = std::mem::take(&mut answer.content);
     let message = Message::Assistant(AssistantMessage::new(content));
@@ -101,7 +105,7 @@ impl TokenCounter for Bytes {
     }
 }
 
-fn book_as(
+fn record_usage_as(
     cx: &RunContext,
     asked: &dyn Model,
     request: &ModelRequest,
@@ -109,7 +113,7 @@ fn book_as(
     usage: Usage,
 ) {
     match &answer.answered_by {
-        Some(card) => book(cx, card, usage),
-        None => book(cx, &asked.card(request), usage),
+        Some(card) => record_usage(cx, card, usage),
+        None => record_usage(cx, &asked.card(request), usage),
     }
 }

@@ -265,7 +265,7 @@ impl RunContext {
 
 /// The methods that only the engine needs.
 impl RunContext {
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.parts.shared
     }
 

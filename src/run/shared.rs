@@ -43,6 +43,17 @@ pub(crate) enum Stop {
     Abort = 3,
 }
 
+impl Stop {
+    /// The exit reason of a run that was stopped so.
+    pub(crate) fn exit_reason(self) -> ExitReason {
+        match self {
+            Self::Abort => ExitReason::Aborted,
+            Self::Deadline => ExitReason::MaxBudget,
+            _ => ExitReason::Interrupted,
+        }
+    }
+}
+
 /// The form an answer must have.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputFormat {

@@ -1,0 +1,110 @@
+//! The session's lease, and what was last written under it.
+
+use std::sync::{Arc, Mutex};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Todo;
+use crate::run::{CLOSING_TIME, RunContext};
+use crate::state::{AgentState, Files, Lease, Record, SessionStore, changed_files};
+use crate::util::panic;
+use crate::util::sync::lock;
+
+/// The session's place in the store, held for the run, and what was last written of it.
+pub(super) struct SessionWriter {
+    store: Arc<dyn SessionStore>,
+    lease: Lease,
+    /// The stored state other than the history.
+    side: Mutex<SideState>,
+}
+
+/// The state other than the history that tools change.
+#[derive(Clone)]
+struct SideState {
+    todos: Arc<Vec<Todo>>,
+    files: Arc<Files>,
+}
+
+impl SideState {
+    fn of(state: &AgentState) -> Self {
+        Self {
+            todos: state.todos.clone(),
+            files: state.files.clone(),
+        }
+    }
+
+    /// Appends the records that turn this state into `now`.
+    fn until(&self, now: &Self, records: &mut Vec<Record>) {
+        if !Arc::ptr_eq(&self.todos, &now.todos) && self.todos != now.todos {
+            let todos = now.todos.clone();
+            records.push(Record::Todos { todos });
+        }
+        if !Arc::ptr_eq(&self.files, &now.files) {
+            let files = changed_files(&self.files, &now.files);
+            records.extend(files.map(|(path, content)| Record::File {
+                path: path.clone(),
+                content: content.cloned(),
+            }));
+        }
+    }
+}
+
+impl SessionWriter {
+    pub(super) fn new(store: Arc<dyn SessionStore>, lease: Lease, state: &AgentState) -> Self {
+        Self {
+            store,
+            lease,
+            side: Mutex::new(SideState::of(state)),
+        }
+    }
+
+    /// Appends records in a call, which ends when the run is stopped: calls run side by side, each
+    /// with a waker of its own, and only one waker is told of a stop.
+    pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
+        let appended = panic::caught(self.store.append(&self.lease, records)).await;
+        appended.unwrap_or_else(|text| Err(panicked(&text)))
+    }
+
+    /// Appends records, and the changes that tools have made to the other state since.
+    pub(super) async fn append_with(
+        &self,
+        cx: &RunContext,
+        mut records: Vec<Record>,
+    ) -> Result<()> {
+        let now = cx.state(|state| SideState::of(state));
+        lock(&self.side).until(&now, &mut records);
+        bounded(cx, self.store.append(&self.lease, records)).await?;
+        *lock(&self.side) = now;
+        Ok(())
+    }
+
+    pub(super) async fn save(&self, cx: &RunContext, state: &AgentState) -> Result<()> {
+        bounded(cx, self.store.save(&self.lease, &state.stored())).await?;
+        *lock(&self.side) = SideState::of(state);
+        Ok(())
+    }
+}
+
+fn panicked(text: &str) -> Error {
+    Error::new(
+        ErrorKind::Other,
+        format!("the session store panicked: {text}"),
+    )
+}
+
+/// The outcome of a write. A store that panics has failed: what was to be stored is not lost with it.
+/// One that is not done [`CLOSING_TIME`] after the run was stopped has failed as well.
+async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut grace = None;
+    let work = panic::caught(work);
+    match cx.shared().within_grace(&mut grace, work).await {
+        Some(Ok(done)) => done,
+        Some(Err(text)) => Err(panicked(&text)),
+        None => Err(Error::new(
+            ErrorKind::Timeout,
+            format!(
+                "the session store did not answer within {CLOSING_TIME:?} after the run was \
+                 stopped; what it was given may not be stored"
+            ),
+        )),
+    }
+}
