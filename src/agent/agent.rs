@@ -155,7 +155,7 @@ impl Agent {
 
     /// The model.
     pub fn model(&self) -> &Arc<dyn Model> {
-        &self.config().model
+        &self.config().settings.model
     }
 
     /// The store of the agent's sessions.

@@ -48,14 +48,12 @@ use super::agent::Agent;
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
     settings: RunSettings,
-    model: Arc<dyn Model>,
     prompter: Arc<dyn Prompter>,
     tools: Vec<Arc<dyn Tool>>,
     disabled_tools: BTreeSet<Arc<str>>,
     sources: Vec<Arc<dyn ToolSource>>,
     hooks: Vec<Arc<dyn Hook>>,
     store: Option<Arc<dyn SessionStore>>,
-    mode: PermissionMode,
     compactor: Option<Arc<dyn Compactor>>,
     limits: Limits,
     request: RequestOptions,
@@ -65,15 +63,13 @@ impl AgentBuilder {
     /// An agent that asks `model`: a model, an `Arc` or `Box` of one.
     pub fn new(model: impl Model) -> Self {
         Self {
-            settings: RunSettings::default(),
-            model: model::erase(model),
+            settings: RunSettings::new(model::erase(model)),
             prompter: Arc::new(StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
             sources: Vec::new(),
             hooks: Vec::new(),
             store: None,
-            mode: PermissionMode::Default,
             compactor: None,
             limits: Limits::default(),
             request: RequestOptions::default(),
@@ -182,7 +178,7 @@ impl AgentBuilder {
 
     /// Sets the permission mode: how many calls are allowed without a question.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
-        self.mode = mode;
+        self.settings.mode = mode;
         self
     }
 
@@ -234,26 +230,26 @@ impl AgentBuilder {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn max_budget_usd(mut self, usd: f64) -> Self {
-        self.limits.budget.usd = Some(usd);
+        self.settings.budget.usd = Some(usd);
         self
     }
 
     /// The most tokens a run may use, subagents included.
     pub fn max_total_tokens(mut self, tokens: u64) -> Self {
-        self.limits.budget.tokens = Some(tokens);
+        self.settings.budget.tokens = Some(tokens);
         self
     }
 
     /// The longest a run may take. It is stopped wherever it is then, as by an interrupt.
     pub fn max_duration(mut self, duration: Duration) -> Self {
-        self.limits.budget.duration = Some(duration);
+        self.settings.budget.duration = Some(duration);
         self
     }
 
     /// Allows a money budget with a model whose price is not known: such a model counts as
     /// free.
     pub fn allow_unpriced(mut self) -> Self {
-        self.limits.budget.allow_unpriced = true;
+        self.settings.budget.allow_unpriced = true;
         self
     }
 
@@ -361,7 +357,7 @@ impl AgentBuilder {
     /// unless set; `None` is no limit. Even then the `after_agent` hooks of a run that was
     /// interrupted, or reached its time limit, have 10 seconds together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.limits.hook_timeout = timeout.into();
+        self.settings.hook_timeout = timeout.into();
         self
     }
 
@@ -381,7 +377,7 @@ impl AgentBuilder {
     /// Sets how many model calls a run and its subagents may have in progress at once. 16 unless
     /// set.
     pub fn parallel_model_calls(mut self, calls: usize) -> Self {
-        self.limits.parallel_model_calls = calls.max(1);
+        self.settings.parallel_model_calls = calls.max(1);
         self
     }
 
@@ -419,7 +415,6 @@ impl AgentBuilder {
         Ok(Agent::new(Config {
             live: LiveRuns::default(),
             settings: Arc::new(self.settings),
-            model: self.model,
             prompter: self.prompter,
             tools: self.tools,
             disabled_tools: self.disabled_tools,
@@ -428,7 +423,6 @@ impl AgentBuilder {
             model_core: engine::core(),
             store,
             default_store,
-            mode: self.mode,
             compactor,
             limits: self.limits,
             request: self.request,
@@ -448,11 +442,11 @@ impl AgentBuilder {
             }
         }
         self.request.check()?;
-        self.limits.check()?;
-        if !self.limits.needs_prices() {
+        self.settings.budget.check()?;
+        if !self.settings.budget.needs_prices() {
             return Ok(());
         }
-        check_prices(&self.model.cards(&ModelRequest::default()))
+        check_prices(&self.settings.model.cards(&ModelRequest::default()))
     }
 }
 
@@ -460,7 +454,7 @@ impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentBuilder")
             .field("name", &self.settings.agent)
-            .field("model", &self.model.id())
+            .field("model", &self.settings.model.id())
             .field("tools", &self.tools.len())
             .field("hooks", &self.hooks.len())
             .finish_non_exhaustive()

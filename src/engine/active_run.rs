@@ -105,8 +105,8 @@ fn context(
         settings: config.settings.clone(),
         run_id: Uuid::now_v7().to_string().into(),
         budget: Budget::new(
-            config.limits.budget,
-            config.limits.parallel_model_calls,
+            config.settings.budget,
+            config.settings.parallel_model_calls,
             parent.map(RunContext::budget),
         ),
         parent: call,
@@ -114,7 +114,13 @@ fn context(
         ask_parent: request.parent.as_ref().map(Parent::ask),
         cancellation: Cancellation::default(),
     };
-    let cx = RunContext::new(parts, config.model.clone(), config.mode, state, tasks);
+    let cx = RunContext::new(
+        parts,
+        config.settings.model.clone(),
+        config.settings.mode,
+        state,
+        tasks,
+    );
     if let Some(parent) = parent {
         cx.add_gate(ParentGate(parent.clone()));
     }

@@ -94,11 +94,10 @@ impl ActiveRun {
             .collect();
         let mut grace = None;
         for hook in &config.hooks.after_agent {
-            let timeout = config.limits.hook_timeout;
             self.cx.state(|slot| *slot = state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
-            let guarded = guard(hook.name(), "after_agent", timeout, None, future);
-            let ended = match timeout {
+            let guarded = guard(&self.cx, hook.name(), "after_agent", None, future);
+            let ended = match self.cx.settings().hook_timeout {
                 Some(_) => guarded.await,
                 None => match self.cx.shared().within_grace(&mut grace, guarded).await {
                     Some(ended) => ended,

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Core, Hook, Phases};
-use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
-use crate::run::{BudgetLimits, RunSettings};
+use crate::model::{Compactor, ModelRequest, ModelSettings, Prompter};
+use crate::run::RunSettings;
 use crate::state::{SessionStore, ThreadStore};
-use crate::tool::{PermissionMode, Tool, ToolSource};
+use crate::tool::{Tool, ToolSource};
 
 use super::live_runs::LiveRuns;
 
@@ -29,7 +29,6 @@ pub(crate) struct Config {
     pub(crate) live: LiveRuns,
     /// The settings that runs read as well.
     pub(crate) settings: Arc<RunSettings>,
-    pub(crate) model: Arc<dyn Model>,
     pub(crate) prompter: Arc<dyn Prompter>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) disabled_tools: BTreeSet<Arc<str>>,
@@ -40,7 +39,6 @@ pub(crate) struct Config {
     pub(crate) store: Arc<dyn SessionStore>,
     /// The same store, unless one was set.
     pub(crate) default_store: Option<ThreadStore>,
-    pub(crate) mode: PermissionMode,
     /// `None` when there is none: then no tokens are counted for it either.
     pub(crate) compactor: Option<Arc<dyn Compactor>>,
     pub(crate) limits: Limits,
@@ -65,15 +63,11 @@ pub(crate) fn or_default_store(
 pub(crate) struct Limits {
     /// 0 is no limit.
     pub(crate) max_turns: u32,
-    pub(crate) budget: BudgetLimits,
     pub(crate) parallel_tools: usize,
     pub(crate) max_result_bytes: usize,
-    /// The limit for a run and its subagents together.
-    pub(crate) parallel_model_calls: usize,
     pub(crate) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.
     pub(crate) source_timeout: Duration,
-    pub(crate) hook_timeout: Option<Duration>,
     pub(crate) unanswered: Unanswered,
     /// The time in which a parked question can be answered; `None` is no limit.
     pub(crate) approval_expiry: Option<Duration>,
@@ -87,13 +81,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_turns: 100,
-            budget: BudgetLimits::default(),
             parallel_tools: 8,
             max_result_bytes: 16 * 1024 * 1024,
-            parallel_model_calls: 16,
             tool_timeout: Duration::from_secs(120),
             source_timeout: Duration::from_secs(30),
-            hook_timeout: Some(Duration::from_secs(60)),
             unanswered: Unanswered::Deny,
             approval_expiry: None,
             max_depth: 2,
@@ -101,24 +92,6 @@ impl Default for Limits {
             heartbeat: Duration::from_secs(5),
             output_retries: 2,
         }
-    }
-}
-
-impl Limits {
-    /// Checks the limits that may be no numbers.
-    pub(crate) fn check(&self) -> Result<()> {
-        match self.budget.usd {
-            Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
-                ErrorKind::Config,
-                format!("max_budget_usd is {usd}; it must be a number of dollars from 0"),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns `true` if the price of every model must be known.
-    pub(crate) fn needs_prices(&self) -> bool {
-        self.budget.usd.is_some() && !self.budget.allow_unpriced
     }
 }
 

@@ -208,7 +208,7 @@ async fn assemble_prompt(config: &Config, cx: &RunContext) -> Result<SystemPromp
         cx.session_id(),
         &config.settings.agent,
         config.settings.cwd.as_deref(),
-        config.model.id(),
+        config.settings.model.id(),
         &tools,
     );
     config.prompter.assemble(cx).await
@@ -217,11 +217,10 @@ async fn assemble_prompt(config: &Config, cx: &RunContext) -> Result<SystemPromp
 async fn before_agent(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
     let loaded = state.messages.clone();
     for hook in &config.hooks.before_agent {
-        let timeout = config.limits.hook_timeout;
         let given = state.clone();
         cx.state(|slot| *slot = given.clone());
         let future = hook.before_agent(cx, state);
-        state = guard(hook.name(), "before_agent", timeout, None, future).await?;
+        state = guard(cx, hook.name(), "before_agent", None, future).await?;
         cx.state(|slot| {
             state.adopt(&given, slot);
             *slot = state.clone();

@@ -138,9 +138,8 @@ impl RequestBuilder {
             messages = self.repair_history(cx, &problem)?;
         }
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
-            let timeout = config.limits.hook_timeout;
             let future = hook.modify_request(cx, messages);
-            let guarded = guard(hook.name(), "modify_request", timeout, None, future);
+            let guarded = guard(cx, hook.name(), "modify_request", None, future);
             messages = guarded.boxed().await?;
             check.check(&messages).map_err(|problem| {
                 let text = format!(

@@ -142,7 +142,6 @@ impl CallRunner<'_> {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
             core: centre(self.config, tool, &call, clock, limits),
-            timeout: config.limits.hook_timeout,
             repeatable: tool.is_idempotent(),
         };
         let (id, name) = (call.id.clone(), call.name.clone());
@@ -162,9 +161,8 @@ impl CallRunner<'_> {
     async fn post(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
         let config = &*self.config;
         for hook in &config.hooks.post_tool_use {
-            let timeout = config.limits.hook_timeout;
             let future = hook.post_tool_use(self.cx, call, result.clone());
-            match guard(hook.name(), "post_tool_use", timeout, None, future).await {
+            match guard(self.cx, hook.name(), "post_tool_use", None, future).await {
                 Ok(changed) => {
                     result = changed;
                     limit_result(&mut result, call, config.limits.max_result_bytes);

@@ -51,9 +51,8 @@ pub(super) async fn ask_hooks(
     let mut verdict = Verdict::Continue;
     let mut context = Vec::new();
     for hook in &config.hooks.pre_tool_use {
-        let timeout = config.limits.hook_timeout;
         let future = hook.pre_tool_use(cx, &call);
-        let decision = guard(hook.name(), "pre_tool_use", timeout, None, future).await?;
+        let decision = guard(cx, hook.name(), "pre_tool_use", None, future).await?;
         if let Some(args) = decision.args {
             if is_too_deep(&args) {
                 dismantle(args);

@@ -157,7 +157,6 @@ impl Turns<'_> {
             hooks: config.hooks.wrap_model_call.clone(),
             context: self.run.cx.clone(),
             core: config.model_core.clone(),
-            timeout: config.limits.hook_timeout,
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
@@ -362,9 +361,8 @@ impl Turns<'_> {
     async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
         let config = &*self.run.config;
         for hook in &config.hooks.before_stop {
-            let timeout = config.limits.hook_timeout;
             let future = hook.before_stop(&self.run.cx, response);
-            match guard(hook.name(), "before_stop", timeout, None, future).await {
+            match guard(&self.run.cx, hook.name(), "before_stop", None, future).await {
                 Ok(StopDecision::Stop) => {}
                 Ok(StopDecision::GoOn(message)) if !sanitize::is_said_to_model(&message) => {
                     self.run.cx.warn(format!(

@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::run::RunContext;
 use crate::util::panic;
 
 pin_project! {
@@ -78,16 +79,16 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
 ///
 /// An error from [`Next::run`](super::Next::run) that merely passes through keeps its own name.
 pub(crate) async fn guard<T>(
+    cx: &RunContext,
     name: &str,
     phase: &str,
-    timeout: Option<Duration>,
     inside: Option<&AtomicUsize>,
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let guarded = Guarded {
         future: Some(AssertUnwindSafe(future).catch_unwind()),
         inside,
-        timeout,
+        timeout: cx.settings().hook_timeout,
         sleep: None,
     };
     let text = match guarded.await {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 
@@ -61,7 +60,6 @@ pub(crate) struct Onion<T: Step> {
     pub(crate) hooks: Arc<[Arc<dyn Hook>]>,
     pub(crate) context: RunContext,
     pub(crate) core: Core<T>,
-    pub(crate) timeout: Option<Duration>,
     /// True if a hook may run the inner steps twice.
     pub(crate) repeatable: bool,
 }
@@ -84,8 +82,7 @@ impl<T: Step> Onion<T> {
 /// The rest of the onion, owned: move it into tasks, time it out, race it, call it again.
 ///
 /// ```
-/// use std::time::Duration;
-///
+/// ///
 /// use agentcore::{Error, hook};
 ///
 /// let impatient = hook::wrap_model_call("impatient", |request, next| async move {
@@ -154,9 +151,9 @@ impl<T: Step> Next<T> {
         let phase = T::PHASE.names().next().unwrap_or_default();
         let future = step.enter(&**hook, next);
         guard(
+            &self.onion.context,
             hook.name(),
             phase,
-            self.onion.timeout,
             Some(&level.inside),
             future,
         )

@@ -26,6 +26,24 @@ pub struct BudgetLimits {
     pub allow_unpriced: bool,
 }
 
+impl BudgetLimits {
+    /// Checks the limit that may be no number.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.usd {
+            Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
+                ErrorKind::Config,
+                format!("max_budget_usd is {usd}; it must be a number of dollars from 0"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns `true` if the price of every model must be known.
+    pub(crate) fn needs_prices(&self) -> bool {
+        self.usd.is_some() && !self.allow_unpriced
+    }
+}
+
 /// A run's budget. A child run's is carved from its parent's: what the child spends, the parent
 /// spends, and the child can never spend more than the parent has left. Clones share it.
 #[derive(Clone)]
@@ -254,8 +272,7 @@ impl Budget {
     /// Returns `true` if money is limited here or in any budget above, so that prices must be
     /// known.
     pub(crate) fn needs_prices(&self) -> bool {
-        self.chain()
-            .any(|node| node.limits.usd.is_some() && !node.limits.allow_unpriced)
+        self.chain().any(|node| node.limits.needs_prices())
     }
 
     /// Records usage and cost.

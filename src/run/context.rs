@@ -4,28 +4,23 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::backend::Backend;
-use crate::message::{TokenCounter, ToolCall};
-use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
-use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
+use crate::message::TokenCounter;
+use crate::model::{Model, ModelProfile, RequestMemo, SystemPrompt};
+use crate::sdk::{Level, SystemKind};
 use crate::state::AgentState;
-use crate::tool::{
-    Answer, Confirmer, Gates, PermissionGate, PermissionMode, StateView, TaskScope, Tool, ToolMap,
-};
+use crate::tool::{Gates, PermissionGate, PermissionMode, StateView, TaskScope, Tool, ToolMap};
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
-use crate::util::panic;
 use crate::util::secret::redact_text;
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values};
 
+use super::attempts::Attempts;
 use super::budget::Budget;
 use super::parent::{AskParent, ParentCall};
-use super::responder::Waiting;
 use super::settings::RunSettings;
 use super::shared::Shared;
 use super::state_cell::StateCell;
@@ -45,25 +40,23 @@ pub(crate) struct ContextParts {
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
 #[derive(Clone)]
-pub struct RunContext(Arc<Inner>);
+pub struct RunContext(pub(super) Arc<Inner>);
 
-struct Inner {
-    parts: ContextParts,
-    started: Instant,
-    state: StateCell,
-    turn: AtomicU32,
-    asks: AtomicU32,
-    attempts: AtomicU32,
-    shown: Mutex<Option<Uuid>>,
-    model: Mutex<Arc<dyn Model>>,
-    mode: Mutex<PermissionMode>,
-    gates: Mutex<Gates>,
-    tools: Mutex<ToolMap>,
-    system: Mutex<SystemPrompt>,
-    stop: Mutex<Option<Box<str>>>,
-    partial: Mutex<Option<Box<ModelResponse>>>,
-    memo: RequestMemo,
-    tasks: TaskScope,
+pub(super) struct Inner {
+    pub(super) parts: ContextParts,
+    pub(super) started: Instant,
+    pub(super) state: StateCell,
+    pub(super) turn: AtomicU32,
+    pub(super) asks: AtomicU32,
+    pub(super) attempts: Attempts,
+    pub(super) model: Mutex<Arc<dyn Model>>,
+    pub(super) mode: Mutex<PermissionMode>,
+    pub(super) gates: Mutex<Gates>,
+    pub(super) tools: Mutex<ToolMap>,
+    pub(super) system: Mutex<SystemPrompt>,
+    pub(super) stop: Mutex<Option<Box<str>>>,
+    pub(super) memo: RequestMemo,
+    pub(super) tasks: TaskScope,
 }
 
 impl RunContext {
@@ -81,15 +74,13 @@ impl RunContext {
             state: StateCell::new(state),
             turn: AtomicU32::new(0),
             asks: AtomicU32::new(0),
-            attempts: AtomicU32::new(0),
-            shown: Mutex::default(),
+            attempts: Attempts::default(),
             model: Mutex::new(model),
             mode: Mutex::new(mode),
             gates: Mutex::new(gates),
             tools: Mutex::default(),
             system: Mutex::default(),
             stop: Mutex::default(),
-            partial: Mutex::default(),
             memo: RequestMemo::default(),
             tasks,
         }))
@@ -261,195 +252,6 @@ impl RunContext {
     pub fn tasks(&self) -> &TaskScope {
         &self.0.tasks
     }
-}
-
-/// The methods that only the engine needs.
-impl RunContext {
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0.parts.shared
-    }
-
-    pub(crate) fn started(&self) -> Instant {
-        self.0.started
-    }
-
-    pub(crate) fn depth(&self) -> u32 {
-        self.parent().map_or(0, |parent| parent.depth)
-    }
-
-    pub(crate) fn settings(&self) -> &RunSettings {
-        &self.0.parts.settings
-    }
-
-    pub(crate) fn memo(&self) -> &RequestMemo {
-        &self.0.memo
-    }
-
-    /// Returns `true` if calls of this tool need no question of the mode.
-    pub(crate) fn is_allowed(&self, tool: &str) -> bool {
-        self.0.parts.settings.allowed_tools.contains(tool)
-    }
-
-    /// The gates that calls of this run have to pass.
-    pub(crate) fn gates(&self) -> Gates {
-        lock(&self.0.gates).clone()
-    }
-
-    pub(super) fn system_slot(&self) -> &Mutex<SystemPrompt> {
-        &self.0.system
-    }
-
-    pub(crate) fn set_turn(&self, turn: u32) {
-        self.0.turn.store(turn, Ordering::Relaxed);
-        lock(&self.shared().stats).turns = turn;
-    }
-
-    /// The number of this attempt to stream an answer in this turn, from 0.
-    pub(crate) fn next_attempt(&self) -> u32 {
-        self.0.attempts.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Takes the emitted part of the answer as superseded; returns its first message and the number
-    /// of the next attempt. `None` when nothing was shown.
-    pub(crate) fn void_attempt(&self) -> Option<(u32, Uuid)> {
-        let first = lock(&self.0.shown).take()?;
-        Some((self.0.attempts.load(Ordering::Relaxed), first))
-    }
-
-    pub(crate) fn reset_attempts(&self) {
-        self.0.attempts.store(0, Ordering::Relaxed);
-        *lock(&self.0.shown) = None;
-        *lock(&self.0.partial) = None;
-    }
-
-    /// The first message of the attempt of this turn that the reader saw last.
-    pub(crate) fn shown_attempt(&self) -> Option<Uuid> {
-        *lock(&self.0.shown)
-    }
-
-    pub(crate) fn set_shown_attempt(&self, first: Uuid) {
-        *lock(&self.0.shown) = Some(first);
-    }
-
-    pub(crate) fn set_tools(&self, tools: ToolMap) {
-        *lock(&self.0.tools) = tools;
-    }
-
-    pub(crate) fn set_model(&self, model: Arc<dyn Model>) {
-        *lock(&self.0.model) = model;
-    }
-
-    pub(crate) fn set_mode(&self, mode: PermissionMode) {
-        *lock(&self.0.mode) = mode;
-    }
-
-    pub(crate) fn set_system(&self, system: SystemPrompt) {
-        *lock(&self.0.system) = system;
-    }
-
-    pub(crate) fn stop_reason(&self) -> Option<String> {
-        lock(&self.0.stop).as_deref().map(str::to_owned)
-    }
-
-    pub(crate) fn put_partial(&self, partial: ModelResponse) {
-        *lock(&self.0.partial) = Some(Box::new(partial));
-    }
-
-    pub(crate) fn take_partial(&self) -> Option<ModelResponse> {
-        lock(&self.0.partial).take().map(|partial| *partial)
-    }
-
-    pub(crate) fn state<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {
-        self.0.state.with(f)
-    }
-
-    pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
-        let changed = self.0.state.view(live, f);
-        if !changed.todos && changed.files.is_empty() {
-            return;
-        }
-        let kind = self.0.state.with(|state| SystemKind::StateChanged {
-            todos: changed.todos.then(|| state.todos.to_vec()),
-            files: (!changed.files.is_empty()).then_some(changed.files),
-        });
-        self.emit(kind);
-    }
-
-    pub(crate) fn system_message(&self, kind: SystemKind) -> SdkMessage {
-        SdkMessage::System(SystemEvent::new(self.shared().envelope(), kind))
-    }
-
-    /// Sends `init`, before all messages emitted so far. Does nothing the second time.
-    pub(crate) fn open(&self) {
-        self.shared().open(|envelope: Envelope| {
-            // Without `init`, nothing reaches the reader.
-            let model = self.model();
-            let id = panic::contained(|| model.id().to_owned()).unwrap_or_default();
-            let cwd = self.cwd().unwrap_or_default();
-            let mut init = Init::new(id, cwd, self.tools().names());
-            init.permission_mode = self.permission_mode().as_str().into();
-            SdkMessage::System(SystemEvent::new(envelope, SystemKind::Init(Box::new(init))))
-        });
-    }
-
-    /// Asks a question: the confirmer first, then the holder of a responder.
-    pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
-        self.open();
-        let number = self.0.asks.fetch_add(1, Ordering::Relaxed);
-        let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
-        let args: Arc<Value> = call.args.clone();
-        let request = PermissionRequest::new(
-            self.shared().envelope(),
-            id.clone(),
-            call.id.clone(),
-            call.name.clone(),
-            args,
-            question,
-        );
-        self.answer(request).await
-    }
-
-    /// The answer to a question of this run or of one below it, within this run's time for it.
-    pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
-        let answer = self.unbounded_answer(request);
-        match self.0.parts.settings.ask_timeout {
-            None => answer.await,
-            Some(limit) => tokio::time::timeout(limit, answer)
-                .await
-                .unwrap_or(Answer::Unanswered),
-        }
-    }
-
-    async fn unbounded_answer(&self, request: PermissionRequest) -> Answer {
-        if let Some(confirmer) = &self.0.parts.settings.confirmer {
-            match confirm(&**confirmer, &request).await {
-                Answer::Unanswered => {}
-                answer => return answer,
-            }
-        }
-        // The desk is not kept: only responders may keep it open.
-        let desk = lock(&self.shared().desk).upgrade();
-        let receiver = desk.map(|desk| desk.open(request.id.clone()));
-        let _waiting = Waiting {
-            desk: lock(&self.shared().desk).clone(),
-            id: request.id.clone(),
-        };
-        match (receiver, &self.0.parts.ask_parent) {
-            (Some(receiver), _) => {
-                self.shared()
-                    .push(SdkMessage::PermissionRequest(Box::new(request)));
-                receiver.await.unwrap_or(Answer::Unanswered)
-            }
-            (None, Some(ask_parent)) => ask_parent(request).await,
-            (None, None) => Answer::Unanswered,
-        }
-    }
-}
-
-/// Asks a confirmer. A confirmer that panics counts as a denial.
-async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
-    let confirm = panic::caught(confirmer.confirm(request)).await;
-    confirm.unwrap_or_else(|text| Answer::Deny(format!("the one who was asked panicked: {text}")))
 }
 
 impl fmt::Debug for RunContext {

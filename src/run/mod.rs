@@ -7,17 +7,20 @@
 //! * [`Responder`] answers its questions; holding one is a promise to do so.
 //! * [`RunContext`] is the run as hooks see it.
 
+mod attempts;
 mod budget;
 mod context;
+mod engine_access;
 mod exit;
 mod handle;
 mod output;
 mod parent;
+mod questions;
 mod responder;
+mod result_watchers;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
 mod settings;
-mod settled;
 mod shared;
 mod state_cell;
 mod stats;

@@ -6,15 +6,24 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::message::{EstimateCounter, TokenCounter};
-use crate::model::ResponseLimits;
 use crate::model::retry::RetryPolicy;
-use crate::tool::{AllowAll, Confirmer, Gates};
+use crate::model::{Model, ResponseLimits};
+use crate::tool::{AllowAll, Confirmer, Gates, PermissionMode};
 use crate::trace::TraceRecorder;
+
+use super::budget::BudgetLimits;
 
 /// The settings that all runs of an agent share.
 pub(crate) struct RunSettings {
     /// The agent's name.
     pub(crate) agent: Arc<str>,
+    /// The model and the permission mode of a run at its beginning.
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) mode: PermissionMode,
+    pub(crate) budget: BudgetLimits,
+    /// For a run and everything below it.
+    pub(crate) parallel_model_calls: usize,
+    pub(crate) hook_timeout: Option<Duration>,
     pub(crate) cwd: Option<Arc<str>>,
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
@@ -32,10 +41,15 @@ pub(crate) struct RunSettings {
     pub(crate) allowed_tools: BTreeSet<Arc<str>>,
 }
 
-impl Default for RunSettings {
-    fn default() -> Self {
+impl RunSettings {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
         Self {
             agent: "agent".into(),
+            model,
+            mode: PermissionMode::Default,
+            budget: BudgetLimits::default(),
+            parallel_model_calls: 16,
+            hook_timeout: Some(Duration::from_secs(60)),
             cwd: None,
             backend: None,
             trace: None,

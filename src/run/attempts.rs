@@ -1,0 +1,60 @@
+//! The attempts of a turn to stream an answer.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use uuid::Uuid;
+
+use crate::model::ModelResponse;
+use crate::util::sync::lock;
+
+use super::context::RunContext;
+
+/// The attempts of the current turn.
+#[derive(Default)]
+pub(super) struct Attempts {
+    count: AtomicU32,
+    /// The first message of the attempt that the reader saw last.
+    first_shown: Mutex<Option<Uuid>>,
+    /// The answer of an attempt that was interrupted.
+    partial: Mutex<Option<Box<ModelResponse>>>,
+}
+
+impl RunContext {
+    /// The number of this attempt to stream an answer in this turn, from 0.
+    pub(crate) fn next_attempt(&self) -> u32 {
+        self.0.attempts.count.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes the emitted part of the answer as superseded; returns its first message and the number
+    /// of the next attempt. `None` when nothing was shown.
+    pub(crate) fn void_attempt(&self) -> Option<(u32, Uuid)> {
+        let first = lock(&self.0.attempts.first_shown).take()?;
+        Some((self.0.attempts.count.load(Ordering::Relaxed), first))
+    }
+
+    pub(crate) fn reset_attempts(&self) {
+        self.0.attempts.count.store(0, Ordering::Relaxed);
+        *lock(&self.0.attempts.first_shown) = None;
+        *lock(&self.0.attempts.partial) = None;
+    }
+
+    /// The first message of the attempt of this turn that the reader saw last.
+    pub(crate) fn shown_attempt(&self) -> Option<Uuid> {
+        *lock(&self.0.attempts.first_shown)
+    }
+
+    pub(crate) fn set_shown_attempt(&self, first: Uuid) {
+        *lock(&self.0.attempts.first_shown) = Some(first);
+    }
+
+    pub(crate) fn put_partial(&self, partial: ModelResponse) {
+        *lock(&self.0.attempts.partial) = Some(Box::new(partial));
+    }
+
+    pub(crate) fn take_partial(&self) -> Option<ModelResponse> {
+        lock(&self.0.attempts.partial)
+            .take()
+            .map(|partial| *partial)
+    }
+}

@@ -1,0 +1,111 @@
+//! The part of [`RunContext`] that the crate uses itself.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use tokio::time::Instant;
+
+use crate::model::{Model, RequestMemo, SystemPrompt};
+use crate::sdk::{Envelope, Init, SdkMessage, SystemEvent, SystemKind};
+use crate::state::AgentState;
+use crate::tool::{Gates, PermissionMode, StateView, ToolMap};
+use crate::util::panic;
+use crate::util::sync::lock;
+
+use super::context::RunContext;
+use super::settings::RunSettings;
+use super::shared::Shared;
+
+impl RunContext {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.parts.shared
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.0.started
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.parent().map_or(0, |parent| parent.depth)
+    }
+
+    pub(crate) fn settings(&self) -> &RunSettings {
+        &self.0.parts.settings
+    }
+
+    pub(crate) fn memo(&self) -> &RequestMemo {
+        &self.0.memo
+    }
+
+    /// Returns `true` if calls of this tool need no question of the mode.
+    pub(crate) fn is_allowed(&self, tool: &str) -> bool {
+        self.0.parts.settings.allowed_tools.contains(tool)
+    }
+
+    /// The gates that calls of this run have to pass.
+    pub(crate) fn gates(&self) -> Gates {
+        lock(&self.0.gates).clone()
+    }
+
+    pub(super) fn system_slot(&self) -> &Mutex<SystemPrompt> {
+        &self.0.system
+    }
+
+    pub(crate) fn set_turn(&self, turn: u32) {
+        self.0.turn.store(turn, Ordering::Relaxed);
+        lock(&self.shared().stats).turns = turn;
+    }
+
+    pub(crate) fn set_tools(&self, tools: ToolMap) {
+        *lock(&self.0.tools) = tools;
+    }
+
+    pub(crate) fn set_model(&self, model: Arc<dyn Model>) {
+        *lock(&self.0.model) = model;
+    }
+
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        *lock(&self.0.mode) = mode;
+    }
+
+    pub(crate) fn set_system(&self, system: SystemPrompt) {
+        *lock(&self.0.system) = system;
+    }
+
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        lock(&self.0.stop).as_deref().map(str::to_owned)
+    }
+
+    pub(crate) fn state<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {
+        self.0.state.with(f)
+    }
+
+    pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
+        let changed = self.0.state.view(live, f);
+        if !changed.todos && changed.files.is_empty() {
+            return;
+        }
+        let kind = self.0.state.with(|state| SystemKind::StateChanged {
+            todos: changed.todos.then(|| state.todos.to_vec()),
+            files: (!changed.files.is_empty()).then_some(changed.files),
+        });
+        self.emit(kind);
+    }
+
+    pub(crate) fn system_message(&self, kind: SystemKind) -> SdkMessage {
+        SdkMessage::System(SystemEvent::new(self.shared().envelope(), kind))
+    }
+
+    /// Sends `init`, before all messages emitted so far. Does nothing the second time.
+    pub(crate) fn open(&self) {
+        self.shared().open(|envelope: Envelope| {
+            // Without `init`, nothing reaches the reader.
+            let model = self.model();
+            let id = panic::contained(|| model.id().to_owned()).unwrap_or_default();
+            let cwd = self.cwd().unwrap_or_default();
+            let mut init = Init::new(id, cwd, self.tools().names());
+            init.permission_mode = self.permission_mode().as_str().into();
+            SdkMessage::System(SystemEvent::new(envelope, SystemKind::Init(Box::new(init))))
+        });
+    }
+}

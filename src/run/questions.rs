@@ -1,0 +1,76 @@
+//! Asking a run's questions.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use crate::message::ToolCall;
+use crate::sdk::{PermissionRequest, SdkMessage};
+use crate::tool::{Answer, Confirmer};
+use crate::util::panic;
+use crate::util::sync::lock;
+
+use super::context::RunContext;
+use super::responder::Waiting;
+
+impl RunContext {
+    /// Asks a question: the confirmer first, then the holder of a responder.
+    pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
+        self.open();
+        let number = self.0.asks.fetch_add(1, Ordering::Relaxed);
+        let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
+        let args: Arc<Value> = call.args.clone();
+        let request = PermissionRequest::new(
+            self.shared().envelope(),
+            id.clone(),
+            call.id.clone(),
+            call.name.clone(),
+            args,
+            question,
+        );
+        self.answer(request).await
+    }
+
+    /// The answer to a question of this run or of one below it, within this run's time for it.
+    pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
+        let answer = self.unbounded_answer(request);
+        match self.0.parts.settings.ask_timeout {
+            None => answer.await,
+            Some(limit) => tokio::time::timeout(limit, answer)
+                .await
+                .unwrap_or(Answer::Unanswered),
+        }
+    }
+
+    async fn unbounded_answer(&self, request: PermissionRequest) -> Answer {
+        if let Some(confirmer) = &self.0.parts.settings.confirmer {
+            match confirm(&**confirmer, &request).await {
+                Answer::Unanswered => {}
+                answer => return answer,
+            }
+        }
+        // The desk is not kept: only responders may keep it open.
+        let desk = lock(&self.shared().desk).upgrade();
+        let receiver = desk.map(|desk| desk.open(request.id.clone()));
+        let _waiting = Waiting {
+            desk: lock(&self.shared().desk).clone(),
+            id: request.id.clone(),
+        };
+        match (receiver, &self.0.parts.ask_parent) {
+            (Some(receiver), _) => {
+                self.shared()
+                    .push(SdkMessage::PermissionRequest(Box::new(request)));
+                receiver.await.unwrap_or(Answer::Unanswered)
+            }
+            (None, Some(ask_parent)) => ask_parent(request).await,
+            (None, None) => Answer::Unanswered,
+        }
+    }
+}
+
+/// Asks a confirmer. A confirmer that panics counts as a denial.
+async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
+    let confirm = panic::caught(confirmer.confirm(request)).await;
+    confirm.unwrap_or_else(|text| Answer::Deny(format!("the one who was asked panicked: {text}")))
+}
