@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{Decisions, Parent, RunRequest, start};
+use crate::engine::{Decisions, RunRequest, start};
 use crate::error::Result;
 use crate::message::Messages;
-use crate::run::{Run, RunOutput};
+use crate::run::{Run, RunOutput, RunningCall};
 use crate::state::{AgentState, PendingCall, Record, not_found};
 use crate::tool::ToolContext;
 use crate::util::Values;
@@ -47,7 +47,7 @@ pub struct Session {
     at: Option<usize>,
     is_kept: bool,
     must_exist: bool,
-    parent: Option<Parent>,
+    parent: Option<Arc<RunningCall>>,
 }
 
 impl Session {
@@ -154,7 +154,7 @@ impl Session {
     /// about is asked about, once, through the child's confirmer or responder; the parent's
     /// permission alone allows nothing. The parent's hooks do not see the child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
-        self.parent = Parent::of(cx);
+        self.parent = RunningCall::of(cx);
         self
     }
 

@@ -4,21 +4,17 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
-    Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, Run, RunContext,
-    RunOutput, Shared, Stop,
+    ExitReason, MAX_DEPTH, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop,
 };
-use crate::state::AgentState;
 use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
-use crate::util::{Cancellation, Values, panic};
+use crate::util::{Values, panic};
 
-use super::call_host::Parent;
 use super::closing::close_unopened;
 use super::config::Config;
 use super::decision::Decisions;
@@ -44,87 +40,40 @@ pub(crate) struct RunRequest {
     pub(crate) is_kept: bool,
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
-    pub(crate) parent: Option<Parent>,
+    pub(crate) parent: Option<Arc<RunningCall>>,
 }
 
 /// Makes the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
-    let parent = request.parent.as_ref();
-    let call = parent.map(|parent| ParentCall::new(&parent.cx, parent.call_id.clone()));
-    let parent_id = call.as_ref().map(|call| call.tool_use_id.clone());
-    let shared = Arc::new(Shared::new(request.session_id.clone(), parent_id));
+    let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let tasks = TaskScope::limited(request.config.limits.max_result_bytes);
+    let shared = Arc::new(Shared::new(request.session_id.clone(), call, tasks));
     // Boxed, for every future that is handed it on would have room for it.
-    let driving = drive(
-        Box::new(request),
-        call.map(Box::new),
-        shared.clone(),
-        tasks.clone(),
-    );
-    Run::new(shared, tasks, driving.boxed())
+    let driving = drive(Box::new(request), shared.clone());
+    Run::new(shared, driving.boxed())
 }
 
 /// Drives a run to its end. Exactly one result message is sent in every case.
-async fn drive(
-    request: Box<RunRequest>,
-    call: Option<Box<ParentCall>>,
-    shared: Arc<Shared>,
-    tasks: TaskScope,
-) -> Result<RunOutput> {
-    let cx = context(&request, call, shared, tasks);
+async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutput> {
+    let settings = request.config.settings.clone();
+    let cx = RunContext::new(settings, shared, request.parent.clone());
+    if let Some(parent) = &request.parent {
+        cx.add_gate(ParentGate(parent.run().clone()));
+    }
     // Background work ends with the run.
     let _cancel = cx.cancellation().guard();
     let opened = panic::caught(begin(&cx, request)).await;
-    let opened = opened.unwrap_or_else(|text| Err(panicked(&text)));
-    match opened {
-        Ok(Some(Opened {
-            mut run,
-            first_step,
-        })) => {
+    match opened.unwrap_or_else(|text| Err(panicked(&text))) {
+        Ok(Some(opened)) => {
             cx.open();
-            let end = panic::caught(run.work(first_step)).await;
+            let mut run = opened.run;
+            let end = panic::caught(run.work(opened.first_step)).await;
             let end = end.unwrap_or_else(|text| Err(panicked(&text)));
             run.close(end).boxed().await
         }
         Ok(None) => close_unopened(&cx, Ok(cx.shared().stop())).boxed().await,
         Err(error) => close_unopened(&cx, Err(error)).boxed().await,
     }
-}
-
-fn context(
-    request: &RunRequest,
-    call: Option<Box<ParentCall>>,
-    shared: Arc<Shared>,
-    tasks: TaskScope,
-) -> RunContext {
-    let config = &request.config;
-    let parent = request.parent.as_ref().map(|parent| &parent.cx);
-    let state = AgentState::new(shared.session_id().clone());
-    let parts = ContextParts {
-        shared,
-        settings: config.settings.clone(),
-        run_id: Uuid::now_v7().to_string().into(),
-        budget: Budget::new(
-            config.settings.budget,
-            config.settings.parallel_model_calls,
-            parent.map(RunContext::budget),
-        ),
-        parent: call,
-        parent_run: parent.cloned(),
-        ask_parent: request.parent.as_ref().map(Parent::ask),
-        cancellation: Cancellation::default(),
-    };
-    let cx = RunContext::new(
-        parts,
-        config.settings.model.clone(),
-        config.settings.mode,
-        state,
-        tasks,
-    );
-    if let Some(parent) = parent {
-        cx.add_gate(ParentGate(parent.clone()));
-    }
-    cx
 }
 
 /// Opens the session; `None` when the run is stopped meanwhile.

@@ -20,7 +20,6 @@ mod active_run;
 mod answer_redactor;
 mod argument_redactor;
 mod attempt;
-mod call_host;
 mod call_ids;
 mod closing;
 mod compaction;
@@ -52,7 +51,6 @@ mod turn;
 mod usage;
 
 pub(crate) use active_run::{RunRequest, start};
-pub(crate) use call_host::Parent;
 pub use config::Unanswered;
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, or_default_store};
 pub use decision::{Decision, Decisions};

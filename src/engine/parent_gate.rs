@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::run::RunContext;
 use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode};
 
-use super::tool_permission::{NOT_PLANNED, gate_request, is_planned, not_asked};
+use super::tool_permission::{NOT_PLANNED, is_planned, not_asked};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
 /// delegating a call must not bypass a denial.
@@ -16,7 +16,7 @@ pub(super) struct ParentGate(pub(super) RunContext);
 impl ParentGate {
     /// The same call as one of the run above.
     fn lift(&self, request: &GateRequest) -> GateRequest {
-        gate_request(&self.0, &request.tool, &request.call)
+        self.0.gate_request(&request.tool, &request.call)
     }
 }
 

@@ -58,7 +58,7 @@ impl SessionWriter {
     }
 
     /// Appends records in a call, which ends when the run is stopped: calls run side by side, each
-    /// with a waker of its own, and only one waker is told of a stop.
+    /// with a waker of its own, and only one waker is woken by a stop.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
         let appended = panic::caught(self.store.append(&self.lease, records)).await;
         appended.unwrap_or_else(|text| Err(panicked(&text)))

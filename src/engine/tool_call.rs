@@ -8,11 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::hook::{Core, Onion, Verdict, guard};
 use crate::message::{ToolCall, ToolResult};
-use crate::run::{RunContext, Stop};
+use crate::run::{CallClock, RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
-use super::call_host::{CallClock, progress};
 use super::config::Config;
 use super::result_limits::{limit_content, limit_result};
 use super::session_writer::SessionWriter;
@@ -102,12 +101,12 @@ impl CallRunner<'_> {
         }
         started.store(true, Ordering::Release);
         let clock = CallClock::start();
-        let begin = progress(self.cx, &call, &clock).with_data(beginning(&call));
+        let begin = clock.progress(self.cx, &call).with_data(beginning(&call));
         self.cx.shared().push(begin.into());
         let result = self.wrap(tool, call.clone(), &clock).await;
         let result = self.post(&call, result).await;
         self.cx.settle(&result);
-        let done = progress(self.cx, &call, &clock).with_data(json!({
+        let done = clock.progress(self.cx, &call).with_data(json!({
             "state": "done",
             "is_error": result.is_error,
             "output": result.content.text(),

@@ -7,13 +7,12 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::BoxError;
 use crate::message::{Content, ToolCall, ToolResult};
-use crate::run::RunContext;
+use crate::run::{CallClock, RunContext, RunningCall};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::util::Cancellation;
 use crate::util::panic::{self, DropContained};
 use crate::util::time::later;
 
-use super::call_host::{CallClock, CallHost, progress};
 use super::result_limits::{limit_content, limit_result};
 
 /// The prefix of a failed result's text.
@@ -54,14 +53,12 @@ impl Execution<'_> {
 
     async fn outcome(self) -> ToolResult {
         let call = self.call;
-        let host = Arc::new(CallHost {
-            cx: self.cx.clone(),
-            tool: self.tool.clone(),
-            clock: self.clock.clone(),
-        });
+        let shared_call = Arc::new(call.clone());
+        let (run, tool) = (self.cx.clone(), self.tool.clone());
+        let host = RunningCall::new(run, tool, shared_call.clone(), self.clock.clone());
         let cancellation = Cancellation::default();
         let _cancel = cancellation.guard();
-        let (context, _live) = ToolContext::new(host, Arc::new(call.clone()), cancellation.clone());
+        let (context, _live) = ToolContext::new(Arc::new(host), shared_call, cancellation.clone());
         match self.watch(context).await {
             ExecutionEnd::Returned(Ok(mut output)) => {
                 if output.is_error {
@@ -118,7 +115,7 @@ impl Execution<'_> {
             }
             if now >= beat {
                 beat = later(now, limits.heartbeat);
-                let mut alive = progress(cx, call, clock);
+                let mut alive = clock.progress(cx, call);
                 alive.heartbeat = true;
                 cx.shared().push(alive.into());
             }

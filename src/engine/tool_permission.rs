@@ -105,7 +105,7 @@ pub(super) async fn permit(
         Verdict::Deny(reason) => return Permit::Refuse(deny(cx, &call, "hook", reason)),
         _ => {}
     }
-    let mut request = gate_request(cx, tool, &call);
+    let mut request = cx.gate_request(tool, &call);
     let decision = match check_gate(cx, &request).await {
         Ok(decision) => decision,
         Err(refused) => return Permit::Refuse(refused),
@@ -144,19 +144,6 @@ pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
     mode != PermissionMode::Plan || tool.side_effect().is_read_only()
 }
 
-pub(super) fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
-    // A mode that was set since the turn began counts from the next call on.
-    if let Some(mode) = lock(&cx.shared().control).mode.take() {
-        cx.set_mode(mode);
-    }
-    GateRequest::new(
-        call.clone(),
-        tool.clone(),
-        cx.permission_mode(),
-        cx.session_id().clone(),
-    )
-}
-
 /// Asks the gate. One that fails or panics denies the call.
 async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecision, ToolResult> {
     let gates = cx.gates();
@@ -187,7 +174,7 @@ pub(super) async fn check_approved(
     if let Err(text) = parse_arguments(call, tool.parameters()) {
         return Approved::Refuse(ToolResult::failed(call, text));
     }
-    let request = gate_request(cx, tool, call);
+    let request = cx.gate_request(tool, call);
     if let Some(refused) = refuse_by_mode(cx, tool, call) {
         return Approved::Refuse(refused);
     }
@@ -243,7 +230,7 @@ fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Opt
 
 /// Calls like this one need no question for the rest of the session.
 pub(super) async fn grant(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) {
-    grant_as(cx, &gate_request(cx, tool, call)).await;
+    grant_as(cx, &cx.gate_request(tool, call)).await;
 }
 
 async fn grant_as(cx: &RunContext, request: &GateRequest) {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::backend::Backend;
 use crate::message::TokenCounter;
@@ -20,30 +21,25 @@ use crate::util::{Cancellation, Values};
 
 use super::attempts::Attempts;
 use super::budget::Budget;
-use super::parent::{AskParent, ParentCall};
+use super::parent::ParentCall;
+use super::running_call::RunningCall;
 use super::settings::RunSettings;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
-
-/// The parts of a context at the beginning of a run.
-pub(crate) struct ContextParts {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) settings: Arc<RunSettings>,
-    pub(crate) run_id: Arc<str>,
-    pub(crate) budget: Budget,
-    pub(crate) parent: Option<Box<ParentCall>>,
-    pub(crate) parent_run: Option<RunContext>,
-    pub(crate) ask_parent: Option<AskParent>,
-    pub(crate) cancellation: Cancellation,
-}
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
 #[derive(Clone)]
 pub struct RunContext(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    pub(super) parts: ContextParts,
+    pub(super) shared: Arc<Shared>,
+    pub(super) settings: Arc<RunSettings>,
+    run_id: Arc<str>,
+    budget: Budget,
+    pub(super) parent: Option<Arc<RunningCall>>,
+    parent_call: Option<Box<ParentCall>>,
+    cancellation: Cancellation,
     pub(super) started: Instant,
     pub(super) state: StateCell,
     pub(super) turn: AtomicU32,
@@ -56,54 +52,58 @@ pub(super) struct Inner {
     pub(super) system: Mutex<SystemPrompt>,
     pub(super) stop: Mutex<Option<Box<str>>>,
     pub(super) memo: RequestMemo,
-    pub(super) tasks: TaskScope,
 }
 
 impl RunContext {
     pub(crate) fn new(
-        parts: ContextParts,
-        model: Arc<dyn Model>,
-        mode: PermissionMode,
-        state: AgentState,
-        tasks: TaskScope,
+        settings: Arc<RunSettings>,
+        shared: Arc<Shared>,
+        parent: Option<Arc<RunningCall>>,
     ) -> Self {
-        let gates = parts.settings.gates.clone();
+        let state = AgentState::new(shared.session_id().clone());
+        let (limits, calls) = (settings.budget, settings.parallel_model_calls);
+        let above = parent.as_ref().map(|call| call.run().budget());
         Self(Arc::new(Inner {
-            parts,
+            run_id: Uuid::now_v7().to_string().into(),
+            budget: Budget::new(limits, calls, above),
+            parent_call: parent.as_ref().map(|call| Box::new(call.id())),
+            parent,
+            cancellation: Cancellation::default(),
             started: Instant::now(),
             state: StateCell::new(state),
             turn: AtomicU32::new(0),
             asks: AtomicU32::new(0),
             attempts: Attempts::default(),
-            model: Mutex::new(model),
-            mode: Mutex::new(mode),
-            gates: Mutex::new(gates),
+            model: Mutex::new(settings.model.clone()),
+            mode: Mutex::new(settings.mode),
+            gates: Mutex::new(settings.gates.clone()),
             tools: Mutex::default(),
             system: Mutex::default(),
             stop: Mutex::default(),
             memo: RequestMemo::default(),
-            tasks,
+            shared,
+            settings,
         }))
     }
 
     /// The session's id.
     pub fn session_id(&self) -> &Arc<str> {
-        self.0.parts.shared.session_id()
+        self.0.shared.session_id()
     }
 
     /// This run's id.
     pub fn run_id(&self) -> &str {
-        &self.0.parts.run_id
+        &self.0.run_id
     }
 
     /// The agent's name.
     pub fn agent(&self) -> &str {
-        &self.0.parts.settings.agent
+        &self.0.settings.agent
     }
 
     /// The working directory the agent was given.
     pub fn cwd(&self) -> Option<&str> {
-        self.0.parts.settings.cwd.as_deref()
+        self.0.settings.cwd.as_deref()
     }
 
     /// The current turn: 1 during the first model call and the tool calls it asks for, 0 before.
@@ -123,7 +123,7 @@ impl RunContext {
 
     /// The run's budget.
     pub fn budget(&self) -> &Budget {
-        &self.0.parts.budget
+        &self.0.budget
     }
 
     /// Limits, prices and abilities of the model in use.
@@ -138,7 +138,7 @@ impl RunContext {
 
     /// The token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(&self) -> &Arc<dyn TokenCounter> {
-        &self.0.parts.settings.counter
+        &self.0.settings.counter
     }
 
     /// The tools of this turn.
@@ -201,7 +201,7 @@ impl RunContext {
 
     /// The trace recorder, if the agent has one.
     pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
-        self.0.parts.settings.trace.as_ref()
+        self.0.settings.trace.as_ref()
     }
 
     /// Sends a system message to the reader.
@@ -224,7 +224,7 @@ impl RunContext {
 
     /// Cancelled when the run ends; for background work.
     pub fn cancellation(&self) -> &Cancellation {
-        &self.0.parts.cancellation
+        &self.0.cancellation
     }
 
     /// Ends the run at the next step with [`ExitReason::HookStopped`](super::ExitReason).
@@ -234,23 +234,23 @@ impl RunContext {
 
     /// The backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
-        self.0.parts.settings.backend.as_ref()
+        self.0.settings.backend.as_ref()
     }
 
     /// The call this run is a child of.
     pub fn parent(&self) -> Option<&ParentCall> {
-        self.0.parts.parent.as_deref()
+        self.0.parent_call.as_deref()
     }
 
     /// The run that the [parent](Self::parent) call belongs to, to look up what hooks left in its
     /// [values](Self::values).
     pub fn parent_run(&self) -> Option<&RunContext> {
-        self.0.parts.parent_run.as_ref()
+        self.0.parent.as_ref().map(|call| call.run())
     }
 
     /// The background tasks of the run, which outlive a turn.
     pub fn tasks(&self) -> &TaskScope {
-        &self.0.tasks
+        &self.0.shared.tasks
     }
 }
 

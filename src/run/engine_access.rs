@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
 
+use crate::message::ToolCall;
 use crate::model::{Model, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
-use crate::tool::{Gates, PermissionMode, StateView, ToolMap};
+use crate::tool::{GateRequest, Gates, PermissionMode, StateView, Tool, ToolMap};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -18,7 +19,7 @@ use super::shared::Shared;
 
 impl RunContext {
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0.parts.shared
+        &self.0.shared
     }
 
     pub(crate) fn started(&self) -> Instant {
@@ -30,7 +31,7 @@ impl RunContext {
     }
 
     pub(crate) fn settings(&self) -> &RunSettings {
-        &self.0.parts.settings
+        &self.0.settings
     }
 
     pub(crate) fn memo(&self) -> &RequestMemo {
@@ -39,7 +40,17 @@ impl RunContext {
 
     /// Returns `true` if calls of this tool need no question of the mode.
     pub(crate) fn is_allowed(&self, tool: &str) -> bool {
-        self.0.parts.settings.allowed_tools.contains(tool)
+        self.0.settings.allowed_tools.contains(tool)
+    }
+
+    /// The request to the gates about a call.
+    pub(crate) fn gate_request(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
+        // A mode that was set since the turn began counts from the next call on.
+        if let Some(mode) = lock(&self.shared().control).mode.take() {
+            self.set_mode(mode);
+        }
+        let (mode, session_id) = (self.permission_mode(), self.session_id().clone());
+        GateRequest::new(call.clone(), tool.clone(), mode, session_id)
     }
 
     /// The gates that calls of this run have to pass.

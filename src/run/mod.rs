@@ -20,6 +20,7 @@ mod responder;
 mod result_watchers;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
+mod running_call;
 mod settings;
 mod shared;
 mod state_cell;
@@ -29,15 +30,15 @@ mod typed;
 
 pub use budget::{Budget, BudgetLimits};
 pub(crate) use budget::{DearestPrice, Estimate, Reservation};
-pub(crate) use context::ContextParts;
 pub use context::RunContext;
 pub use exit::ExitReason;
 pub use handle::RunHandle;
 pub use output::RunOutput;
+pub(crate) use parent::MAX_DEPTH;
 pub use parent::ParentCall;
-pub(crate) use parent::{AskParent, MAX_DEPTH};
 pub use responder::Responder;
 pub use run::Run;
+pub(crate) use running_call::{CallClock, RunningCall};
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::{CLOSING_TIME, OutputFormat, Shared, Stop};
 pub use stats::{ModelStats, RunStats};

@@ -2,13 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-
-use crate::sdk::PermissionRequest;
-use crate::tool::Answer;
-
-use super::context::RunContext;
-
 /// The maximum nesting depth of child runs, regardless of an agent's own limit.
 pub(crate) const MAX_DEPTH: u32 = 8;
 
@@ -25,18 +18,3 @@ pub struct ParentCall {
     /// The depth of the child: 1 for a child of a run that has no parent.
     pub depth: u32,
 }
-
-impl ParentCall {
-    pub(crate) fn new(parent: &RunContext, tool_use_id: Arc<str>) -> Self {
-        Self {
-            session_id: parent.session_id().clone(),
-            run_id: parent.run_id().into(),
-            tool_use_id,
-            depth: parent.depth() + 1,
-        }
-    }
-}
-
-/// The function through which a child run asks its parent's confirmer or responder.
-pub(crate) type AskParent =
-    Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;

@@ -35,7 +35,7 @@ impl RunContext {
     /// The answer to a question of this run or of one below it, within this run's time for it.
     pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
         let answer = self.unbounded_answer(request);
-        match self.0.parts.settings.ask_timeout {
+        match self.0.settings.ask_timeout {
             None => answer.await,
             Some(limit) => tokio::time::timeout(limit, answer)
                 .await
@@ -44,7 +44,7 @@ impl RunContext {
     }
 
     async fn unbounded_answer(&self, request: PermissionRequest) -> Answer {
-        if let Some(confirmer) = &self.0.parts.settings.confirmer {
+        if let Some(confirmer) = &self.0.settings.confirmer {
             match confirm(&**confirmer, &request).await {
                 Answer::Unanswered => {}
                 answer => return answer,
@@ -57,13 +57,13 @@ impl RunContext {
             desk: lock(&self.shared().desk).clone(),
             id: request.id.clone(),
         };
-        match (receiver, &self.0.parts.ask_parent) {
+        match (receiver, &self.0.parent) {
             (Some(receiver), _) => {
                 self.shared()
                     .push(SdkMessage::PermissionRequest(Box::new(request)));
                 receiver.await.unwrap_or(Answer::Unanswered)
             }
-            (None, Some(ask_parent)) => ask_parent(request).await,
+            (None, Some(parent)) => parent.answer(request).await,
             (None, None) => Answer::Unanswered,
         }
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
-use crate::tool::{FinishedTask, TaskOutcome, TaskScope};
+use crate::tool::{FinishedTask, TaskOutcome};
 use crate::util::sync::lock;
 use crate::util::{secret, text as texts};
 
@@ -64,22 +64,16 @@ const TASKS_AT_ONCE: usize = 64;
 pub struct Run {
     future: Option<BoxFuture<'static, Result<RunOutput>>>,
     shared: Arc<Shared>,
-    tasks: TaskScope,
     output: Option<Box<Result<RunOutput>>>,
     /// The number of messages yielded since the last pause.
     handed_out: usize,
 }
 
 impl Run {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        tasks: TaskScope,
-        future: BoxFuture<'static, Result<RunOutput>>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, future: BoxFuture<'static, Result<RunOutput>>) -> Self {
         Self {
             future: Some(future),
             shared,
-            tasks,
             output: None,
             handed_out: 0,
         }
@@ -206,7 +200,7 @@ impl Run {
 
     fn poll_tasks(&self, cx: &mut Context<'_>) {
         for _ in 0..TASKS_AT_ONCE {
-            let Poll::Ready(task) = self.tasks.poll_finished(cx) else {
+            let Poll::Ready(task) = self.shared.tasks.poll_finished(cx) else {
                 return;
             };
             let said = task.announce(&self.shared);
@@ -270,7 +264,7 @@ impl Stream for Run {
         if let Some(mut future) = self.future.take() {
             match future.as_mut().poll(cx) {
                 Poll::Ready(output) => {
-                    self.tasks.close();
+                    self.shared.tasks.close();
                     self.output = Some(Box::new(output));
                 }
                 Poll::Pending => self.future = Some(future),
@@ -300,7 +294,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         // The loop goes first: its guards release the session before anybody is told.
         self.future = None;
-        self.tasks.close();
+        self.shared.tasks.close();
         self.shared.mark_ended();
     }
 }

@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage};
 use crate::state::AgentState;
-use crate::tool::PermissionMode;
+use crate::tool::{PermissionMode, TaskScope};
 use crate::util::sync::lock;
 
 use super::exit::ExitReason;
@@ -78,6 +78,7 @@ pub(crate) struct Control {
 pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
+    pub(crate) tasks: TaskScope,
     queue: Mutex<Queue>,
     stop: AtomicU8,
     stop_waker: AtomicWaker,
@@ -128,10 +129,15 @@ struct Queue {
 }
 
 impl Shared {
-    pub(crate) fn new(session_id: Arc<str>, parent_tool_use_id: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(
+        session_id: Arc<str>,
+        parent_tool_use_id: Option<Arc<str>>,
+        tasks: TaskScope,
+    ) -> Self {
         Self {
             session_id,
             parent_tool_use_id,
+            tasks,
             queue: Mutex::new(Queue {
                 held: true,
                 // 0 is kept for `init`, which is always the first message.

@@ -18,24 +18,26 @@ use super::gate::Answer;
 use super::tasks::TaskScope;
 use super::view::StateView;
 
-/// The run as seen from a tool call; the engine implements it.
-pub(crate) trait ToolHost: Send + Sync {
-    fn as_any(&self) -> &(dyn Any + Send + Sync);
+/// The run as seen from one tool call. Runs implement it, and the context outside of any run.
+///
+/// It is `Any`, so that a run can tell whether a context is its own: a child run needs more of its
+/// parent than a trait in this folder can name.
+pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;
     fn run_id(&self) -> &str;
-    fn progress(&self, call: &ToolCall, data: Value);
-    fn forward(&self, call: &ToolCall, message: SdkMessage);
+    fn progress(&self, data: Value);
+    fn forward(&self, message: SdkMessage);
     /// Ready when the reader has taken everything emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
-    fn ask<'a>(&'a self, call: &'a ToolCall, question: String) -> BoxFuture<'a, Answer>;
+    fn ask(&self, question: String) -> BoxFuture<'_, Answer>;
     /// Calls `f` on the state, or on a copy of it that is thrown away when not `live`.
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn backend(&self) -> Option<Arc<dyn Backend>>;
-    fn readable(&self, call: &ToolCall) -> PathFilter;
+    fn readable(&self) -> PathFilter;
     fn tasks(&self) -> TaskScope;
-    /// Resets the call's timeout, because a part of it is still active.
-    fn touch(&self, call: &ToolCall);
+    /// Something of this call is still moving: resets its timeout.
+    fn touch(&self);
 }
 
 /// The context of a tool call: its run's data, and its connection to the reader and the user.
@@ -44,7 +46,7 @@ pub(crate) trait ToolHost: Send + Sync {
 /// ended such a clone still works, but changes nothing any more.
 #[derive(Clone)]
 pub struct ToolContext {
-    host: Arc<dyn ToolHost>,
+    host: Arc<dyn ToolHost + Send + Sync>,
     call: Arc<ToolCall>,
     live: Arc<AtomicBool>,
     cancellation: Cancellation,
@@ -52,7 +54,7 @@ pub struct ToolContext {
 
 impl ToolContext {
     pub(crate) fn new(
-        host: Arc<dyn ToolHost>,
+        host: Arc<dyn ToolHost + Send + Sync>,
         call: Arc<ToolCall>,
         cancellation: Cancellation,
     ) -> (Self, LiveGuard) {
@@ -119,11 +121,11 @@ impl ToolContext {
     /// ahead of it.
     pub async fn progress(&self, data: impl Into<Value> + Send) {
         if self.is_live() {
-            self.host.touch(&self.call);
-            self.host.progress(&self.call, data.into());
+            self.host.touch();
+            self.host.progress(data.into());
             self.host.drained().await;
             // Time that a slow reader took is not the tool's.
-            self.host.touch(&self.call);
+            self.host.touch();
         }
     }
 
@@ -131,10 +133,10 @@ impl ToolContext {
     /// `parent_tool_use_id` set, and waits until the reader has taken it.
     pub async fn forward(&self, message: SdkMessage) {
         if self.is_live() {
-            self.host.touch(&self.call);
-            self.host.forward(&self.call, message);
+            self.host.touch();
+            self.host.forward(message);
             self.host.drained().await;
-            self.host.touch(&self.call);
+            self.host.touch();
         }
     }
 
@@ -143,7 +145,7 @@ impl ToolContext {
         if !self.is_live() {
             return Answer::Unanswered;
         }
-        self.host.ask(&self.call, question.into()).await
+        self.host.ask(question.into()).await
     }
 
     /// Runs `f` on the run's state. Not async, so the lock is never held across an await.
@@ -178,7 +180,7 @@ impl ToolContext {
     /// the run. A tool that searches or lists omits the others, and reports the omission without
     /// naming them.
     pub fn readable(&self) -> PathFilter {
-        self.host.readable(&self.call)
+        self.host.readable()
     }
 
     /// The background tasks of the run, which outlive the call and its turn, and end with the run.
@@ -189,7 +191,7 @@ impl ToolContext {
     /// Restarts the call's timeout, for a call that works without progress to report.
     pub fn keep_alive(&self) {
         if self.is_live() {
-            self.host.touch(&self.call);
+            self.host.touch();
         }
     }
 
@@ -198,9 +200,8 @@ impl ToolContext {
         &self.cancellation
     }
 
-    /// The engine's own host, if that is what the context stands on.
-    pub(crate) fn host(&self) -> &(dyn Any + Send + Sync) {
-        self.host.as_any()
+    pub(crate) fn host(&self) -> &Arc<dyn ToolHost + Send + Sync> {
+        &self.host
     }
 
     fn is_live(&self) -> bool {

@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, ready};
 use serde_json::Value;
 
 use crate::backend::{Backend, PathFilter};
-use crate::message::{Messages, Todo, ToolCall};
+use crate::message::{Messages, Todo};
 use crate::sdk::SdkMessage;
 use crate::util::{Guarded, Values};
 
@@ -32,10 +32,6 @@ struct State {
 pub(super) struct Detached(Guarded<State>);
 
 impl ToolHost for Detached {
-    fn as_any(&self) -> &(dyn std::any::Any + Send + Sync) {
-        self
-    }
-
     fn session_id(&self) -> &Arc<str> {
         &NO_SESSION
     }
@@ -44,15 +40,15 @@ impl ToolHost for Detached {
         ""
     }
 
-    fn progress(&self, _call: &ToolCall, _data: Value) {}
+    fn progress(&self, _data: Value) {}
 
-    fn forward(&self, _call: &ToolCall, _message: SdkMessage) {}
+    fn forward(&self, _message: SdkMessage) {}
 
     fn drained(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()
     }
 
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _question: String) -> BoxFuture<'a, Answer> {
+    fn ask(&self, _question: String) -> BoxFuture<'_, Answer> {
         ready(Answer::Unanswered).boxed()
     }
 
@@ -76,7 +72,7 @@ impl ToolHost for Detached {
         None
     }
 
-    fn readable(&self, _call: &ToolCall) -> PathFilter {
+    fn readable(&self) -> PathFilter {
         PathFilter::all()
     }
 
@@ -84,5 +80,5 @@ impl ToolHost for Detached {
         TaskScope::default()
     }
 
-    fn touch(&self, _call: &ToolCall) {}
+    fn touch(&self) {}
 }

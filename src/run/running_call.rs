@@ -1,0 +1,198 @@
+//! A tool call in progress: the host of its context, and the parent of child runs.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::backend::{Backend, PathFilter};
+use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
+use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
+use crate::tool::{Answer, PermissionGate, StateView, TaskScope, Tool, ToolContext, ToolHost};
+use crate::util::sync::lock;
+use crate::util::{Values, secret};
+
+use super::context::RunContext;
+use super::parent::ParentCall;
+
+/// The start time of a call and the time of its last progress.
+pub(crate) struct CallClock {
+    started: Instant,
+    moved: Mutex<Instant>,
+    /// Questions that are open: while there are any, no time passes.
+    asking: AtomicUsize,
+}
+
+impl CallClock {
+    pub(crate) fn start() -> Arc<Self> {
+        let now = Instant::now();
+        Arc::new(Self {
+            started: now,
+            moved: Mutex::new(now),
+            asking: AtomicUsize::new(0),
+        })
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// The time of the call's last progress; now, while it waits for an answer.
+    pub(crate) fn moved(&self) -> Instant {
+        if self.asking.load(Ordering::Acquire) > 0 {
+            return Instant::now();
+        }
+        *lock(&self.moved)
+    }
+
+    pub(crate) fn touch(&self) {
+        *lock(&self.moved) = Instant::now();
+    }
+}
+
+struct PausedClock<'a>(&'a CallClock);
+
+impl<'a> PausedClock<'a> {
+    fn begin(clock: &'a CallClock) -> Self {
+        clock.asking.fetch_add(1, Ordering::AcqRel);
+        Self(clock)
+    }
+}
+
+impl Drop for PausedClock<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.asking.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A tool call in progress: the host of its [`ToolContext`], and the parent of child runs.
+pub(crate) struct RunningCall {
+    run: RunContext,
+    tool: Arc<dyn Tool>,
+    call: Arc<ToolCall>,
+    clock: Arc<CallClock>,
+}
+
+impl RunningCall {
+    pub(crate) fn new(
+        run: RunContext,
+        tool: Arc<dyn Tool>,
+        call: Arc<ToolCall>,
+        clock: Arc<CallClock>,
+    ) -> Self {
+        Self {
+            run,
+            tool,
+            call,
+            clock,
+        }
+    }
+
+    /// The call that `cx` belongs to; `None` for a detached context.
+    pub(crate) fn of(cx: &ToolContext) -> Option<Arc<Self>> {
+        let host: Arc<dyn Any + Send + Sync> = cx.host().clone();
+        host.downcast().ok()
+    }
+
+    pub(crate) fn run(&self) -> &RunContext {
+        &self.run
+    }
+
+    /// The call as its child runs name it.
+    pub(crate) fn id(&self) -> ParentCall {
+        ParentCall {
+            session_id: self.run.session_id().clone(),
+            run_id: self.run.run_id().into(),
+            tool_use_id: self.call.id.clone(),
+            depth: self.run.depth() + 1,
+        }
+    }
+
+    /// Asks a child's question; the call's time stands still meanwhile.
+    pub(super) fn answer(&self, mut request: PermissionRequest) -> BoxFuture<'_, Answer> {
+        async move {
+            let _paused = PausedClock::begin(&self.clock);
+            let call = &mut request.envelope.parent_tool_use_id;
+            call.get_or_insert_with(|| self.call.id.clone());
+            self.run.answer(request).await
+        }
+        .boxed()
+    }
+}
+
+impl CallClock {
+    /// A progress message of the call.
+    pub(crate) fn progress(&self, run: &RunContext, call: &ToolCall) -> ToolProgress {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        ToolProgress::new(run.shared().envelope(), id, name, self.elapsed())
+    }
+}
+
+impl ToolHost for RunningCall {
+    fn session_id(&self) -> &Arc<str> {
+        self.run.session_id()
+    }
+
+    fn run_id(&self) -> &str {
+        self.run.run_id()
+    }
+
+    fn progress(&self, mut data: Value) {
+        if is_too_deep(&data) {
+            dismantle(data);
+            data =
+                format!("(progress nested deeper than {MAX_JSON_DEPTH} levels was removed)").into();
+        }
+        secret::redact(&mut data);
+        let progress = self.clock.progress(&self.run, &self.call).with_data(data);
+        self.run.shared().push(progress.into());
+    }
+
+    fn forward(&self, mut message: SdkMessage) {
+        let parent = &mut message.envelope_mut().parent_tool_use_id;
+        parent.get_or_insert_with(|| self.call.id.clone());
+        self.run.shared().push(message);
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        self.run.shared().drained().boxed()
+    }
+
+    fn ask(&self, question: String) -> BoxFuture<'_, Answer> {
+        async move {
+            let _paused = PausedClock::begin(&self.clock);
+            self.run.ask(&self.call, question).await
+        }
+        .boxed()
+    }
+
+    fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
+        self.run.view_state(live, f);
+    }
+
+    fn values(&self) -> Values {
+        self.run.values()
+    }
+
+    fn backend(&self) -> Option<Arc<dyn Backend>> {
+        self.run.backend().cloned()
+    }
+
+    fn readable(&self) -> PathFilter {
+        let request = self.run.gate_request(&self.tool, &self.call);
+        self.run.gates().readable(&request)
+    }
+
+    fn tasks(&self) -> TaskScope {
+        self.run.tasks().clone()
+    }
+
+    fn touch(&self) {
+        self.clock.touch();
+    }
+}
