@@ -146,10 +146,7 @@ pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
 }
 
 pub(super) fn gate_request(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
-    // A mode that was set since the turn began counts from the next call on.
-    if let Some(mode) = lock(&cx.shared().control).mode.take() {
-        cx.set_mode(mode);
-    }
+    cx.apply_requested_mode();
     GateRequest::new(
         call.clone(),
         tool.clone(),
@@ -238,6 +235,8 @@ pub(super) async fn check_edited(
 
 /// Refuses a call in plan mode, which takes precedence over gates and hooks.
 fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
+    // A mode may have been set while the answer streamed, a hook ran or a question was open.
+    cx.apply_requested_mode();
     let is_refused = !is_planned(cx.permission_mode(), tool);
     is_refused.then(|| deny(cx, call, "mode", NOT_PLANNED))
 }
@@ -263,7 +262,12 @@ async fn ask(
     if request.mode == PermissionMode::DontAsk {
         return Permit::Refuse(deny(cx, &call, "mode", &not_asked(&question)));
     }
-    match cx.ask(&call, question.clone()).await {
+    let answer = cx.ask(&call, question.clone()).await;
+    let is_allowed = matches!(answer, Answer::Allow | Answer::AllowForSession);
+    if is_allowed && let Some(refused) = refuse_by_mode(cx, &request.tool, &call) {
+        return Permit::Refuse(refused);
+    }
+    match answer {
         Answer::Allow => Permit::Run(call),
         Answer::AllowForSession => {
             grant_as(cx, request).await;

@@ -54,6 +54,7 @@ impl Calls<'_> {
             return Some(Outcome::Done(ToolResult::failed(&call, text)));
         }
         let config = self.agent.config();
+        self.cx.apply_requested_mode();
         let said = match ask_hooks(config, self.cx, call.clone()).await {
             Ok(said) => said,
             Err(error) => return Some(Outcome::Done(ToolResult::failed(&call, error.to_string()))),

@@ -368,6 +368,14 @@ impl RunContext {
         *lock(&self.0.mode) = mode;
     }
 
+    /// Applies the mode that a handle requested last, if that has not happened yet.
+    pub(crate) fn apply_requested_mode(&self) {
+        let requested = lock(&self.shared().control).mode.take();
+        if let Some(mode) = requested {
+            self.set_mode(mode);
+        }
+    }
+
     pub(crate) fn set_system(&self, system: SystemPrompt) {
         *lock(&self.0.system) = system;
     }

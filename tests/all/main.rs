@@ -42,6 +42,7 @@ mod backend_memory;
 #[cfg(all(feature = "tools", unix))]
 mod backend_process;
 mod background;
+mod call_decisions;
 #[cfg(all(feature = "tools", unix))]
 mod checkpoints;
 mod child_permissions;
