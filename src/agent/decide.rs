@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::{Verdict, guard};
+use crate::hook::{ToolDecision, Verdict, guard};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
@@ -53,16 +53,17 @@ pub(super) async fn ask_hooks(
     for hook in &config.hooks.pre_tool_use {
         let timeout = config.limits.hook_timeout;
         let future = hook.pre_tool_use(cx, &call);
-        let decision = guard(hook.name(), "pre_tool_use", timeout, None, future).await?;
-        if let Some(args) = decision.args {
-            if is_too_deep(&args) {
-                dismantle(args);
-                let text = format!(
-                    "the hook {:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels",
-                    hook.name()
-                );
-                return Err(Error::new(ErrorKind::Hook, text));
+        let decision = guard(hook.name(), "pre_tool_use", timeout, None, future).await;
+        let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
+            Ok(decision) => decision,
+            // The call will not run in any case, and the run has to end.
+            Err(error) if matches!(verdict, Verdict::Stop(_)) => {
+                cx.warn(error.to_string());
+                continue;
             }
+            Err(error) => return Err(error),
+        };
+        if let Some(args) = decision.args {
             call = call.with_args(args);
         }
         context.extend(decision.context);
@@ -73,6 +74,18 @@ pub(super) async fn ask_hooks(
         verdict,
         context,
     })
+}
+
+/// Refuses arguments of a hook that are nested too deep.
+fn check_depth(hook: &str, mut decision: ToolDecision) -> Result<ToolDecision> {
+    let Some(args) = decision.args.take_if(|args| is_too_deep(args)) else {
+        return Ok(decision);
+    };
+    dismantle(args);
+    let text = format!(
+        "the hook {hook:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels"
+    );
+    Err(Error::new(ErrorKind::Hook, text))
 }
 
 /// Decides about a call on its final arguments.
@@ -86,6 +99,10 @@ pub(super) async fn permit(
     mut call: ToolCall,
     verdict: Verdict,
 ) -> Permit {
+    if let Verdict::Stop(reason) = &verdict {
+        cx.stop(reason.clone());
+        return Permit::Refuse(deny(cx, &call, "hook", reason));
+    }
     if let Err(text) = parse_arguments(&call, tool.parameters()) {
         call.limit_depth();
         return Permit::Refuse(ToolResult::failed(&call, text));
@@ -98,13 +115,8 @@ pub(super) async fn permit(
     } else {
         verdict
     };
-    match &verdict {
-        Verdict::Stop(reason) => {
-            cx.stop(reason.clone());
-            return Permit::Refuse(deny(cx, &call, "hook", reason));
-        }
-        Verdict::Deny(reason) => return Permit::Refuse(deny(cx, &call, "hook", reason)),
-        _ => {}
+    if let Verdict::Deny(reason) = &verdict {
+        return Permit::Refuse(deny(cx, &call, "hook", reason));
     }
     let mut request = gate_request(cx, tool, &call);
     let decision = match check_gate(cx, &request).await {
