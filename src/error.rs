@@ -270,6 +270,12 @@ impl Error {
         self
     }
 
+    /// Undoes [`attributed`](Self::attributed).
+    pub(crate) fn unattributed(mut self) -> Self {
+        self.inner.attributed = false;
+        self
+    }
+
     pub(crate) fn is_attributed(&self) -> bool {
         self.inner.attributed
     }

@@ -154,7 +154,8 @@ impl RunContext {
     ///
     /// # Errors
     ///
-    /// The model's error, and an exhausted budget.
+    /// The model's error, and an exhausted budget. An error of the model that a hook returns is
+    /// reported as the hook's; an exhausted budget ends the run.
     ///
     /// # Cancel safety
     ///

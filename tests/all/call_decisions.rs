@@ -1,9 +1,14 @@
 //! Decisions about a call: modes set meanwhile, stops, grants, contexts and errors of hooks.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{
-    Answer, Error, ExitReason, FnHook, FuncTool, PermissionMode, PermissionRequest, SdkMessage,
-    ToolCall, ToolDecision, Unanswered, hook,
+    Answer, Error, ErrorKind, ExitReason, FnHook, FuncTool, Messages, Model, ModelRequest,
+    PermissionMode, PermissionRequest, Result, SdkMessage, ToolCall, ToolDecision, Unanswered,
+    async_trait, hook,
 };
 use serde_json::json;
 
@@ -150,4 +155,70 @@ async fn stop_of_a_hook_ends_the_run_when_a_sibling_call_parks() {
         (1, 0),
         "the sibling still waits"
     );
+}
+
+/// Counts how often it is asked for a summary, and makes none.
+struct CountCompactions(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Compactor for CountCompactions {
+    fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+        false
+    }
+
+    async fn compact(&self, _: CompactionRequest) -> Result<Option<Compaction>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+}
+
+fn too_long() -> ScriptedModel {
+    ScriptedModel::new().fail(Error::new(ErrorKind::ContextTooLong, "prompt is too long"))
+}
+
+async fn check_blame(phase: &str, judge: FnHook) {
+    let compactions = Arc::<AtomicUsize>::default();
+    let agent = agent(ScriptedModel::new())
+        .hook(judge)
+        .compactor(CountCompactions(compactions.clone()))
+        .build()
+        .unwrap();
+    let error = agent.run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    let blamed = format!("hook `judge` failed in {phase}: ");
+    assert!(error.text().starts_with(&blamed), "{error}");
+    assert_eq!(compactions.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn error_of_a_hooks_own_model_call_names_the_hook_and_compacts_nothing() {
+    let model: Arc<dyn Model> = Arc::new(too_long());
+    let before = hook::modify_request_with("judge", model, |model, cx, messages| async move {
+        cx.call_model(&model, ModelRequest::new("Is it safe?"))
+            .await?;
+        Ok(messages)
+    });
+    check_blame("modify_request", before).await;
+    let model: Arc<dyn Model> = Arc::new(too_long());
+    let around = hook::wrap_model_call_with("judge", model, |model, request, next| async move {
+        let cx = next.context().clone();
+        cx.call_model(&model, ModelRequest::new("Is it safe?"))
+            .await?;
+        next.run(request).await
+    });
+    check_blame("wrap_model_call", around).await;
+}
+
+#[tokio::test]
+async fn error_of_a_run_inside_a_hook_names_the_hook() {
+    let passes = hook::wrap_model_call(
+        "passes",
+        |request, next| async move { next.run(request).await },
+    );
+    let child = agent(too_long()).hook(passes).build().unwrap();
+    let around = hook::wrap_model_call_with("judge", child, |child, request, next| async move {
+        child.run("Is it safe?").await?;
+        next.run(request).await
+    });
+    check_blame("wrap_model_call", around).await;
 }
