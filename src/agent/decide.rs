@@ -110,11 +110,6 @@ pub(super) async fn permit(
     if let Some(refused) = refuse_by_mode(cx, tool, &call) {
         return Permit::Refuse(refused);
     }
-    let verdict = if cx.is_allowed(&call.name) {
-        verdict.combine(Verdict::Allow)
-    } else {
-        verdict
-    };
     if let Verdict::Deny(reason) = &verdict {
         return Permit::Refuse(deny(cx, &call, "hook", reason));
     }
@@ -132,7 +127,7 @@ pub(super) async fn permit(
                 };
                 request.call = call.clone();
             }
-            match verdict {
+            match open_verdict(cx, &call, verdict) {
                 Verdict::Ask(question) => question,
                 _ => return Permit::Run(call),
             }
@@ -143,13 +138,32 @@ pub(super) async fn permit(
         GateDecision::Interrupt { message } => {
             return Permit::Interrupt(deny_by_gate(cx, &request, &message));
         }
-        GateDecision::Ask { question, by_rule } => match verdict {
+        GateDecision::Ask { question, by_rule } => match open_verdict(cx, &call, verdict) {
             Verdict::Allow if !by_rule => return Permit::Run(call),
             Verdict::Ask(hook_question) => hook_question,
             _ => question,
         },
     };
     ask(config, cx, &request, call, question).await
+}
+
+/// The verdict of the hooks on the final call, without a question that was answered for the
+/// session.
+fn open_verdict(cx: &RunContext, call: &ToolCall, verdict: Verdict) -> Verdict {
+    let verdict = match verdict {
+        Verdict::Ask(question)
+            if cx
+                .granted_questions()
+                .contains(cx.session_id(), call, &question) =>
+        {
+            Verdict::Continue
+        }
+        verdict => verdict,
+    };
+    match cx.is_allowed(&call.name) {
+        true => verdict.combine(Verdict::Allow),
+        false => verdict,
+    }
 }
 
 /// Returns `true` if the mode leaves the decision about calls of this tool to the gate.
@@ -254,11 +268,9 @@ fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Opt
 }
 
 /// Calls like this one need no question for the rest of the session.
-pub(super) async fn grant(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) {
-    grant_as(cx, &gate_request(cx, tool, call)).await;
-}
-
-async fn grant_as(cx: &RunContext, request: &GateRequest) {
+pub(super) async fn grant(cx: &RunContext, request: &GateRequest, question: &str) {
+    let granted = cx.granted_questions();
+    granted.add(&request.session_id, &request.call, question);
     if let Err(error) = cx.gates().grant(request).await {
         cx.warn(format!("the grant for this session was not kept: {error}"));
     }
@@ -282,7 +294,7 @@ async fn ask(
     match answer {
         Answer::Allow => Permit::Run(call),
         Answer::AllowForSession => {
-            grant_as(cx, request).await;
+            grant(cx, request, &question).await;
             Permit::Run(call)
         }
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),

@@ -9,7 +9,7 @@ use crate::run::{ExitReason, Stop};
 use crate::state::PendingCall;
 use crate::tool::Tool;
 
-use super::decide::{Approved, check_approved, check_edited, deny, grant};
+use super::decide::{Approved, check_approved, check_edited, deny, gate_request, grant};
 use super::drive::Driver;
 use super::restore::insert_result;
 use super::resume::{Decision, Decisions, now_ms};
@@ -119,7 +119,8 @@ impl Driver {
             }
         }
         if let Decision::AllowForSession { .. } = decision {
-            grant(&self.cx, &tool, &call).await;
+            let request = gate_request(&self.cx, &tool, &call);
+            grant(&self.cx, &request, &pending.question).await;
         }
         // Decided once: a resume that dies in between must not run the call again.
         let place = self.forget_pending(&pending.id).await?;

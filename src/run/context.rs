@@ -27,7 +27,7 @@ use crate::util::{Cancellation, Values};
 use super::budget::Budget;
 use super::parent::{AskParent, ModelCaller, ParentCall};
 use super::responder::Waiting;
-use super::setting::Setting;
+use super::setting::{GrantedQuestions, Setting};
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
@@ -154,8 +154,7 @@ impl RunContext {
     ///
     /// # Errors
     ///
-    /// The model's error, and an exhausted budget. An error of the model that a hook returns is
-    /// reported as the hook's; an exhausted budget ends the run.
+    /// The model's error, which counts as the hook's if a hook returns it, and an exhausted budget.
     ///
     /// # Cancel safety
     ///
@@ -316,6 +315,11 @@ impl RunContext {
         self.0.parts.setting.allowed_tools.contains(tool)
     }
 
+    /// The questions of hooks that were answered for a session.
+    pub(crate) fn granted_questions(&self) -> &GrantedQuestions {
+        &self.0.parts.setting.granted_questions
+    }
+
     /// The gates that calls of this run have to pass.
     pub(crate) fn gates(&self) -> Gates {
         lock(&self.0.gates).clone()
@@ -371,8 +375,7 @@ impl RunContext {
 
     /// Applies the mode that a handle requested last, if that has not happened yet.
     pub(crate) fn apply_requested_mode(&self) {
-        let requested = lock(&self.shared().control).mode.take();
-        if let Some(mode) = requested {
+        if let Some(mode) = lock(&self.shared().control).mode.take() {
             self.set_mode(mode);
         }
     }

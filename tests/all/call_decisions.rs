@@ -1,14 +1,15 @@
 //! Decisions about a call: modes set meanwhile, stops, grants, contexts and errors of hooks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{ScriptedModel, Step};
+use agentcore::tool::Confirmer;
 use agentcore::{
-    Answer, Error, ErrorKind, ExitReason, FnHook, FuncTool, Messages, Model, ModelRequest,
-    PermissionMode, PermissionRequest, Result, SdkMessage, ToolCall, ToolDecision, Unanswered,
-    async_trait, hook,
+    Answer, Decision, Error, ErrorKind, ExitReason, FnHook, FuncTool, Messages, Model,
+    ModelRequest, PermissionMode, PermissionRequest, Result, SdkMessage, ToolCall, ToolDecision,
+    Unanswered, async_trait, hook,
 };
 use serde_json::json;
 
@@ -221,4 +222,57 @@ async fn error_of_a_run_inside_a_hook_names_the_hook() {
         next.run(request).await
     });
     check_blame("wrap_model_call", around).await;
+}
+/// Allows for the session, and counts the questions.
+#[derive(Clone, Default)]
+struct Always(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Confirmer for Always {
+    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+        self.0.lock().unwrap().push(request.question.clone());
+        Answer::AllowForSession
+    }
+}
+
+#[tokio::test]
+async fn allow_for_session_given_to_a_hooks_question_holds_for_the_same_call() {
+    let (log, always) = (Log::default(), Always::default());
+    let call = |model: ScriptedModel, n: u32| model.call("act", json!({ "n": n }));
+    let model = call(call(call(ScriptedModel::new(), 1), 1), 2).say("done");
+    let model = call(model, 1)
+        .say("done")
+        .call("act", json!({"n": 1}))
+        .say("done");
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .hook(pre("ask", ToolDecision::ask("sure?")))
+        .confirmer(always.clone())
+        .build()
+        .unwrap();
+    for (session, asked) in [("s", 2), ("s", 2), ("t", 3)] {
+        agent.session(session).run("Go").await.unwrap();
+        assert_eq!(always.0.lock().unwrap().len(), asked, "{session}");
+    }
+    assert_eq!(log.len(), 5);
+}
+
+#[tokio::test]
+async fn allow_for_session_given_to_a_parked_question_of_a_hook_holds() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .call("act", json!({}))
+        .call("act", json!({}))
+        .say("done");
+    let agent = agent(model)
+        .tool(logged("act", &log))
+        .hook(pre("ask", ToolDecision::ask("sure?")))
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let calls = agent.session("s").pending().await.unwrap();
+    let decision = Decision::allow_for_session(&calls[0]);
+    let output = agent.session("s").resume(decision).await.unwrap();
+    assert_eq!((output.end, log.len()), (ExitReason::EndTurn, 2));
 }
