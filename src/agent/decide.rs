@@ -235,16 +235,18 @@ pub(super) async fn check_approved(
 }
 
 /// Checks a call whose arguments were edited with the hooks; returns the refusal if they do not
-/// allow it. A question of theirs is what was answered.
+/// allow it. A question of theirs is what was answered. `context` becomes their text for the model.
 pub(super) async fn check_edited(
     config: &Config,
     cx: &RunContext,
     call: &ToolCall,
+    context: &mut Vec<String>,
 ) -> Option<ToolResult> {
     let said = match ask_hooks(config, cx, call.clone()).await {
         Ok(said) => said,
         Err(error) => return Some(ToolResult::failed(call, error.to_string())),
     };
+    *context = said.context;
     match said.verdict {
         Verdict::Stop(reason) => {
             cx.stop(reason.clone());

@@ -14,6 +14,7 @@ use super::drive::Driver;
 use super::restore::insert_result;
 use super::resume::{Decision, Decisions, now_ms};
 use super::tidy;
+use super::tool_call::add_context;
 use super::tool_turn::{cancelled, for_programs};
 
 impl Driver {
@@ -41,19 +42,22 @@ impl Driver {
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
         let mut halted = self.halted();
+        let max_bytes = self.agent.config().limits.max_result_bytes;
         for call in pending {
+            let mut context = call.context.clone();
             let decision = decisions.about(&call).filter(|_| halted.is_none());
             let result = match decision {
                 None => None,
                 Some(Decision::Deny { message, .. }) => {
                     Some(deny(&self.cx, &call.call, "user", message))
                 }
-                Some(decision) => self.run_approved(&call, decision).await?,
+                Some(decision) => self.run_approved(&call, decision, &mut context).await?,
             };
             halted = halted.or_else(|| self.halted());
             let Some(mut result) = result else {
                 continue;
             };
+            add_context(&mut result, &context, max_bytes);
             tidy::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
@@ -89,11 +93,12 @@ impl Driver {
     }
 
     /// Runs an approved call and returns its result; `None` when it could not begin and stays
-    /// pending.
+    /// pending. The hooks that check edited arguments replace `context`.
     async fn run_approved(
         &self,
         pending: &PendingCall,
         decision: &Decision,
+        context: &mut Vec<String>,
     ) -> Result<Option<ToolResult>> {
         let call = decision.call(pending);
         let tool = match self.cx.tools().resolve(&call.name) {
@@ -103,7 +108,8 @@ impl Driver {
         let shared = self.cx.shared();
         let checked = shared.unless_stopped(async {
             if let Decision::Edit { .. } = decision
-                && let Some(refused) = check_edited(self.agent.config(), &self.cx, &call).await
+                && let Some(refused) =
+                    check_edited(self.agent.config(), &self.cx, &call, context).await
             {
                 return Approved::Refuse(refused);
             }

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
-use agentcore::testing::{ScriptedModel, Step};
+use agentcore::state::PendingCall;
+use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::Confirmer;
 use agentcore::{
     Answer, Decision, Error, ErrorKind, ExitReason, FnHook, FuncTool, Messages, Model,
-    ModelRequest, PermissionMode, PermissionRequest, Result, SdkMessage, ToolCall, ToolDecision,
-    Unanswered, async_trait, hook,
+    ModelRequest, PermissionMode, PermissionRequest, Result, SdkMessage, ThreadStore, ToolCall,
+    ToolDecision, Unanswered, async_trait, hook,
 };
 use serde_json::json;
 
@@ -275,4 +276,54 @@ async fn allow_for_session_given_to_a_parked_question_of_a_hook_holds() {
     let decision = Decision::allow_for_session(&calls[0]);
     let output = agent.session("s").resume(decision).await.unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::EndTurn, 2));
+}
+
+#[tokio::test]
+async fn context_of_a_parked_call_is_added_to_its_result() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let build = |model: ScriptedModel| {
+        let ask = ToolDecision::ask("sure?").with_context("It is Friday.");
+        agent(StrictModel::new(model))
+            .tool(logged("act", &log))
+            .hook(pre("ask", ask))
+            .unanswered(Unanswered::Park)
+            .store(store.clone())
+            .build()
+            .unwrap()
+    };
+    let calls = [1, 2, 3].map(|n| ("act", json!({ "n": n })));
+    let first = build(ScriptedModel::new().calls(calls));
+    first.session("s").run("Go").await.unwrap();
+    let calls = serde_json::to_string(&first.session("s").pending().await.unwrap()).unwrap();
+    let calls: Vec<PendingCall> = serde_json::from_str(&calls).unwrap();
+    let decisions = [
+        Decision::allow(&calls[0]),
+        Decision::deny(&calls[1], "no"),
+        Decision::edit(&calls[2], json!({"n": 9})),
+    ];
+    let second = build(ScriptedModel::new().say("done"));
+    let output = second.session("s").resume(decisions).await.unwrap();
+    let expected =
+        ["act ran", "Error: no", "act ran"].map(|text| format!("{text}\n\nIt is Friday."));
+    assert_eq!(texts(&output.messages), expected);
+}
+
+#[tokio::test]
+async fn context_of_a_parked_call_is_added_when_the_conversation_goes_on() {
+    let log = Log::default();
+    let ask = ToolDecision::ask("sure?").with_context("It is Friday.");
+    let model = ScriptedModel::new()
+        .call("act", json!({}))
+        .say("Later, then.");
+    let agent = agent(StrictModel::new(model))
+        .tool(logged("act", &log))
+        .hook(pre("ask", ask))
+        .unanswered(Unanswered::Park)
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let output = agent.session("s").run("Never mind").await.unwrap();
+    let results = texts(&output.messages);
+    assert!(results[0].contains("not approved"), "{results:?}");
+    assert!(results[0].ends_with("\n\nIt is Friday."), "{results:?}");
 }
