@@ -67,6 +67,26 @@ async fn progress_of_a_call_tells_its_start_and_its_end() {
 }
 
 #[tokio::test]
+async fn progress_of_a_tool_with_a_state_of_its_own_is_no_phase_of_the_call() {
+    let schema = json!({"type": "object"});
+    let tool = FuncTool::new("slow", "Slow", schema, |cx, _args| async move {
+        cx.progress(json!({"state": "started"})).await;
+        cx.progress(json!({"state": "done"})).await;
+        "ready"
+    });
+    let model = ScriptedModel::new().call("slow", json!({})).say("Ready.");
+    let mut run = Agent::builder(model).tool(tool).build().unwrap().run("Go");
+    let mut phases = Vec::new();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::ToolProgress(progress) = message {
+            phases.push((progress.is_started(), progress.is_finished()));
+        }
+    }
+    let own = (false, false);
+    assert_eq!(phases, [(true, false), own, own, (false, true)]);
+}
+
+#[tokio::test]
 async fn a_question_is_answered_with_the_request_as_matched() {
     let model = ScriptedModel::new()
         .call("clock", json!({}))
