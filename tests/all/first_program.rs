@@ -4,7 +4,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use agentcore::testing::ScriptedModel;
+use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{Agent, Answer, Error, ErrorKind, FuncTool, SdkMessage, ToolDecision, hook};
 use serde_json::json;
 
@@ -84,6 +84,19 @@ async fn progress_of_a_tool_with_a_state_of_its_own_is_no_phase_of_the_call() {
     }
     let own = (false, false);
     assert_eq!(phases, [(true, false), own, own, (false, true)]);
+}
+
+#[tokio::test]
+async fn an_answer_of_white_space_has_no_text() {
+    let blank = Step::text("\n").and_call("clock", json!({}));
+    let model = ScriptedModel::new().step(blank).say(" It is noon.\n");
+    let agent = Agent::builder(model).tool(clock()).build().unwrap();
+    let mut run = agent.run("Time?");
+    let mut texts = Vec::new();
+    while let Some(message) = run.next().await {
+        texts.extend(message.text().map(|text| text.into_owned()));
+    }
+    assert_eq!(texts, [" It is noon.\n"]);
 }
 
 #[tokio::test]
