@@ -382,10 +382,16 @@ impl fmt::Debug for Error {
             write!(f, ", retry after {wait:?}")?;
         }
         f.write_str("]")?;
+        // A text often ends with that of its cause.
+        let mut shown = self.inner.text.clone();
         let mut source = self.source();
         for _ in 0..MAX_SOURCES {
             let Some(cause) = source else { break };
-            write!(f, "\n  caused by: {cause}")?;
+            let text = cause.to_string();
+            if !shown.contains(&text) {
+                write!(f, "\n  caused by: {text}")?;
+            }
+            shown = text;
             source = cause.source();
         }
         Ok(())

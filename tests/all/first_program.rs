@@ -149,3 +149,12 @@ fn the_debug_text_of_an_error_reads_as_a_sentence() {
     );
     assert!(format!("{error:#?}").starts_with("Error {\n    kind: RateLimited,"));
 }
+
+#[test]
+fn the_debug_text_of_an_error_repeats_no_cause_that_its_text_has() {
+    let error = Error::other(std::io::Error::other("the cable is out"));
+    assert_eq!(format!("{error:?}"), "the cable is out [Other]");
+    let text = "reading the file failed: the cable is out";
+    let outer = Error::new(ErrorKind::Io, text).with_source(error);
+    assert_eq!(format!("{outer:?}"), format!("{text} [Io]"));
+}
