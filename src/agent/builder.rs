@@ -10,8 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
 use crate::message::{EstimateCounter, TokenCounter};
 use crate::model::{
-    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, StaticPrompt,
-    SystemPrompt,
+    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
 use crate::run::Setting;
 use crate::state::SessionStore;
@@ -75,7 +74,7 @@ impl AgentBuilder {
         Self {
             name: "agent".into(),
             model: model::erase(model),
-            prompter: Arc::new(StaticPrompt::default()),
+            prompter: Arc::new(model::StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
             allowed_tools: BTreeSet::new(),
@@ -104,7 +103,7 @@ impl AgentBuilder {
 
     /// Fixed instructions.
     pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
-        self.prompter(StaticPrompt::new(prompt))
+        self.prompter(model::StaticPrompt::new(prompt))
     }
 
     /// Instructions assembled at the start of every run.
@@ -431,6 +430,7 @@ impl AgentBuilder {
             ask_timeout: self.ask_timeout,
             counter: self.counter,
             allowed_tools: self.allowed_tools,
+            granted_questions: Default::default(),
         };
         let (store, default_store) = or_default_store(self.store);
         Ok(Agent::new(Config {

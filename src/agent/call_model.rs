@@ -83,7 +83,7 @@ fn call_model(
             retry = u32::saturating_add(retry, 1);
             let policy = &config.limits.retry;
             let Some(wait) = policy.wait(&error, retry) else {
-                return Err(error.attributed());
+                return Err(error);
             };
             tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
             cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
@@ -117,7 +117,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 
 /// Checks that every model has valid prices, as a money budget requires.
 pub(super) fn check_prices(cards: &[ModelCard]) -> Result<()> {
-    let refuse = |text: String| Err(Error::new(ErrorKind::Config, text).attributed());
+    let refuse = |text: String| Err(Error::new(ErrorKind::Config, text));
     for card in cards {
         match card.profile.prices {
             Some(prices) if prices.are_sound() => {}

@@ -9,11 +9,12 @@ use crate::run::{ExitReason, Stop};
 use crate::state::PendingCall;
 use crate::tool::Tool;
 
-use super::decide::{Approved, check_approved, check_edited, deny, grant};
+use super::decide::{Approved, check_approved, check_edited, deny, gate_request, grant};
 use super::drive::Driver;
 use super::restore::insert_result;
 use super::resume::{Decision, Decisions, now_ms};
 use super::tidy;
+use super::tool_call::add_context;
 use super::tool_turn::{cancelled, for_programs};
 
 impl Driver {
@@ -41,8 +42,10 @@ impl Driver {
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
         let mut halted = self.halted();
+        let max_bytes = self.agent.config().limits.max_result_bytes;
         let decisions = decisions.by_id();
         for call in pending {
+            let mut context = call.context.clone();
             let decision = decisions
                 .get(&*call.id)
                 .copied()
@@ -52,12 +55,13 @@ impl Driver {
                 Some(Decision::Deny { message, .. }) => {
                     Some(deny(&self.cx, &call.call, "user", message))
                 }
-                Some(decision) => self.run_approved(&call, decision).await?,
+                Some(decision) => self.run_approved(&call, decision, &mut context).await?,
             };
             halted = halted.or_else(|| self.halted());
             let Some(mut result) = result else {
                 continue;
             };
+            add_context(&mut result, &context, max_bytes);
             tidy::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
@@ -94,11 +98,12 @@ impl Driver {
     }
 
     /// Runs an approved call and returns its result; `None` when it could not begin and stays
-    /// pending.
+    /// pending. The hooks that check edited arguments replace `context`.
     async fn run_approved(
         &self,
         pending: &PendingCall,
         decision: &Decision,
+        context: &mut Vec<String>,
     ) -> Result<Option<ToolResult>> {
         let call = decision.call(pending);
         let tool = match self.cx.tools().resolve(&call.name) {
@@ -108,7 +113,8 @@ impl Driver {
         let shared = self.cx.shared();
         let checked = shared.unless_stopped(async {
             if let Decision::Edit { .. } = decision
-                && let Some(refused) = check_edited(self.agent.config(), &self.cx, &call).await
+                && let Some(refused) =
+                    check_edited(self.agent.config(), &self.cx, &call, context).await
             {
                 return Approved::Refuse(refused);
             }
@@ -124,7 +130,8 @@ impl Driver {
             }
         }
         if let Decision::AllowForSession { .. } = decision {
-            grant(&self.cx, &tool, &call).await;
+            let request = gate_request(&self.cx, &tool, &call);
+            grant(&self.cx, &request, &pending.question).await;
         }
         // Decided once: a resume that dies in between must not run the call again.
         let place = self.forget_pending(&pending.id).await?;

@@ -49,7 +49,8 @@ impl Driver {
         self.cx.shared().finish(exit, output.state.clone());
         match error {
             None => Ok(output),
-            Some(error) => Err(error.attach(Arc::new(output))),
+            // To the caller, which may be a hook, it is an error of this run.
+            Some(error) => Err(error.unattributed().attach(Arc::new(output))),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::state::{AgentState, PendingCall, StoredSession};
 
 use super::drive::Driver;
+use super::tool_call::add_context;
 
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
@@ -82,8 +83,11 @@ impl Driver {
         let (kept, closed): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_kept);
         changed |= !decided.is_empty() || !closed.is_empty();
         state.pending = kept;
+        let max_bytes = self.agent.config().limits.max_result_bytes;
         for pending in closed {
-            late.push(ToolResult::failed(&pending.call, NOT_APPROVED));
+            let mut result = ToolResult::failed(&pending.call, NOT_APPROVED);
+            add_context(&mut result, &pending.context, max_bytes);
+            late.push(result);
         }
         insert_results(&mut state.messages, late.clone());
         let waiting: HashSet<_> = state.waiting().into_iter().collect();

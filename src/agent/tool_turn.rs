@@ -80,6 +80,7 @@ impl Driver {
             });
             // Hooks may send the questions on as soon as they see them.
             self.save(&state).await?;
+            let exit = exit.or_else(|| self.halted());
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
         Ok(exit.or(looping))

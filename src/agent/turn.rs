@@ -91,17 +91,15 @@ impl Driver {
 
     /// Applies the requests of handles since the last turn.
     async fn steer(&mut self) -> Result<()> {
-        let (steering, model, mode) = {
+        let (steering, model) = {
             let mut control = lock(&self.cx.shared().control);
             let steering = std::mem::take(&mut control.steering);
-            (steering, control.model.take(), control.mode.take())
+            (steering, control.model.take())
         };
         if let Some(model) = model {
             self.cx.set_model(model);
         }
-        if let Some(mode) = mode {
-            self.cx.set_mode(mode);
-        }
+        self.cx.apply_requested_mode();
         if !steering.is_empty() {
             self.say(steering).boxed().await?;
         }

@@ -27,7 +27,7 @@ use crate::util::{Cancellation, Values};
 use super::budget::Budget;
 use super::parent::{AskParent, ModelCaller, ParentCall};
 use super::responder::Waiting;
-use super::setting::Setting;
+use super::setting::{GrantedQuestions, Setting};
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
@@ -154,7 +154,7 @@ impl RunContext {
     ///
     /// # Errors
     ///
-    /// The model's error, and an exhausted budget.
+    /// The model's error, which counts as the hook's if a hook returns it, and an exhausted budget.
     ///
     /// # Cancel safety
     ///
@@ -315,6 +315,11 @@ impl RunContext {
         self.0.parts.setting.allowed_tools.contains(tool)
     }
 
+    /// The questions of hooks that were answered for a session.
+    pub(crate) fn granted_questions(&self) -> &GrantedQuestions {
+        &self.0.parts.setting.granted_questions
+    }
+
     /// The gates that calls of this run have to pass.
     pub(crate) fn gates(&self) -> Gates {
         lock(&self.0.gates).clone()
@@ -366,6 +371,13 @@ impl RunContext {
 
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         *lock(&self.0.mode) = mode;
+    }
+
+    /// Applies the mode that a handle requested last, if that has not happened yet.
+    pub(crate) fn apply_requested_mode(&self) {
+        if let Some(mode) = lock(&self.shared().control).mode.take() {
+            self.set_mode(mode);
+        }
     }
 
     pub(crate) fn set_system(&self, system: SystemPrompt) {
