@@ -98,6 +98,7 @@
 
 pub mod agent;
 pub mod backend;
+mod engine;
 mod error;
 pub mod hook;
 pub mod hooks;

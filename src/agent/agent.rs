@@ -1,46 +1,35 @@
 //! The agent itself.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::engine::Config;
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::model::Model;
-use crate::run::{ModelCaller, Run, RunHandle, Shared};
+use crate::run::{Run, RunHandle};
 use crate::state::{SessionInfo, SessionStore};
 use crate::tool::Tool;
-use crate::util::sync::lock;
 
 use super::builder::AgentBuilder;
-use super::config::Config;
-use super::introspect::{AgentInfo, HookInfo};
+use super::info::{AgentInfo, HookInfo};
 use super::session::Session;
 
 /// A model with tools, hooks and limits. Cheap to clone; clones are the same agent. Serves any
 /// number of runs at once.
 #[derive(Clone)]
-pub struct Agent(Arc<Inner>);
-
-pub(super) struct Inner {
-    pub(super) config: Config,
-    /// Runs in progress, by session.
-    live: Mutex<HashMap<Arc<str>, Weak<Shared>>>,
-}
+pub struct Agent(Arc<Config>);
 
 impl Agent {
     pub(super) fn new(config: Config) -> Self {
-        Self(Arc::new(Inner {
-            config,
-            live: Mutex::default(),
-        }))
+        Self(Arc::new(config))
     }
 
-    pub(super) fn config(&self) -> &Config {
-        &self.0.config
+    pub(super) fn config(&self) -> &Arc<Config> {
+        &self.0
     }
 
     /// Starts an agent that asks `model`: a model, an `Arc` or `Box` of one. The same as
@@ -147,7 +136,7 @@ impl Agent {
     ///
     /// The store's error.
     pub async fn latest_session(&self) -> Result<Option<Session>> {
-        let Some(cwd) = &self.config().setting.cwd else {
+        let Some(cwd) = &self.config().settings.cwd else {
             return Ok(None);
         };
         let latest = self.store().latest(cwd).await?;
@@ -156,13 +145,12 @@ impl Agent {
 
     /// The handle of the run in progress in a session; `None` when there is none.
     pub fn handle(&self, session_id: &str) -> Option<RunHandle> {
-        let shared = lock(&self.0.live).get(session_id)?.upgrade()?;
-        (!shared.is_ended()).then(|| RunHandle::new(shared))
+        self.config().live.handle(session_id)
     }
 
     /// The agent's name.
     pub fn name(&self) -> &str {
-        &self.config().setting.agent
+        &self.config().settings.agent
     }
 
     /// The model.
@@ -209,22 +197,6 @@ impl Agent {
             max_turns: self.config().limits.max_turns,
         }
     }
-
-    /// The caller that sends model requests on behalf of the agent's runs.
-    pub(super) fn caller(&self) -> Arc<dyn ModelCaller> {
-        self.0.clone()
-    }
-
-    /// Registers a run that has begun, so that its handle can be looked up.
-    pub(super) fn register(&self, shared: &Arc<Shared>) -> Registration {
-        let id = shared.session_id().clone();
-        lock(&self.0.live).insert(id.clone(), Arc::downgrade(shared));
-        Registration {
-            agent: Arc::downgrade(&self.0),
-            id,
-            shared: Arc::downgrade(shared),
-        }
-    }
 }
 
 impl fmt::Debug for Agent {
@@ -233,26 +205,5 @@ impl fmt::Debug for Agent {
             .field("name", &self.name())
             .field("model", &self.model().id())
             .finish_non_exhaustive()
-    }
-}
-
-/// Removes a run's registration when it is dropped.
-pub(super) struct Registration {
-    agent: Weak<Inner>,
-    id: Arc<str>,
-    shared: Weak<Shared>,
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        if let Some(agent) = self.agent.upgrade() {
-            let mut live = lock(&agent.live);
-            if live
-                .get(&self.id)
-                .is_some_and(|shared| shared.ptr_eq(&self.shared))
-            {
-                live.remove(&self.id);
-            }
-        }
     }
 }

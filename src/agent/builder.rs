@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Backend;
+use crate::engine::{
+    self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, RequestOptions, Unanswered,
+    check_prices, or_default_store,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
-use crate::message::{EstimateCounter, TokenCounter};
+use crate::message::TokenCounter;
+use crate::model::retry::RetryPolicy;
 use crate::model::{
     self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
-use crate::run::Setting;
+use crate::run::RunSettings;
 use crate::state::SessionStore;
 use crate::tool::{
-    AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
-    check_tool,
+    Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
 };
 use crate::trace::{Redacting, TraceRecorder};
 
 use super::agent::Agent;
-use super::bounds::MIN_RESULT_BYTES;
-use super::call_model::{self, check_prices};
-use super::config::{Config, Hooks, Limits, RequestOptions, Unanswered, or_default_store};
-use super::retry::RetryPolicy;
 
 /// Builds an [`Agent`].
 ///
@@ -46,23 +46,15 @@ use super::retry::RetryPolicy;
 /// ```
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
-    name: Arc<str>,
+    settings: RunSettings,
     model: Arc<dyn Model>,
     prompter: Arc<dyn Prompter>,
     tools: Vec<Arc<dyn Tool>>,
     disabled_tools: BTreeSet<Arc<str>>,
-    allowed_tools: BTreeSet<Arc<str>>,
     sources: Vec<Arc<dyn ToolSource>>,
     hooks: Vec<Arc<dyn Hook>>,
-    backend: Option<Arc<dyn Backend>>,
-    cwd: Option<Arc<str>>,
     store: Option<Arc<dyn SessionStore>>,
-    gate: Arc<dyn PermissionGate>,
-    confirmer: Option<Arc<dyn Confirmer>>,
-    ask_timeout: Option<Duration>,
     mode: PermissionMode,
-    trace: Option<Arc<dyn TraceRecorder>>,
-    counter: Arc<dyn TokenCounter>,
     compactor: Option<Arc<dyn Compactor>>,
     limits: Limits,
     request: RequestOptions,
@@ -72,23 +64,15 @@ impl AgentBuilder {
     /// An agent that asks `model`: a model, an `Arc` or `Box` of one.
     pub fn new(model: impl Model) -> Self {
         Self {
-            name: "agent".into(),
+            settings: RunSettings::default(),
             model: model::erase(model),
             prompter: Arc::new(model::StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
-            allowed_tools: BTreeSet::new(),
             sources: Vec::new(),
             hooks: Vec::new(),
-            backend: None,
-            cwd: None,
             store: None,
-            gate: Arc::new(AllowAll),
-            confirmer: None,
-            ask_timeout: None,
             mode: PermissionMode::Default,
-            trace: None,
-            counter: Arc::new(EstimateCounter),
             compactor: None,
             limits: Limits::default(),
             request: RequestOptions::default(),
@@ -97,7 +81,7 @@ impl AgentBuilder {
 
     /// A name, for messages and traces. `agent` unless set.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = name.into();
+        self.settings.agent = name.into();
         self
     }
 
@@ -134,7 +118,9 @@ impl AgentBuilder {
         self.tools.extend(registry.tools());
         self.disabled_tools
             .extend(registry.disabled().map(Arc::from));
-        self.allowed_tools.extend(registry.allowed().map(Arc::from));
+        self.settings
+            .allowed_tools
+            .extend(registry.allowed().map(Arc::from));
         self
     }
 
@@ -162,13 +148,13 @@ impl AgentBuilder {
     /// Sets the backend that stores files and runs commands. For hooks, and for tools that ask the
     /// context for it; the presets carry their own.
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.backend = Some(Arc::new(backend));
+        self.settings.backend = Some(Arc::new(backend));
         self
     }
 
     /// The working directory, as messages and prompts name it.
     pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
-        self.cwd = Some(cwd.into());
+        self.settings.cwd = Some(cwd.into());
         self
     }
 
@@ -183,13 +169,13 @@ impl AgentBuilder {
 
     /// Sets the permission gate, which decides whether a call may run. Every call may, unless set.
     pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
-        self.gate = Arc::new(gate);
+        self.settings.gates = Gates::one(Arc::new(gate));
         self
     }
 
     /// Sets the confirmer, which answers questions before any responder is asked.
     pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
-        self.confirmer = Some(Arc::new(confirmer));
+        self.settings.confirmer = Some(Arc::new(confirmer));
         self
     }
 
@@ -213,7 +199,7 @@ impl AgentBuilder {
 
     /// Sets the time a question waits for its answer. Without limit unless set.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
-        self.ask_timeout = Some(timeout);
+        self.settings.ask_timeout = Some(timeout);
         self
     }
 
@@ -296,7 +282,7 @@ impl AgentBuilder {
 
     /// Sets whether the stream has `stream_event` messages: every piece of an answer as it arrives.
     pub fn include_partial_messages(mut self, include: bool) -> Self {
-        self.request.partial_messages = include;
+        self.settings.partial_messages = include;
         self
     }
 
@@ -321,14 +307,14 @@ impl AgentBuilder {
 
     /// Sets the retry policy of failed model calls.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.limits.retry = policy;
+        self.settings.retry = policy;
         self
     }
 
     /// Sets the limits on the size of one answer: 32 MiB, 1,000 tool calls and 10,000 content blocks
     /// unless set. A run whose model exceeds one ends with an error; see [`ResponseLimits`].
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
-        self.limits.response = limits;
+        self.settings.response_limits = limits;
         self
     }
 
@@ -352,6 +338,14 @@ impl AgentBuilder {
     /// a limit of its own.
     pub fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.limits.tool_timeout = timeout;
+        self
+    }
+
+    /// Sets the time in which the tool sources must answer, all together, each time they are asked.
+    /// 30 seconds unless set. A source that does not answer in time keeps the tools it had, with a
+    /// warning, and is asked again before the next turn.
+    pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.source_timeout = timeout;
         self
     }
 
@@ -392,13 +386,13 @@ impl AgentBuilder {
 
     /// Sets the recorder of the spans of hooks; the loop itself records none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
-        self.trace = Some(Arc::new(Redacting(recorder)));
+        self.settings.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
     /// Sets the token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
-        self.counter = Arc::new(counter);
+        self.settings.counter = Arc::new(counter);
         self
     }
 
@@ -420,28 +414,17 @@ impl AgentBuilder {
         self.check()?;
         let of_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(of_hooks);
-        let setting = Setting {
-            agent: self.name,
-            cwd: self.cwd,
-            backend: self.backend,
-            trace: self.trace,
-            gates: Gates::one(self.gate),
-            confirmer: self.confirmer,
-            ask_timeout: self.ask_timeout,
-            counter: self.counter,
-            allowed_tools: self.allowed_tools,
-            granted_questions: Default::default(),
-        };
         let (store, default_store) = or_default_store(self.store);
         Ok(Agent::new(Config {
-            setting: Arc::new(setting),
+            live: LiveRuns::default(),
+            settings: Arc::new(self.settings),
             model: self.model,
             prompter: self.prompter,
             tools: self.tools,
             disabled_tools: self.disabled_tools,
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
-            model_core: call_model::core(),
+            model_core: engine::core(),
             store,
             default_store,
             mode: self.mode,
@@ -456,42 +439,26 @@ impl AgentBuilder {
         for tool in &self.tools {
             check_tool(tool)?;
             if !names.insert(tool.name()) {
-                return Err(config(format!(
+                let text = format!(
                     "two tools are named {:?}; give one of them another name",
                     tool.name()
-                )));
+                );
+                return Err(Error::new(ErrorKind::Config, text));
             }
         }
-        if let Some(temperature) = self.request.temperature
-            && (!temperature.is_finite() || temperature < 0.0)
-        {
-            return Err(config(format!(
-                "temperature is {temperature}; it must be a number from 0"
-            )));
-        }
-        let Some(usd) = self.limits.budget.usd else {
-            return Ok(());
-        };
-        if !usd.is_finite() || usd < 0.0 {
-            return Err(config(format!(
-                "max_budget_usd is {usd}; it must be a number of dollars from 0"
-            )));
-        }
-        if self.limits.budget.allow_unpriced {
+        self.request.check()?;
+        self.limits.check()?;
+        if !self.limits.needs_prices() {
             return Ok(());
         }
         check_prices(&self.model.cards(&ModelRequest::default()))
     }
 }
 
-fn config(text: String) -> Error {
-    Error::new(ErrorKind::Config, text)
-}
-
 impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentBuilder")
-            .field("name", &self.name)
+            .field("name", &self.settings.agent)
             .field("model", &self.model.id())
             .field("tools", &self.tools.len())
             .field("hooks", &self.hooks.len())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
+use crate::engine::{Decisions, Parent, Start, drive};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{ParentCall, Run, RunOutput, Shared};
@@ -14,9 +15,6 @@ use crate::tool::{TaskScope, ToolContext};
 use crate::util::Values;
 
 use super::agent::Agent;
-use super::call_host::Parent;
-use super::drive::{Start, drive};
-use super::resume::Decisions;
 
 /// The interval at which a silent child keeps its parent's call from timing out.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -298,7 +296,7 @@ impl Session {
         let tasks = TaskScope::limited(self.agent.config().limits.max_result_bytes);
         // Boxed, for every future that is handed it on would have room for it.
         let start = Box::new(Start {
-            agent: self.agent,
+            config: self.agent.config().clone(),
             shared: shared.clone(),
             tasks: tasks.clone(),
             input,

@@ -13,7 +13,7 @@ use std::ops::BitOr;
 /// assert_eq!(phases.to_string(), "before_agent, wrap_tool_call");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Phases(u8);
+pub struct Phases(u32);
 
 impl Phases {
     /// None.
@@ -35,7 +35,7 @@ impl Phases {
     /// The phase after the loop, once.
     pub const AFTER_AGENT: Self = Self(1 << 7);
     /// All of them.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
 
     const NAMES: [(Self, &'static str); 8] = [
         (Self::BEFORE_AGENT, "before_agent"),

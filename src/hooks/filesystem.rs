@@ -238,10 +238,11 @@ impl FilesystemHook {
                 None
             }
         };
-        cx.with_state(|view| match content {
-            Some(content) => view.files.insert(path.into(), content.into()),
+        cx.with_state(|mut view| match content {
+            Some(content) => view.files_mut().insert(path.into(), content.into()),
             // What is known of it is no longer true.
-            None => view.files.remove(&*path),
+            None if view.files().contains_key(&*path) => view.files_mut().remove(&*path),
+            None => None,
         });
     }
 
@@ -263,13 +264,13 @@ impl FilesystemHook {
             Ok(()) => self.sweep(cx, eviction).await,
             Err(error) => {
                 let folder = eviction.folder(&*self.backend);
-                let has_room = cx.with_state(|view| {
-                    let files = view.files.iter();
+                let has_room = cx.with_state(|mut view| {
+                    let files = view.files().iter();
                     let unwritten = files.filter(|(path, _)| path.starts_with(&*folder));
                     let bytes: usize = unwritten.map(|(_, text)| text.len()).sum();
                     let has_room = bytes.saturating_add(text.len()) <= MAX_UNWRITTEN;
                     if has_room {
-                        view.files.insert(path.as_str().into(), text.into());
+                        view.files_mut().insert(path.as_str().into(), text.into());
                     }
                     has_room
                 });
@@ -297,7 +298,7 @@ impl FilesystemHook {
         if !beneath.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
             return None;
         }
-        let content = cx.with_state(|view| view.files.get(&*path).cloned())?;
+        let content = cx.with_state(|view| view.files().get(&*path).cloned())?;
         let backend = MemoryBackend::new();
         let written = backend.write("result", content.as_bytes()).await;
         let mut args: Map<String, Value> = call.args.as_object().cloned().unwrap_or_default();

@@ -136,7 +136,7 @@ fn write_todos(name: &str) -> FuncTool {
     FuncTool::new(name, DESCRIPTION, parameters, |cx, args| async move {
         let todos = read(&args)?;
         let count = todos.len();
-        cx.with_state(|view| *view.todos = todos);
+        cx.with_state(|mut view| *view.todos_mut() = todos);
         Ok(format!("Updated {count} todo(s)"))
     })
     .side_effect(SideEffect::None)

@@ -33,6 +33,7 @@ mod profile;
 mod prompter;
 mod request;
 mod response;
+pub(crate) mod retry;
 mod settings;
 mod stop;
 mod system;

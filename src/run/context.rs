@@ -9,9 +9,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::backend::Backend;
-use crate::error::Result;
 use crate::message::{TokenCounter, ToolCall};
-use crate::model::{Model, ModelProfile, ModelRequest, ModelResponse, RequestMemo, SystemPrompt};
+use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
 use crate::state::AgentState;
 use crate::tool::{
@@ -25,9 +24,10 @@ use crate::util::sync::lock;
 use crate::util::{Cancellation, Values};
 
 use super::budget::Budget;
-use super::parent::{AskParent, ModelCaller, ParentCall};
+use super::granted_questions::GrantedQuestions;
+use super::parent::{AskParent, ParentCall};
 use super::responder::Waiting;
-use super::setting::{GrantedQuestions, Setting};
+use super::settings::RunSettings;
 use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system::SystemSections;
@@ -35,14 +35,13 @@ use super::system::SystemSections;
 /// The parts of a context at the beginning of a run.
 pub(crate) struct ContextParts {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) setting: Arc<Setting>,
+    pub(crate) settings: Arc<RunSettings>,
     pub(crate) run_id: Arc<str>,
     pub(crate) budget: Budget,
     pub(crate) parent: Option<Box<ParentCall>>,
     pub(crate) parent_run: Option<RunContext>,
     pub(crate) ask_parent: Option<AskParent>,
     pub(crate) cancellation: Cancellation,
-    pub(crate) caller: Arc<dyn ModelCaller>,
 }
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
@@ -76,7 +75,7 @@ impl RunContext {
         state: AgentState,
         tasks: TaskScope,
     ) -> Self {
-        let gates = parts.setting.gates.clone();
+        let gates = parts.settings.gates.clone();
         Self(Arc::new(Inner {
             parts,
             started: Instant::now(),
@@ -109,12 +108,12 @@ impl RunContext {
 
     /// The agent's name.
     pub fn agent(&self) -> &str {
-        &self.0.parts.setting.agent
+        &self.0.parts.settings.agent
     }
 
     /// The working directory the agent was given.
     pub fn cwd(&self) -> Option<&str> {
-        self.0.parts.setting.cwd.as_deref()
+        self.0.parts.settings.cwd.as_deref()
     }
 
     /// The current turn: 1 during the first model call and the tool calls it asks for, 0 before.
@@ -147,31 +146,9 @@ impl RunContext {
         lock(&self.0.model).clone()
     }
 
-    /// Asks a model on this run's account, for a summary or a judgement: the budget pays, the
-    /// statistics count it, and what is worth a retry is tried again. Its events are not emitted,
-    /// and nothing of it goes into the history. [`Next::run`](crate::Next::run) is the way to the
-    /// run's own model through the inner hooks.
-    ///
-    /// # Errors
-    ///
-    /// The model's error, which counts as the hook's if a hook returns it, and an exhausted budget.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future cancels the request.
-    pub async fn call_model(
-        &self,
-        model: &Arc<dyn Model>,
-        request: impl Into<ModelRequest>,
-    ) -> Result<ModelResponse> {
-        let request = request.into();
-        let asked = self.caller().call(self.clone(), model.clone(), request);
-        asked.await
-    }
-
     /// The token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(&self) -> &Arc<dyn TokenCounter> {
-        &self.0.parts.setting.counter
+        &self.0.parts.settings.counter
     }
 
     /// The tools of this turn.
@@ -234,7 +211,7 @@ impl RunContext {
 
     /// The trace recorder, if the agent has one.
     pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
-        self.0.parts.setting.trace.as_ref()
+        self.0.parts.settings.trace.as_ref()
     }
 
     /// Sends a system message to the reader.
@@ -267,7 +244,7 @@ impl RunContext {
 
     /// The backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
-        self.0.parts.setting.backend.as_ref()
+        self.0.parts.settings.backend.as_ref()
     }
 
     /// The call this run is a child of.
@@ -301,9 +278,8 @@ impl RunContext {
         self.parent().map_or(0, |parent| parent.depth)
     }
 
-    /// The caller that sends model requests on the run's account.
-    pub(crate) fn caller(&self) -> Arc<dyn ModelCaller> {
-        self.0.parts.caller.clone()
+    pub(crate) fn settings(&self) -> &RunSettings {
+        &self.0.parts.settings
     }
 
     pub(crate) fn memo(&self) -> &RequestMemo {
@@ -312,12 +288,12 @@ impl RunContext {
 
     /// Returns `true` if calls of this tool need no question of the mode.
     pub(crate) fn is_allowed(&self, tool: &str) -> bool {
-        self.0.parts.setting.allowed_tools.contains(tool)
+        self.0.parts.settings.allowed_tools.contains(tool)
     }
 
     /// The questions of hooks that were answered for a session.
     pub(crate) fn granted_questions(&self) -> &GrantedQuestions {
-        &self.0.parts.setting.granted_questions
+        &self.0.parts.settings.granted_questions
     }
 
     /// The gates that calls of this run have to pass.
@@ -449,7 +425,7 @@ impl RunContext {
     /// The answer to a question of this run or of one below it, within this run's time for it.
     pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
         let answer = self.unbounded_answer(request);
-        match self.0.parts.setting.ask_timeout {
+        match self.0.parts.settings.ask_timeout {
             None => answer.await,
             Some(limit) => tokio::time::timeout(limit, answer)
                 .await
@@ -458,7 +434,7 @@ impl RunContext {
     }
 
     async fn unbounded_answer(&self, request: PermissionRequest) -> Answer {
-        if let Some(confirmer) = &self.0.parts.setting.confirmer {
+        if let Some(confirmer) = &self.0.parts.settings.confirmer {
             match confirm(&**confirmer, &request).await {
                 Answer::Unanswered => {}
                 answer => return answer,

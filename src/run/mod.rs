@@ -10,13 +10,14 @@
 mod budget;
 mod context;
 mod exit;
+mod granted_questions;
 mod handle;
 mod output;
 mod parent;
 mod responder;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod run;
-mod setting;
+mod settings;
 mod settled;
 mod shared;
 mod state_cell;
@@ -32,10 +33,10 @@ pub use exit::ExitReason;
 pub use handle::RunHandle;
 pub use output::RunOutput;
 pub use parent::ParentCall;
-pub(crate) use parent::{AskParent, MAX_DEPTH, ModelCaller};
+pub(crate) use parent::{AskParent, MAX_DEPTH};
 pub use responder::Responder;
 pub use run::Run;
-pub(crate) use setting::Setting;
+pub(crate) use settings::RunSettings;
 pub(crate) use shared::{CLOSING_TIME, OutputFormat, Shared, Stop};
 pub use stats::{ModelStats, RunStats};
 pub use system::SystemSections;

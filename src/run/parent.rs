@@ -1,11 +1,9 @@
-//! A run's place below another, and what the engine lends to contexts.
+//! A run's place below another.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::error::Result;
-use crate::model::{Model, ModelRequest, ModelResponse};
 use crate::sdk::PermissionRequest;
 use crate::tool::Answer;
 
@@ -42,13 +40,3 @@ impl ParentCall {
 /// The function through which a child run asks its parent's confirmer or responder.
 pub(crate) type AskParent =
     Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Answer> + Send + Sync>;
-
-/// Calls models on a run's account: the engine's budget, retries and statistics.
-pub(crate) trait ModelCaller: Send + Sync {
-    fn call(
-        self: Arc<Self>,
-        cx: RunContext,
-        model: Arc<dyn Model>,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelResponse>>;
-}

@@ -19,7 +19,8 @@ impl StateCell {
         self.0.with(f)
     }
 
-    /// Runs foreign code on the state, or on a copy that is thrown away.
+    /// Runs foreign code on the state, or on a copy that is thrown away: one that shares its lists
+    /// with the state until they are changed.
     ///
     /// Returns what of todos and files changed.
     pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> Changed {
@@ -31,16 +32,19 @@ impl StateCell {
         self.0.lend(|state| {
             let (todos, files) = (state.todos.clone(), state.files.clone());
             f(state.view());
-            let changed = Changed {
-                todos: *todos != *state.todos,
-                files: changed_paths(&files, &state.files),
-            };
-            // An untouched list keeps the memory it had.
-            if !changed.todos {
-                state.todos = todos;
+            let mut changed = Changed::default();
+            // Equal content keeps the memory it had.
+            if !Arc::ptr_eq(&todos, &state.todos) {
+                changed.todos = *todos != *state.todos;
+                if !changed.todos {
+                    state.todos = todos;
+                }
             }
-            if changed.files.is_empty() {
-                state.files = files;
+            if !Arc::ptr_eq(&files, &state.files) {
+                changed.files = changed_paths(&files, &state.files);
+                if changed.files.is_empty() {
+                    state.files = files;
+                }
             }
             changed
         })

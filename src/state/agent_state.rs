@@ -251,8 +251,8 @@ impl AgentState {
     pub(crate) fn view(&mut self) -> StateView<'_> {
         StateView::new(
             &self.messages,
-            Arc::make_mut(&mut self.todos),
-            Arc::make_mut(&mut self.files),
+            &mut self.todos,
+            &mut self.files,
             &mut self.values,
         )
     }

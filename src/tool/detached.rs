@@ -22,8 +22,8 @@ static NO_SESSION: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
 #[derive(Clone, Default)]
 struct State {
     messages: Messages,
-    todos: Vec<Todo>,
-    files: BTreeMap<Arc<str>, Arc<str>>,
+    todos: Arc<Vec<Todo>>,
+    files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     values: Values,
 }
 

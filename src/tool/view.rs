@@ -8,31 +8,51 @@ use crate::util::Values;
 
 /// The state as a tool may touch it: the history is read-only, so that no call can lose its
 /// result; the rest may be changed.
+///
+/// Reading copies nothing; the first change of the task list or of the files copies it once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StateView<'a> {
     /// The history so far.
     pub messages: &'a Messages,
-    /// The task list.
-    pub todos: &'a mut Vec<Todo>,
-    /// Files the agent wrote: path to content.
-    pub files: &'a mut BTreeMap<Arc<str>, Arc<str>>,
     /// Values of this run.
     pub values: &'a mut Values,
+    todos: &'a mut Arc<Vec<Todo>>,
+    files: &'a mut Arc<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
 impl<'a> StateView<'a> {
     pub(crate) fn new(
         messages: &'a Messages,
-        todos: &'a mut Vec<Todo>,
-        files: &'a mut BTreeMap<Arc<str>, Arc<str>>,
+        todos: &'a mut Arc<Vec<Todo>>,
+        files: &'a mut Arc<BTreeMap<Arc<str>, Arc<str>>>,
         values: &'a mut Values,
     ) -> Self {
         Self {
             messages,
+            values,
             todos,
             files,
-            values,
         }
+    }
+
+    /// The task list.
+    pub fn todos(&self) -> &Vec<Todo> {
+        self.todos
+    }
+
+    /// The task list, to change it.
+    pub fn todos_mut(&mut self) -> &mut Vec<Todo> {
+        Arc::make_mut(self.todos)
+    }
+
+    /// Files the agent wrote: path to content.
+    pub fn files(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
+        self.files
+    }
+
+    /// Files the agent wrote, to change them.
+    pub fn files_mut(&mut self) -> &mut BTreeMap<Arc<str>, Arc<str>> {
+        Arc::make_mut(self.files)
     }
 }

@@ -144,17 +144,17 @@ async fn a_detached_context_has_a_state_of_its_own_and_nobody_to_ask() {
     assert!(!cx.cancellation().is_cancelled());
 
     let write = FuncTool::new("write", "", empty(), |cx, _| async move {
-        cx.with_state(|state| {
-            state.files.insert("a".into(), "text".into());
+        cx.with_state(|mut state| {
+            state.files_mut().insert("a".into(), "text".into());
             state.values.insert(7_u32);
         });
         "written"
     });
     write.execute(cx.clone(), json!({})).await.unwrap();
-    assert_eq!(cx.with_state(|state| state.files.len()), 1);
+    assert_eq!(cx.with_state(|state| state.files().len()), 1);
     assert_eq!(cx.value::<u32>().as_deref(), Some(&7));
     assert_eq!(
-        ToolContext::detached().with_state(|state| state.files.len()),
+        ToolContext::detached().with_state(|state| state.files().len()),
         0
     );
 }
@@ -464,5 +464,5 @@ fn detached_state_is_free_again_after_a_panic() {
         inner.with_state(|_| inner.with_state(|_| ()));
     }));
     assert!(nested.is_err());
-    assert_eq!(cx.with_state(|state| state.todos.len()), 0);
+    assert_eq!(cx.with_state(|state| state.todos().len()), 0);
 }

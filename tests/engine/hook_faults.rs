@@ -1,11 +1,15 @@
 //! What becomes of a hook that errs, panics or hangs, phase by phase.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use agentcore::hook;
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::{ErrorKind, ExitReason, Todo, ToolDecision};
+use agentcore::{ErrorKind, ExitReason, FuncTool, Todo, ToolDecision};
 use serde_json::json;
 
-use crate::kit::{agent, echo, roles, stored, texts, warnings, watch};
+use crate::kit::{agent, any_object, echo, roles, sleep, stored, texts, warnings, watch};
 
 /// How a hook goes wrong, and what the error says of it.
 #[derive(Clone, Copy)]
@@ -39,7 +43,7 @@ async fn faults_before_the_model_call_end_the_run_and_leave_the_history() {
                 "before_agent",
                 hook::before_agent("bad", move |cx, _state| {
                     cx.set_value(1_u8);
-                    cx.with_state(|view| view.todos.push(Todo::new("1", "lost")));
+                    cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "lost")));
                     fault.strike()
                 }),
                 "user assistant",
@@ -85,7 +89,7 @@ async fn an_interrupt_before_the_model_call_leaves_the_history_as_it_was() {
         Ok(state)
     });
     let hangs = hook::before_agent("hangs", |cx, _state| async move {
-        cx.with_state(|view| view.todos.push(Todo::new("1", "Wait")));
+        cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "Wait")));
         std::future::pending().await
     });
     let agent = agent(ScriptedModel::new())
@@ -179,4 +183,57 @@ async fn faults_at_the_end_are_warnings() {
         );
         assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_repeated_by_a_hook_has_its_whole_time_again() {
+    let hangs = Arc::new(AtomicBool::new(true));
+    let slow = FuncTool::new("slow", "Hangs at first", any_object(), move |_cx, _args| {
+        let hangs = hangs.swap(false, Ordering::Relaxed);
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            sleep(5).await;
+            "done"
+        }
+    })
+    .idempotent();
+    let again = hook::wrap_tool_call("again", |call, next| async move {
+        let result = next.run(call.clone()).await?;
+        match result.is_error {
+            true => next.run(call).await,
+            false => Ok(result),
+        }
+    });
+    let model = ScriptedModel::new().call("slow", json!({})).say("done");
+    let agent = agent(model)
+        .tool(slow)
+        .hook(again)
+        .tool_timeout(Duration::from_secs(10))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hook_that_waits_before_a_call_leaves_the_call_its_time() {
+    let slow = FuncTool::new("slow", "Sleeps", any_object(), |_cx, _args| async {
+        sleep(5).await;
+        "done"
+    });
+    let waits = hook::wrap_tool_call("waits", |call, next| async move {
+        sleep(30).await;
+        next.run(call).await
+    });
+    let model = ScriptedModel::new().call("slow", json!({})).say("done");
+    let agent = agent(model)
+        .tool(slow)
+        .hook(waits)
+        .tool_timeout(Duration::from_secs(10))
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["done"]);
 }

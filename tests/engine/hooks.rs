@@ -382,7 +382,7 @@ async fn a_hook_that_stops_ends_the_run_and_what_has_not_begun() {
 async fn a_hooks_tool_wins_with_a_warning_and_values_are_shared() {
     let hook = hook::before_agent("tools", |cx, mut state: AgentState| async move {
         cx.set_value("from the context".to_owned());
-        cx.with_state(|view| view.todos.push(Todo::new("1", "from the context")));
+        cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "from the context")));
         state.values.insert(7_u32);
         state.register_tool(agentcore::FuncTool::new(
             "echo",

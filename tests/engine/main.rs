@@ -50,6 +50,8 @@ mod run_properties;
 mod seams;
 #[cfg(all(target_os = "linux", feature = "tools"))]
 mod soak;
+mod source_timeouts;
+mod state_views;
 mod store_hangs;
 mod suppressed_results;
 mod tools_in_runs;

@@ -307,10 +307,10 @@ async fn state_is_shared_by_parallel_tools_and_closed_to_late_writers() {
             async move {
                 let id = args["id"].as_str().unwrap().to_owned();
                 sleep(1).await;
-                cx.with_state(|view| {
+                cx.with_state(|mut view| {
                     assert_eq!(view.messages.len(), 2, "the history can be read");
-                    view.todos.push(Todo::new(&*id, "Look"));
-                    view.files.insert(id.as_str().into(), "text".into());
+                    view.todos_mut().push(Todo::new(&*id, "Look"));
+                    view.files_mut().insert(id.as_str().into(), "text".into());
                 });
                 "ok"
             }
@@ -322,7 +322,7 @@ async fn state_is_shared_by_parallel_tools_and_closed_to_late_writers() {
     let late = hook::before_stop_with("late", kept.clone(), |kept, _cx, _response| async move {
         let kept = kept.lock().unwrap().clone();
         for cx in &kept {
-            cx.with_state(|view| view.todos.clear());
+            cx.with_state(|mut view| view.todos_mut().clear());
             assert!(cx.cancellation().is_cancelled());
             cx.progress("too late").await;
         }

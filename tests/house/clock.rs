@@ -6,7 +6,7 @@ use super::tree::sources;
 /// Files that ask for the date, and why they have to. Whatever waits or measures uses the monotonic
 /// clock, so that a clock that is set, or a machine that slept, ends nothing early.
 const DATED: &[(&str, &str)] = &[
-    ("src/agent/resume.rs", "questions expire at a date"),
+    ("src/engine/decision.rs", "questions expire at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
     ("src/providers/status.rs", "`retry-after` may be a date"),

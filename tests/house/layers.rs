@@ -15,13 +15,13 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
         &[
             &["message", "backend", "trace"],
             &["model", "sdk"],
-            &["tool"],
+            &["tool", "providers"],
             &["state"],
         ],
     ),
-    ("engine", &[&["run"], &["hook"], &["agent"]]),
+    ("engine", &[&["run"], &["hook"], &["engine"], &["agent"]]),
     ("state", &[&["session", "permission", "prompt", "subagent"]]),
-    ("parts", &[&["tools", "providers"], &["hooks"]]),
+    ("parts", &[&["tools"], &["hooks"]]),
     (
         "edges",
         &[&["testing", "gateway", "config", "server", "mcp"]],

@@ -338,8 +338,8 @@ async fn execute(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
             }
         }
         "ask" => return Ok(format!("{:?}", cx.ask("may I?").await).into()),
-        "state" => cx.with_state(|view| {
-            view.files.insert("notes.txt".into(), "x".into());
+        "state" => cx.with_state(|mut view| {
+            view.files_mut().insert("notes.txt".into(), "x".into());
         }),
         _ => {}
     }

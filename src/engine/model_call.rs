@@ -9,43 +9,52 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
-use crate::run::{DearestPrice, Estimate, ModelCaller, RunContext};
+use crate::run::{DearestPrice, Estimate, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
-use super::agent::Inner;
 use super::attempt::attempt;
-use super::booking::book_answer;
+use super::usage::book_answer;
 
 /// The centre of the model onion.
-pub(super) fn core() -> Core<ModelRequest> {
+pub(crate) fn core() -> Core<ModelRequest> {
     Arc::new(|cx, request| {
         let model = cx.model();
-        cx.caller().call(cx, model, request)
+        call_model(cx, model, request)
     })
 }
 
-impl ModelCaller for Inner {
-    fn call(
-        self: Arc<Self>,
-        cx: RunContext,
-        model: Arc<dyn Model>,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelResponse>> {
-        call_model(self, cx, model, request)
+impl RunContext {
+    /// Asks a model on this run's account, for a summary or a judgement: the budget pays, the
+    /// statistics count it, and what is worth a retry is tried again. Its events are not emitted,
+    /// and nothing of it goes into the history. [`Next::run`](crate::Next::run) is the way to the
+    /// run's own model through the inner hooks.
+    ///
+    /// # Errors
+    ///
+    /// The model's error, and an exhausted budget.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request.
+    pub async fn call_model(
+        &self,
+        model: &Arc<dyn Model>,
+        request: impl Into<ModelRequest>,
+    ) -> Result<ModelResponse> {
+        let asked = call_model(self.clone(), model.clone(), request.into());
+        asked.await
     }
 }
 
 /// Not an `async fn`, which would have room for the request twice.
 fn call_model(
-    agent: Arc<Inner>,
     cx: RunContext,
     model: Arc<dyn Model>,
     mut request: ModelRequest,
 ) -> BoxFuture<'static, Result<ModelResponse>> {
     Box::pin(async move {
-        let config = &agent.config;
-        request = request.or_response_limits(config.limits.response);
+        request = request.or_response_limits(cx.settings().response_limits);
         let asked = request.max_tokens;
         let mut retry = 0;
         loop {
@@ -64,7 +73,7 @@ fn call_model(
                 // Given back while the call waits for its next try.
                 let _permit = cx.budget().permits().acquire().await;
                 let started = Instant::now();
-                let show = config.request.partial_messages;
+                let show = cx.settings().partial_messages;
                 let attempt = attempt(&cx, &*model, &request, &reservation, show).await;
                 lock(&cx.shared().stats).api_time += started.elapsed();
                 match attempt {
@@ -81,7 +90,7 @@ fn call_model(
                 drop(cx.take_partial());
             }
             retry = u32::saturating_add(retry, 1);
-            let policy = &config.limits.retry;
+            let policy = &cx.settings().retry;
             let Some(wait) = policy.wait(&error, retry) else {
                 return Err(error);
             };
@@ -116,7 +125,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 }
 
 /// Checks that every model has valid prices, as a money budget requires.
-pub(super) fn check_prices(cards: &[ModelCard]) -> Result<()> {
+pub(crate) fn check_prices(cards: &[ModelCard]) -> Result<()> {
     let refuse = |text: String| Err(Error::new(ErrorKind::Config, text));
     for card in cards {
         match card.profile.prices {

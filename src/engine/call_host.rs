@@ -16,7 +16,7 @@ use crate::tool::{Answer, PermissionGate, StateView, TaskScope, Tool, ToolContex
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
 
-use super::decide::gate_request;
+use super::tool_permission::gate_request;
 
 /// The start time of a call and the time of its last progress.
 pub(super) struct CallClock {
@@ -48,7 +48,7 @@ impl CallClock {
         *lock(&self.moved)
     }
 
-    fn touch(&self) {
+    pub(super) fn touch(&self) {
         *lock(&self.moved) = Instant::now();
     }
 }
@@ -78,15 +78,15 @@ pub(super) struct CallHost {
 
 /// The call that a child run belongs to.
 #[derive(Clone)]
-pub(super) struct Parent {
-    pub(super) cx: RunContext,
-    pub(super) call_id: Arc<str>,
+pub(crate) struct Parent {
+    pub(crate) cx: RunContext,
+    pub(crate) call_id: Arc<str>,
     clock: Arc<CallClock>,
 }
 
 impl Parent {
     /// The run and the call that `cx` belongs to; `None` for a detached context.
-    pub(super) fn of(cx: &ToolContext) -> Option<Self> {
+    pub(crate) fn of(cx: &ToolContext) -> Option<Self> {
         let host = cx.host().downcast_ref::<CallHost>()?;
         Some(Self {
             cx: host.cx.clone(),

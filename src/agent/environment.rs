@@ -1,10 +1,9 @@
 //! An agent from the environment.
 
-use crate::agent::AgentBuilder;
 use crate::error::{Error, ErrorKind, Result};
+use crate::providers::{env, resolve};
 
-use super::env;
-use super::resolve::resolve;
+use super::builder::AgentBuilder;
 
 /// Asked when `AGENTCORE_MODEL` is not set, in this order: the key's variable, then the model.
 const BY_KEY: [(&str, &str); 2] = [
@@ -24,8 +23,8 @@ impl AgentBuilder {
         let named = env::var("AGENTCORE_MODEL");
         let by_key = || {
             let mut known = BY_KEY.iter();
-            let found = known.find(|(key, _)| env::var(key).is_some());
-            found.map(|(_, model)| (*model).to_owned())
+            let provider = known.find(|(key, _)| env::var(key).is_some());
+            provider.map(|(_, model)| (*model).to_owned())
         };
         let Some(model) = named.or_else(by_key) else {
             return Err(Error::new(

@@ -9,13 +9,13 @@ use crate::run::{ExitReason, Stop};
 use crate::state::PendingCall;
 use crate::tool::Tool;
 
-use super::decide::{Approved, check_approved, check_edited, deny, gate_request, grant};
-use super::drive::Driver;
+use super::active_run::Driver;
+use super::decision::{Decision, Decisions, now_ms};
 use super::restore::insert_result;
-use super::resume::{Decision, Decisions, now_ms};
-use super::tidy;
+use super::sanitize;
+use super::tool_batch::{cancelled, for_programs};
 use super::tool_call::add_context;
-use super::tool_turn::{cancelled, for_programs};
+use super::tool_permission::{Approved, check_approved, check_edited, deny, gate_request, grant};
 
 impl Driver {
     /// Answers the calls that waited for approval. Returns `Some` when the run cannot continue yet.
@@ -42,7 +42,7 @@ impl Driver {
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
         let mut halted = self.halted();
-        let max_bytes = self.agent.config().limits.max_result_bytes;
+        let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
         for call in pending {
             let mut context = call.context.clone();
@@ -62,7 +62,7 @@ impl Driver {
                 continue;
             };
             add_context(&mut result, &context, max_bytes);
-            tidy::result(&mut result);
+            sanitize::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
             let place = self.cx.state(|state| {
@@ -113,8 +113,7 @@ impl Driver {
         let shared = self.cx.shared();
         let checked = shared.unless_stopped(async {
             if let Decision::Edit { .. } = decision
-                && let Some(refused) =
-                    check_edited(self.agent.config(), &self.cx, &call, context).await
+                && let Some(refused) = check_edited(&self.config, &self.cx, &call, context).await
             {
                 return Approved::Refuse(refused);
             }

@@ -15,7 +15,7 @@ use crate::util::panic;
 use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::opening::STALE_COMPACTION;
 
 impl Driver {
@@ -111,7 +111,7 @@ impl Driver {
     }
 
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
-        let config = self.agent.config();
+        let config = &*self.config;
         let before = state.messages.clone();
         state.response = self.last.clone();
         state.usage = Some(self.cx.usage());

@@ -19,7 +19,7 @@ use crate::usage::{Usage, total};
 use crate::util::panic;
 use crate::util::sync::lock;
 
-use super::drive::Driver;
+use super::active_run::Driver;
 
 /// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;
@@ -110,7 +110,7 @@ impl Driver {
 
     /// Returns `true` if the compactor, if there is one, finds the next request too long.
     pub(super) fn is_crowded(&self) -> bool {
-        let Some(compactor) = &self.agent.config().compactor else {
+        let Some(compactor) = &self.config.compactor else {
             return false;
         };
         let messages = self.cx.state(|state| state.messages.clone());
@@ -136,7 +136,7 @@ impl Driver {
 
     /// Compacts the history; returns `true` if it is shorter now.
     pub(super) async fn compact(&mut self, trigger: CompactionTrigger) -> bool {
-        let Some(compactor) = self.agent.config().compactor.clone() else {
+        let Some(compactor) = self.config.compactor.clone() else {
             if trigger == CompactionTrigger::Manual {
                 self.cx.warn(
                     "a compaction was asked for, but the agent has nothing that makes one; give \

@@ -14,11 +14,11 @@ use crate::util::Pace;
 use crate::util::sync::lock;
 use crate::util::text::truncate;
 
-use super::answer;
+use super::active_run::Driver;
 use super::attempt::{empty_response, is_empty};
-use super::drive::Driver;
-use super::ending::{exit_after, exit_of};
-use super::tidy;
+use super::closing::{exit_after, exit_of};
+use super::sanitize;
+use super::structured_output;
 
 /// The number of times hooks may keep a run without a turn limit from stopping.
 const UNBOUNDED_GO_ONS: u32 = 100;
@@ -74,7 +74,7 @@ impl Driver {
                 Err(error) => {
                     let error = self.rejected(error);
                     let exit = exit_of(error, &mut self.notes)?;
-                    if exit == ExitReason::Refused && !self.agent.config().request.keep_refused {
+                    if exit == ExitReason::Refused && !self.config.request.keep_refused {
                         self.forget_refused();
                     }
                     return Ok(exit);
@@ -109,7 +109,7 @@ impl Driver {
     /// Sends messages to the model as user input, and emits them.
     pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
-            if !tidy::is_said_to_model(&message) {
+            if !sanitize::is_said_to_model(&message) {
                 let role = message.role();
                 self.cx.warn(format!(
                     "a message of the role {role} was not said to the model: only messages of the \
@@ -143,7 +143,7 @@ impl Driver {
         if let Some(exit) = self.halted() {
             return Some(exit);
         }
-        let max_turns = self.agent.config().limits.max_turns;
+        let max_turns = self.config.limits.max_turns;
         if max_turns > 0 && self.cx.turn() >= max_turns {
             self.notes
                 .push(format!("the limit of {max_turns} turns is reached"));
@@ -167,7 +167,7 @@ impl Driver {
         // Boxed, so that what waits for the model has no room for what came before.
         let anew = !std::mem::take(&mut tried.dropped);
         let request = self.prepare(anew).boxed().await?;
-        let config = self.agent.config();
+        let config = &*self.config;
         let onion = Onion {
             hooks: config.hooks.wrap_model_call.clone(),
             context: self.cx.clone(),
@@ -178,7 +178,7 @@ impl Driver {
         let mut response = onion.run(request).await?;
         // An answer that a hook gave up waiting for is not what a later interrupt cuts off.
         drop(self.cx.take_partial());
-        tidy::answer(&mut response);
+        sanitize::answer(&mut response);
         self.ids.claim(&mut response);
         self.context.report(&response.usage);
         if is_no_answer(&response) && tried.empty && !has_reason(&response) {
@@ -291,7 +291,7 @@ impl Driver {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
         self.notes.push(format!("the model refused: {text}"));
-        if self.agent.config().request.keep_refused {
+        if self.config.request.keep_refused {
             if !response.content.says_nothing() {
                 self.keep(response.clone(), false).await?;
             }
@@ -319,11 +319,11 @@ impl Driver {
             return Ok(Next::GoOn);
         }
         if let Some(format) = &self.output {
-            let max_values = self.agent.config().limits.response.max_values;
-            match answer::read(format, &response.text(), max_values) {
+            let max_values = self.config.settings.response_limits.max_values;
+            match structured_output::read(format, &response.text(), max_values) {
                 Ok(value) => self.structured = Some(Box::new(value)),
                 Err(complaint) => {
-                    if tried.outputs >= self.agent.config().limits.output_retries {
+                    if tried.outputs >= self.config.limits.output_retries {
                         self.notes.push(complaint);
                         return Ok(Next::End(ExitReason::StructuredOutput));
                     }
@@ -364,13 +364,13 @@ impl Driver {
         response: &Arc<ModelResponse>,
         tried: &mut Tried,
     ) -> Option<Message> {
-        let config = self.agent.config();
+        let config = &*self.config;
         for hook in &config.hooks.before_stop {
             let timeout = config.limits.hook_timeout;
             let future = hook.before_stop(&self.cx, response);
             match guard(hook.name(), "before_stop", timeout, None, future).await {
                 Ok(StopDecision::Stop) => {}
-                Ok(StopDecision::GoOn(message)) if !tidy::is_said_to_model(&message) => {
+                Ok(StopDecision::GoOn(message)) if !sanitize::is_said_to_model(&message) => {
                     self.cx.warn(format!(
                         "hook `{}` would go on with a message that is not one of the user or that \
                          says nothing; it was not heard",

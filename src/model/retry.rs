@@ -56,7 +56,7 @@ impl RetryPolicy {
     }
 
     /// The wait before retry number `retry` (from 1); `None` when there is none.
-    pub(super) fn wait(&self, error: &Error, retry: u32) -> Option<Duration> {
+    pub(crate) fn wait(&self, error: &Error, retry: u32) -> Option<Duration> {
         if retry > self.max_retries || !error.is_retryable() {
             return None;
         }

@@ -1,6 +1,10 @@
 //! The tools of a turn.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::RunContext;
@@ -55,35 +59,47 @@ impl RunTools {
         Ok(())
     }
 
+    /// Asks the sources that may have changed, side by side; returns `true` if any has answered.
     async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
-        let mut changed = false;
-        for (source, known) in config.sources.iter().zip(&mut self.sources) {
+        let is_built = self.built;
+        let limit = config.limits.source_timeout;
+        let asked = config.sources.iter().zip(&mut self.sources);
+        let asked = asked.filter_map(|(source, known)| {
             let version = source.version();
-            if self.built && version.is_some() && version == known.version {
-                continue;
-            }
-            match ask(&**source).await {
-                Ok(tools) => {
-                    known.version = version;
-                    known.tools = tools;
-                    changed = true;
+            let is_known = is_built && version.is_some() && version == known.version;
+            (!is_known).then_some(async move {
+                match ask(&**source, limit).await {
+                    Ok(tools) => {
+                        *known = SourceTools { version, tools };
+                        Ok(())
+                    }
+                    Err(error) => Err(format!(
+                        "tool source `{}` failed, its earlier tools stay: {error}",
+                        source.name()
+                    )),
                 }
-                Err(error) => cx.warn(format!(
-                    "tool source `{}` failed, its earlier tools stay: {error}",
-                    source.name()
-                )),
+            })
+        });
+        let mut has_changed = false;
+        for answer in join_all(asked).await {
+            match answer {
+                Ok(()) => has_changed = true,
+                Err(warning) => cx.warn(warning),
             }
         }
-        changed
+        has_changed
     }
 }
 
-/// Asks a source. One that panics has failed.
-async fn ask(source: &dyn ToolSource) -> Result<Vec<Arc<dyn Tool>>> {
-    let asking = panic::caught(async { source.tools().await });
-    asking
-        .await
-        .unwrap_or_else(|text| Err(Error::new(ErrorKind::Other, format!("it panicked: {text}"))))
+/// Asks a source. One that panics, or does not answer in time, has failed.
+async fn ask(source: &dyn ToolSource, limit: Duration) -> Result<Vec<Arc<dyn Tool>>> {
+    let failed = |text| Err(Error::new(ErrorKind::Other, text));
+    // The call itself is inside the future, so that a panic before its first await is caught.
+    match timeout(limit, panic::caught(async { source.tools().await })).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(text)) => failed(format!("it panicked: {text}")),
+        Err(_) => failed(format!("it did not answer within {limit:?}")),
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::message::{Message, Messages, Role, ToolCall, ToolResult};
 use crate::state::{AgentState, PendingCall, StoredSession};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::tool_call::add_context;
 
 /// The result of a call that had not begun when its run ended.
@@ -83,7 +83,7 @@ impl Driver {
         let (kept, closed): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_kept);
         changed |= !decided.is_empty() || !closed.is_empty();
         state.pending = kept;
-        let max_bytes = self.agent.config().limits.max_result_bytes;
+        let max_bytes = self.config.limits.max_result_bytes;
         for pending in closed {
             let mut result = ToolResult::failed(&pending.call, NOT_APPROVED);
             add_context(&mut result, &pending.context, max_bytes);

@@ -1,4 +1,4 @@
-//! The description of an agent for introspection.
+//! The description of an agent.
 
 use serde::Serialize;
 

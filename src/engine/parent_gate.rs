@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::run::RunContext;
 use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode};
 
-use super::decide::{NOT_PLANNED, gate_request, is_planned, not_asked};
+use super::tool_permission::{NOT_PLANNED, gate_request, is_planned, not_asked};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
 /// delegating a call must not bypass a denial.

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::Result;
 use crate::message::{Message, ToolCall, ToolResult};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::restore::{MAY_HAVE_RUN, OpenCall};
-use super::tidy;
+use super::sanitize;
 use super::tool_call::Outcome;
 
 /// The results of rerunning calls that had none.
@@ -65,7 +65,7 @@ impl Driver {
         let started = AtomicBool::new(false);
         match calls.run(call.clone(), &started).await {
             Some(Outcome::Done(mut result)) if started.load(Ordering::Acquire) => {
-                tidy::result(&mut result);
+                sanitize::result(&mut result);
                 Ok(Some(result))
             }
             Some(Outcome::Interrupt(_)) => {

@@ -12,8 +12,8 @@ use crate::run::ExitReason;
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage};
 use crate::state::MessageInfo;
 
+use super::active_run::Driver;
 use super::attempt::is_empty;
-use super::drive::Driver;
 
 impl Driver {
     /// Stores an answer, or what there is of one that was `aborted`, then shows it. One behind
@@ -118,7 +118,7 @@ impl Driver {
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
-        if self.agent.config().request.discard_interrupted || is_empty(&partial) {
+        if self.config.request.discard_interrupted || is_empty(&partial) {
             return;
         }
         let partial = Arc::new(partial);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Messages, Part, Role, TokenCounter};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::opening::STALE_COMPACTION;
 
 impl Driver {

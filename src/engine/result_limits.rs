@@ -11,7 +11,7 @@ use crate::message::{
 use crate::util::text::cut_bytes;
 
 /// The smallest limit of a result's size: a note about a cut fits into it.
-pub(super) const MIN_RESULT_BYTES: usize = 1024;
+pub(crate) const MIN_RESULT_BYTES: usize = 1024;
 
 /// Limits a result. `max_bytes` is for its content, its display text and its details, each on its
 /// own.

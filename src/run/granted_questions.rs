@@ -1,33 +1,13 @@
-//! The settings shared by all runs of an agent.
+//! The questions of hooks that were answered for a session.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use crate::backend::Backend;
-use crate::message::{TokenCounter, ToolCall};
-use crate::tool::{Confirmer, Gates, SessionGrants};
-use crate::trace::TraceRecorder;
+use crate::message::ToolCall;
+use crate::tool::SessionGrants;
 use crate::util::sync::lock;
 
 /// The longest arguments of a call that are stored with the answer for a session, in bytes of JSON.
 const MAX_GRANTED_ARGS: usize = 64 * 1024;
-
-/// The agent's settings that its runs read, shared by all of them.
-pub(crate) struct Setting {
-    pub(crate) agent: Arc<str>,
-    pub(crate) cwd: Option<Arc<str>>,
-    pub(crate) backend: Option<Arc<dyn Backend>>,
-    pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
-    /// The gates that calls of a run have to pass at its beginning.
-    pub(crate) gates: Gates,
-    pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
-    pub(crate) ask_timeout: Option<Duration>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
-    /// Tools that need no question of the mode's.
-    pub(crate) allowed_tools: BTreeSet<Arc<str>>,
-    pub(crate) granted_questions: GrantedQuestions,
-}
 
 /// The questions of hooks that were answered for a session.
 #[derive(Default)]

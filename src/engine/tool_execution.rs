@@ -13,8 +13,8 @@ use crate::util::Cancellation;
 use crate::util::panic::{self, DropContained};
 use crate::util::time::later;
 
-use super::bounds::{limit_content, limit_result};
 use super::call_host::{CallClock, CallHost, progress};
+use super::result_limits::{limit_content, limit_result};
 
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
@@ -93,6 +93,8 @@ impl Execution<'_> {
             pace,
             ..
         } = self;
+        // Time that a hook took, or an earlier execution of the call, is not this one's.
+        clock.touch();
         let args = (*call.args).clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
         let execution = panic::caught(async move { tool.execute(context, args).await });

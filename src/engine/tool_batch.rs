@@ -20,9 +20,9 @@ use crate::state::Record;
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 use super::repeats::{Repeated, WARNING};
-use super::tidy;
+use super::sanitize;
 use super::tool_call::{Calls, Outcome};
 
 /// One call of a turn and its outcome.
@@ -90,7 +90,7 @@ impl Driver {
     async fn run_slots(&self, slots: &mut [Slot]) -> Result<()> {
         let halt = AtomicBool::new(false);
         let calls = self.calls(&halt)?;
-        let limit = self.agent.config().limits.parallel_tools;
+        let limit = self.config.limits.parallel_tools;
         let mut rest = slots;
         let mut pace = Pace::default();
         while !rest.is_empty() {
@@ -155,7 +155,7 @@ impl Driver {
         });
         results
             .map(|mut result| {
-                tidy::result(&mut result);
+                sanitize::result(&mut result);
                 let result = Arc::new(Message::Tool(result));
                 Record::ToolEnded { result }
             })
@@ -192,7 +192,7 @@ impl Driver {
     /// The context of the calls; `halt` is shared by those of one turn.
     pub(super) fn calls<'a>(&'a self, halt: &'a AtomicBool) -> Result<Calls<'a>> {
         Ok(Calls {
-            agent: &self.agent,
+            config: &self.config,
             cx: &self.cx,
             keeper: self.keeper()?,
             halt,
@@ -209,7 +209,7 @@ impl Driver {
     /// Counts equal calls with equal results; the model is warned first, then the run ends.
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         let mut exit = None;
-        if !self.agent.config().limits.loop_detection {
+        if !self.config.limits.loop_detection {
             return exit;
         }
         let repeated = self.repeats.note(results);
@@ -241,7 +241,7 @@ impl Driver {
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
-                tidy::result(&mut result);
+                sanitize::result(&mut result);
                 Arc::new(Message::Tool(result))
             })
             .collect();

@@ -18,34 +18,35 @@ use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
 
-use super::above::Above;
-use super::agent::{Agent, Registration};
 use super::call_host::Parent;
+use super::call_ids::CallIds;
 use super::compaction::{Context, Shown};
-use super::ids::CallIds;
+use super::config::Config;
+use super::decision::Decisions;
+use super::live_runs::Registration;
+use super::parent_gate::Above;
 use super::repeats::Repeats;
 use super::request::Requests;
-use super::resume::Decisions;
-use super::tools::RunTools;
+use super::tool_catalog::RunTools;
 
 /// The input of a run.
-pub(super) struct Start {
-    pub(super) agent: Agent,
-    pub(super) shared: Arc<Shared>,
-    pub(super) tasks: TaskScope,
-    pub(super) input: Messages,
-    pub(super) input_id: Option<Arc<str>>,
-    pub(super) user_id: Option<Arc<str>>,
-    pub(super) values: Values,
-    pub(super) decisions: Option<Decisions>,
+pub(crate) struct Start {
+    pub(crate) config: Arc<Config>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) tasks: TaskScope,
+    pub(crate) input: Messages,
+    pub(crate) input_id: Option<Arc<str>>,
+    pub(crate) user_id: Option<Arc<str>>,
+    pub(crate) values: Values,
+    pub(crate) decisions: Option<Decisions>,
     /// The number of messages of the history that the run continues from.
-    pub(super) at: Option<usize>,
+    pub(crate) at: Option<usize>,
     /// True if the session stays in the agent's own store after the run.
-    pub(super) is_kept: bool,
+    pub(crate) is_kept: bool,
     /// True if a missing session is an error.
-    pub(super) must_exist: bool,
-    pub(super) parent_call: Option<ParentCall>,
-    pub(super) parent: Option<Parent>,
+    pub(crate) must_exist: bool,
+    pub(crate) parent_call: Option<ParentCall>,
+    pub(crate) parent: Option<Parent>,
 }
 
 /// The session's place in the store, held for the run.
@@ -150,7 +151,7 @@ async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Res
 
 /// A run that is going on.
 pub(super) struct Driver {
-    pub(super) agent: Agent,
+    pub(super) config: Arc<Config>,
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
@@ -178,7 +179,7 @@ pub(super) struct Driver {
 }
 
 /// Drives a run to its end. Exactly one result message is sent in every case.
-pub(super) async fn drive(start: Box<Start>) -> Result<RunOutput> {
+pub(crate) async fn drive(start: Box<Start>) -> Result<RunOutput> {
     let mut driver = Driver::new(&start);
     let _over = OnDrop(driver.cx.cancellation().clone());
     let body = panic::caught(driver.body(start)).await;
@@ -202,11 +203,11 @@ impl Drop for OnDrop {
 
 impl Driver {
     fn new(start: &Start) -> Self {
-        let config = start.agent.config();
+        let config = &start.config;
         let parent = start.parent.as_ref().map(|parent| &parent.cx);
         let parts = ContextParts {
             shared: start.shared.clone(),
-            setting: config.setting.clone(),
+            settings: config.settings.clone(),
             run_id: Uuid::now_v7().to_string().into(),
             budget: Budget::new(
                 config.limits.budget,
@@ -217,7 +218,6 @@ impl Driver {
             parent_run: parent.cloned(),
             ask_parent: start.parent.as_ref().map(Parent::ask),
             cancellation: Cancellation::default(),
-            caller: start.agent.caller(),
         };
         let state = AgentState::new(start.shared.session_id().clone());
         let tasks = start.tasks.clone();
@@ -226,7 +226,7 @@ impl Driver {
             cx.add_gate(Above(parent.cx.clone()));
         }
         Self {
-            agent: start.agent.clone(),
+            config: start.config.clone(),
             cx,
             keeper: None,
             began: None,
@@ -279,7 +279,7 @@ impl Driver {
     }
 
     fn check_depth(&self) -> Result<()> {
-        let limit = self.agent.config().limits.max_depth.min(MAX_DEPTH);
+        let limit = self.config.limits.max_depth.min(MAX_DEPTH);
         let depth = self.cx.depth();
         if depth <= limit {
             return Ok(());

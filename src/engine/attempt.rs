@@ -17,9 +17,9 @@ use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
 use super::answer_redactor::redacting;
-use super::booking::book_part;
-use super::partials::{Partials, join};
-use super::tidy;
+use super::partial_messages::{Partials, join};
+use super::sanitize;
+use super::usage::book_part;
 
 /// The part of an attempt that is kept when the attempt fails or is dropped half-way: an interrupt
 /// must not lose the text the user was reading, and the tokens used are paid for in any case.
@@ -54,7 +54,7 @@ impl Kept<'_> {
             self.heard = true;
             return counted.map(|()| false);
         }
-        let Some(event) = tidy::event(event) else {
+        let Some(event) = sanitize::event(event) else {
             self.cx
                 .warn("a block of the answer was dropped, for it is nested too deep to be stored");
             return Ok(true);

@@ -12,12 +12,12 @@ use crate::run::{RunContext, Stop};
 use crate::state::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
-use super::agent::Agent;
-use super::bounds::{limit_content, limit_result};
+use super::active_run::Keeper;
 use super::call_host::{CallClock, progress};
-use super::decide::{Permit, ask_hooks, permit};
-use super::drive::Keeper;
-use super::execute::{Execution, Pace};
+use super::config::Config;
+use super::result_limits::{limit_content, limit_result};
+use super::tool_execution::{Execution, Pace};
+use super::tool_permission::{Permit, ask_hooks, permit};
 
 /// The outcome of a call.
 pub(super) enum Outcome {
@@ -29,7 +29,7 @@ pub(super) enum Outcome {
 /// The context shared by all calls of a turn.
 #[derive(Clone, Copy)]
 pub(super) struct Calls<'a> {
-    pub(super) agent: &'a Agent,
+    pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) keeper: &'a Keeper,
     /// Set when one of the calls ends the run: those that have not begun do not begin.
@@ -53,7 +53,7 @@ impl Calls<'_> {
             // Not even hooks get to see arguments that could not be parsed.
             return Some(Outcome::Done(ToolResult::failed(&call, text)));
         }
-        let config = self.agent.config();
+        let config = &*self.config;
         self.cx.apply_requested_mode();
         let said = match ask_hooks(config, self.cx, call.clone()).await {
             Ok(said) => said,
@@ -120,7 +120,7 @@ impl Calls<'_> {
         call: ToolCall,
         clock: &Arc<CallClock>,
     ) -> ToolResult {
-        let config = self.agent.config();
+        let config = &*self.config;
         let pace = Pace {
             timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
             heartbeat: config.limits.heartbeat,
@@ -139,7 +139,7 @@ impl Calls<'_> {
         let onion = Onion {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
-            core: centre(self.agent, tool, &call, clock, pace),
+            core: centre(self.config, tool, &call, clock, pace),
             timeout: config.limits.hook_timeout,
             repeatable: tool.is_idempotent(),
         };
@@ -158,7 +158,7 @@ impl Calls<'_> {
     }
 
     async fn post(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
-        let config = self.agent.config();
+        let config = &*self.config;
         for hook in &config.hooks.post_tool_use {
             let timeout = config.limits.hook_timeout;
             let future = hook.post_tool_use(self.cx, call, result.clone());
@@ -201,16 +201,16 @@ fn beginning(call: &ToolCall) -> Value {
 /// The centre of a tool onion. A call that a hook has changed since it was permitted is decided
 /// about again: only checked calls run.
 fn centre(
-    agent: &Agent,
+    config: &Arc<Config>,
     tool: &Arc<dyn Tool>,
     permitted: &ToolCall,
     clock: &Arc<CallClock>,
     pace: Pace,
 ) -> Core<ToolCall> {
-    let (agent, tool) = (agent.clone(), tool.clone());
+    let (config, tool) = (config.clone(), tool.clone());
     let (permitted, clock) = (permitted.clone(), clock.clone());
     Arc::new(move |cx, mut call| {
-        let (agent, tool) = (agent.clone(), tool.clone());
+        let (config, tool) = (config.clone(), tool.clone());
         let (permitted, clock) = (permitted.clone(), clock.clone());
         async move {
             if call.name != permitted.name {
@@ -222,7 +222,7 @@ fn centre(
             }
             call.id = permitted.id.clone();
             if call.args != permitted.args {
-                call = match permit(agent.config(), &cx, &tool, call, Verdict::Continue).await {
+                call = match permit(&config, &cx, &tool, call, Verdict::Continue).await {
                     Permit::Run(call) => call,
                     Permit::Refuse(result) => return Ok(result),
                     Permit::Interrupt(result) => {
@@ -242,7 +242,7 @@ fn centre(
                 call: &call,
                 clock: &clock,
                 pace,
-                max_result_bytes: agent.config().limits.max_result_bytes,
+                max_result_bytes: config.limits.max_result_bytes,
             };
             Ok(execution.run().await)
         }

@@ -17,7 +17,7 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::config::{Config, Unanswered};
-use super::resume::now_ms;
+use super::decision::now_ms;
 
 /// The reason for denying a call in plan mode.
 pub(super) const NOT_PLANNED: &str = "only read-only tools are allowed in plan mode";

@@ -36,7 +36,7 @@ impl Requests {
         let options = &config.request;
         let mut request = ModelRequest::new(messages)
             .with_memo(cx.memo().clone())
-            .or_response_limits(config.limits.response)
+            .or_response_limits(config.settings.response_limits)
             .show_events();
         request.system = cx.system().prompt();
         request.tools = cx.tools().definitions();
@@ -48,7 +48,7 @@ impl Requests {
             name: format.name.clone(),
             schema: format.schema.clone(),
         });
-        if !options.partial_messages {
+        if !config.settings.partial_messages {
             request = request.without_partials();
         }
         Ok(request)

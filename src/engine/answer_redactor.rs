@@ -14,7 +14,7 @@ use crate::message::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::util::secret::{Exact, Pieces, redacted};
 
-use super::call_pieces::CallPieces;
+use super::argument_redactor::CallPieces;
 
 /// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];

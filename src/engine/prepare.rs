@@ -3,27 +3,26 @@
 use crate::error::Result;
 use crate::model::{ModelRequest, Stability};
 
-use super::drive::Driver;
+use super::active_run::Driver;
 
 impl Driver {
     /// The turn's request. `anew` unless it takes the place of an answer that was dropped.
     pub(super) async fn prepare(&mut self, anew: bool) -> Result<ModelRequest> {
-        let agent = self.agent.clone();
-        let config = agent.config();
+        let config = self.config.clone();
         self.cx.set_turn(self.cx.turn() + 1);
         if anew {
             self.cx.reset_attempts();
         }
-        self.tools.refresh(config, &self.cx).await?;
+        self.tools.refresh(&config, &self.cx).await?;
         self.compact_if_due().await;
         self.nudge();
         let output = self.output.as_ref();
-        self.requests.build(config, &self.cx, output).await
+        self.requests.build(&config, &self.cx, output).await
     }
 
     /// Near the turn limit, adds a note to the model about the turns that are left.
     fn nudge(&self) {
-        let config = self.agent.config();
+        let config = &*self.config;
         let max_turns = config.limits.max_turns;
         if !config.request.wrap_up || max_turns == 0 {
             return;

@@ -9,12 +9,12 @@ use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
-use super::answer;
-use super::drive::{Driver, Keeper, Start};
-use super::ending::exit_after;
-use super::ids::CallIds;
+use super::active_run::{Driver, Keeper, Start};
+use super::call_ids::CallIds;
+use super::closing::exit_after;
 use super::restore::Restored;
-use super::tools::RunTools;
+use super::structured_output;
+use super::tool_catalog::RunTools;
 
 /// The warning about a summary whose messages are no longer there.
 pub(super) const STALE_COMPACTION: &str =
@@ -97,14 +97,14 @@ impl Driver {
                         earlier message; resume without `resume_at`, or run with it";
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
-        let store = self.agent.store().clone();
+        let store = self.config.store.clone();
         let id = start.shared.session_id();
-        let default_store = self.agent.config().default_store.as_ref();
+        let default_store = self.config.default_store.as_ref();
         let lease = match default_store.filter(|_| !start.is_kept) {
             Some(store) => store.lease_unkept(id)?,
             None => store.lease(id).await?,
         };
-        self.registered = Some(self.agent.register(&start.shared));
+        self.registered = Some(self.config.live.register(&start.shared));
         let stored = match store.load(id).await? {
             None if start.must_exist || start.decisions.is_some() => return Err(not_found(id)),
             stored => stored.unwrap_or_default(),
@@ -135,7 +135,7 @@ impl Driver {
     /// Completes whose session it is and where it began. New values are stored with the input.
     fn complete_origin(&mut self, state: &mut AgentState, user_id: Option<Arc<str>>) {
         let user_id = user_id.or_else(|| state.user_id.clone());
-        let own_cwd = || self.agent.config().setting.cwd.clone();
+        let own_cwd = || self.config.settings.cwd.clone();
         let cwd = state.cwd.clone().or_else(own_cwd);
         if state.user_id != user_id || state.cwd != cwd {
             state.user_id = user_id.clone();
@@ -198,8 +198,8 @@ impl Driver {
         let exit = exit_after(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
         let format = self.output.as_ref().filter(|_| is_whole);
-        let max_values = self.agent.config().limits.response.max_values;
-        match format.map(|format| answer::read(format, &response.text(), max_values)) {
+        let max_values = self.config.settings.response_limits.max_values;
+        match format.map(|format| structured_output::read(format, &response.text(), max_values)) {
             None => exit,
             Some(Ok(value)) => {
                 self.structured = Some(Box::new(value));
@@ -235,7 +235,7 @@ impl Driver {
     }
 
     async fn prompt(&self) -> Result<SystemPrompt> {
-        let config = self.agent.config();
+        let config = &*self.config;
         let mut tools: Vec<_> = config
             .tools
             .iter()
@@ -244,8 +244,8 @@ impl Driver {
         tools.sort_unstable();
         let cx = PromptContext::new(
             self.cx.session_id(),
-            &config.setting.agent,
-            config.setting.cwd.as_deref(),
+            &config.settings.agent,
+            config.settings.cwd.as_deref(),
             config.model.id(),
             &tools,
         );
@@ -262,8 +262,7 @@ impl Driver {
     }
 
     async fn run_before_agent(&mut self, mut state: AgentState) -> Result<()> {
-        let agent = self.agent.clone();
-        let config = agent.config();
+        let config = self.config.clone();
         let loaded = state.messages.clone();
         for hook in &config.hooks.before_agent {
             let timeout = config.limits.hook_timeout;
@@ -294,7 +293,7 @@ impl Driver {
         self.recount(&state);
         self.ids = CallIds::of(&state.messages);
         self.cx.state(|slot| *slot = state);
-        self.tools.refresh(config, &self.cx).await
+        self.tools.refresh(&config, &self.cx).await
     }
 
     /// Moves leading system messages of the input into the system prompt.

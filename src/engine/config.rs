@@ -1,0 +1,181 @@
+//! The configuration of an agent.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::{Core, Hook, Phases};
+use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter};
+use crate::run::{BudgetLimits, RunSettings};
+use crate::state::{SessionStore, ThreadStore};
+use crate::tool::{PermissionMode, Tool, ToolSource};
+
+use super::live_runs::LiveRuns;
+
+/// The handling of a question that cannot be answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unanswered {
+    /// The call is denied, and the model reads why.
+    #[default]
+    Deny,
+    /// The run ends with `AwaitingApproval`; [`Session::resume`](crate::Session::resume) continues
+    /// it.
+    Park,
+}
+
+/// The parts of an agent, shared by its clones and runs.
+pub(crate) struct Config {
+    pub(crate) live: LiveRuns,
+    /// The settings that runs read as well.
+    pub(crate) settings: Arc<RunSettings>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) prompter: Arc<dyn Prompter>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) disabled_tools: BTreeSet<Arc<str>>,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) hooks: Hooks,
+    /// The centre of the model onion, the same in every run.
+    pub(crate) model_core: Core<ModelRequest>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    /// The same store, unless one was set.
+    pub(crate) default_store: Option<ThreadStore>,
+    pub(crate) mode: PermissionMode,
+    /// `None` when there is none: then no tokens are counted for it either.
+    pub(crate) compactor: Option<Arc<dyn Compactor>>,
+    pub(crate) limits: Limits,
+    pub(crate) request: RequestOptions,
+}
+
+/// The store of an agent, and the same store again when it is the default one.
+pub(crate) fn or_default_store(
+    store: Option<Arc<dyn SessionStore>>,
+) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
+    match store {
+        Some(store) => (store, None),
+        None => {
+            let own = ThreadStore::of_agent();
+            (Arc::new(own.clone()), Some(own))
+        }
+    }
+}
+
+/// Numbers that bound a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// 0 is no limit.
+    pub(crate) max_turns: u32,
+    pub(crate) budget: BudgetLimits,
+    pub(crate) parallel_tools: usize,
+    pub(crate) max_result_bytes: usize,
+    /// The limit for a run and its subagents together.
+    pub(crate) parallel_model_calls: usize,
+    pub(crate) tool_timeout: Duration,
+    /// For all sources of tools together, each time they are asked.
+    pub(crate) source_timeout: Duration,
+    pub(crate) hook_timeout: Option<Duration>,
+    pub(crate) unanswered: Unanswered,
+    /// The time in which a parked question can be answered; `None` is no limit.
+    pub(crate) approval_expiry: Option<Duration>,
+    pub(crate) max_depth: u32,
+    pub(crate) loop_detection: bool,
+    pub(crate) heartbeat: Duration,
+    pub(crate) output_retries: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: 100,
+            budget: BudgetLimits::default(),
+            parallel_tools: 8,
+            max_result_bytes: 16 * 1024 * 1024,
+            parallel_model_calls: 16,
+            tool_timeout: Duration::from_secs(120),
+            source_timeout: Duration::from_secs(30),
+            hook_timeout: Some(Duration::from_secs(60)),
+            unanswered: Unanswered::Deny,
+            approval_expiry: None,
+            max_depth: 2,
+            loop_detection: true,
+            heartbeat: Duration::from_secs(5),
+            output_retries: 2,
+        }
+    }
+}
+
+impl Limits {
+    /// Checks the limits that may be no numbers.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.budget.usd {
+            Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
+                ErrorKind::Config,
+                format!("max_budget_usd is {usd}; it must be a number of dollars from 0"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns `true` if the price of every model must be known.
+    pub(crate) fn needs_prices(&self) -> bool {
+        self.budget.usd.is_some() && !self.budget.allow_unpriced
+    }
+}
+
+/// The options of every request of the agent, and of the treatment of its answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestOptions {
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) stop: Arc<[String]>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) wrap_up: bool,
+    pub(crate) keep_refused: bool,
+    pub(crate) discard_interrupted: bool,
+}
+
+impl RequestOptions {
+    /// Checks the options that may be no numbers.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.temperature {
+            Some(temperature) if !temperature.is_finite() || temperature < 0.0 => Err(Error::new(
+                ErrorKind::Config,
+                format!("temperature is {temperature}; it must be a number from 0"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The hooks, sorted by phase once, so that an unused phase costs nothing.
+pub(crate) struct Hooks {
+    pub(crate) all: Vec<Arc<dyn Hook>>,
+    pub(crate) before_agent: Vec<Arc<dyn Hook>>,
+    pub(crate) modify_request: Vec<Arc<dyn Hook>>,
+    pub(crate) wrap_model_call: Arc<[Arc<dyn Hook>]>,
+    pub(crate) pre_tool_use: Vec<Arc<dyn Hook>>,
+    pub(crate) wrap_tool_call: Arc<[Arc<dyn Hook>]>,
+    pub(crate) post_tool_use: Vec<Arc<dyn Hook>>,
+    pub(crate) before_stop: Vec<Arc<dyn Hook>>,
+    pub(crate) after_agent: Vec<Arc<dyn Hook>>,
+}
+
+impl Hooks {
+    pub(crate) fn new(all: Vec<Arc<dyn Hook>>) -> Self {
+        let of = |phase: Phases| -> Vec<Arc<dyn Hook>> {
+            let takes_part = |hook: &&Arc<dyn Hook>| hook.phases().contains(phase);
+            all.iter().filter(takes_part).cloned().collect()
+        };
+        Self {
+            before_agent: of(Phases::BEFORE_AGENT),
+            modify_request: of(Phases::MODIFY_REQUEST),
+            wrap_model_call: of(Phases::WRAP_MODEL_CALL).into(),
+            pre_tool_use: of(Phases::PRE_TOOL_USE),
+            wrap_tool_call: of(Phases::WRAP_TOOL_CALL).into(),
+            post_tool_use: of(Phases::POST_TOOL_USE),
+            before_stop: of(Phases::BEFORE_STOP),
+            after_agent: of(Phases::AFTER_AGENT),
+            all,
+        }
+    }
+}

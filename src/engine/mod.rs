@@ -1,0 +1,60 @@
+//! The loop: one run from its request to its result.
+//!
+//! # One run
+//!
+//! 1. `active_run`: the request becomes a run. It may be read from here downwards.
+//! 2. `opening`: the session is leased and loaded, `restore` makes it whole, the hooks'
+//!    `before_agent` runs, calls without a result run again (`interrupted_calls`), and the input is
+//!    stored. Calls that waited for approval are answered (`parked_calls`).
+//! 3. `turn`: the limits are checked, the request is built (`request`, `prepare`) and passed
+//!    through `modify_request`, the model is called inside the `wrap_model_call` onion
+//!    (`model_call`, `attempt`), its answer is stored (`history`), its tool calls run side by side
+//!    (`tool_batch`), each decided about (`tool_permission`) and executed (`tool_call`,
+//!    `tool_execution`), and their results are stored in the order of the calls.
+//! 4. `closing`: `after_agent` of every hook, the state is saved, the result message is sent, the
+//!    lease is released.
+//!
+//! In every case, the stored history can be sent to a provider next.
+
+mod active_run;
+mod answer_redactor;
+mod argument_redactor;
+mod attempt;
+mod call_host;
+mod call_ids;
+mod closing;
+mod compaction;
+mod config;
+mod decision;
+mod history;
+mod interrupted_calls;
+mod live_runs;
+mod model_call;
+mod opening;
+mod parent_gate;
+mod parked_calls;
+mod partial_messages;
+mod prepare;
+mod rejected_input;
+mod repeats;
+mod request;
+mod restore;
+mod result_limits;
+mod sanitize;
+mod structured_output;
+mod tool_batch;
+mod tool_call;
+mod tool_catalog;
+mod tool_execution;
+mod tool_permission;
+mod turn;
+mod usage;
+
+pub(crate) use active_run::{Start, drive};
+pub(crate) use call_host::Parent;
+pub use config::Unanswered;
+pub(crate) use config::{Config, Hooks, Limits, RequestOptions, or_default_store};
+pub use decision::{Decision, Decisions};
+pub(crate) use live_runs::LiveRuns;
+pub(crate) use model_call::{check_prices, core};
+pub(crate) use result_limits::MIN_RESULT_BYTES;

@@ -1,0 +1,95 @@
+//! Sources of tools that do not answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::ToolSource;
+use agentcore::{Result, RunOutput, SdkMessage, Tool, async_trait};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use crate::kit::{agent, echo, warnings, watch};
+
+/// Offers `echo`, and hangs from its call number `hangs_from` on, counted from 0.
+struct Slow {
+    name: &'static str,
+    asked: AtomicUsize,
+    hangs_from: usize,
+}
+
+impl Slow {
+    fn new(name: &'static str, hangs_from: usize) -> Self {
+        Self {
+            name,
+            asked: AtomicUsize::new(0),
+            hangs_from,
+        }
+    }
+}
+
+#[async_trait]
+impl ToolSource for Slow {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= self.hangs_from {
+            std::future::pending::<()>().await;
+        }
+        Ok(vec![Arc::new(echo())])
+    }
+}
+
+/// Watches a run that must end within an hour.
+async fn watch_an_hour(run: agentcore::Run) -> (Vec<SdkMessage>, RunOutput) {
+    let hour = Duration::from_secs(3_600);
+    let (messages, output) = timeout(hour, watch(run)).await.expect("the run ends");
+    (messages, output.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_that_hangs_keeps_its_earlier_tools() {
+    let model = ScriptedModel::new()
+        .call("echo", json!({"text": "a"}))
+        .call("echo", json!({"text": "b"}))
+        .say("done");
+    let script = model.clone();
+    // It is asked when the run begins and before each turn.
+    let agent = agent(model)
+        .tool_source(Slow::new("shelf", 2))
+        .build()
+        .unwrap();
+    let (messages, output) = watch_an_hour(agent.run("Go")).await;
+    assert_eq!(output.text, "done");
+    for request in script.requests() {
+        let offered: Vec<_> = request.tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(offered, ["echo"]);
+    }
+    let expected =
+        "tool source `shelf` failed, its earlier tools stay: it did not answer within 30s";
+    assert_eq!(warnings(&messages), [expected; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_sources_that_hang_cost_one_limit() {
+    let agent = agent(ScriptedModel::new().say("done"))
+        .tool_source(Slow::new("first", 1))
+        .tool_source(Slow::new("second", 1))
+        .build()
+        .unwrap();
+    let started = Instant::now();
+    let (messages, output) = watch_an_hour(agent.run("Go")).await;
+    assert_eq!(output.text, "done");
+    assert_eq!(started.elapsed().as_secs(), 30);
+    let warnings = warnings(&messages);
+    // Both offer the same tool: one more warning.
+    let failed: Vec<_> = warnings
+        .iter()
+        .filter(|text| text.contains("did not answer"))
+        .map(|text| text.split('`').nth(1).unwrap_or_default())
+        .collect();
+    assert_eq!(failed, ["first", "second"]);
+}

@@ -1,0 +1,103 @@
+//! What looking at a run's state costs, and what changing it reports.
+
+use std::sync::{Arc, Mutex};
+
+use agentcore::hook;
+use agentcore::sdk::SystemKind;
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentState, FuncTool, SdkMessage, StopDecision, Todo, ToolContext};
+use serde_json::json;
+
+use crate::kit::{agent, any_object, warnings, watch};
+
+/// Fills the task list and the files of a run.
+fn filled(mut state: AgentState) -> AgentState {
+    state.todos = Arc::new(vec![Todo::new("1", "Look")]);
+    state.files = Arc::new([("a".into(), "text".into())].into());
+    state
+}
+
+#[tokio::test]
+async fn reading_the_state_copies_nothing() {
+    let fill = hook::before_agent("fill", |_cx, state| async move { Ok(filled(state)) });
+    let look = hook::before_agent("look", |cx, state: AgentState| async move {
+        cx.with_state(|view| {
+            assert_eq!((view.todos().len(), view.files().len()), (1, 1));
+            assert!(std::ptr::eq(view.todos(), &*state.todos));
+            assert!(std::ptr::eq(view.files(), &*state.files));
+        });
+        Ok(state)
+    });
+    let contexts = Arc::new(Mutex::new(Vec::<ToolContext>::new()));
+    let keep = FuncTool::new("keep", "Keeps its context", any_object(), {
+        let contexts = contexts.clone();
+        move |cx, _args| {
+            contexts.lock().unwrap().push(cx);
+            async { "ok" }
+        }
+    });
+    let late = hook::before_stop_with("late", contexts, |contexts, cx, _response| async move {
+        let ended = contexts.lock().unwrap().pop().unwrap();
+        let own = cx.with_state(|view| {
+            (
+                std::ptr::from_ref(view.todos()) as usize,
+                std::ptr::from_ref(view.files()) as usize,
+            )
+        });
+        let later = ended.with_state(|view| {
+            (
+                std::ptr::from_ref(view.todos()) as usize,
+                std::ptr::from_ref(view.files()) as usize,
+            )
+        });
+        assert_eq!(
+            own, later,
+            "a context whose call has ended reads the same lists"
+        );
+        Ok(StopDecision::Stop)
+    });
+    let model = ScriptedModel::new().call("keep", json!({})).say("done");
+    let agent = agent(model)
+        .tool(keep)
+        .hook(fill)
+        .hook(look)
+        .hook(late)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    let warned = warnings(&messages);
+    assert!(warned.is_empty(), "{warned:?}");
+}
+
+#[tokio::test]
+async fn writing_the_state_is_reported_when_it_changes() {
+    let fill = hook::before_agent("fill", |_cx, state| async move { Ok(filled(state)) });
+    let write = hook::before_agent("write", |cx, state: AgentState| async move {
+        // Written, but equal to what was there.
+        cx.with_state(|mut view| *view.todos_mut() = vec![Todo::new("1", "Look")]);
+        cx.with_state(|mut view| view.files_mut().insert("a".into(), "text".into()));
+        cx.with_state(|view| assert!(std::ptr::eq(view.todos(), &*state.todos)));
+        cx.with_state(|mut view| view.files_mut().insert("b".into(), "text".into()));
+        assert_eq!(state.files.len(), 1, "what the hook was given stays");
+        Ok(state)
+    });
+    let agent = agent(ScriptedModel::new().say("done"))
+        .hook(fill)
+        .hook(write)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    let changes: Vec<_> = messages
+        .iter()
+        .filter_map(|message| match message {
+            SdkMessage::System(event) => match &event.kind {
+                SystemKind::StateChanged { todos, files } => Some((todos.clone(), files.clone())),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(changes, [(None, Some(vec!["b".to_owned()]))]);
+}
