@@ -270,6 +270,12 @@ impl Error {
         self
     }
 
+    /// Undoes [`attributed`](Self::attributed).
+    pub(crate) fn unattributed(mut self) -> Self {
+        self.inner.attributed = false;
+        self
+    }
+
     pub(crate) fn is_attributed(&self) -> bool {
         self.inner.attributed
     }
@@ -376,10 +382,16 @@ impl fmt::Debug for Error {
             write!(f, ", retry after {wait:?}")?;
         }
         f.write_str("]")?;
+        // A text often ends with that of its cause.
+        let mut shown = self.inner.text.clone();
         let mut source = self.source();
         for _ in 0..MAX_SOURCES {
             let Some(cause) = source else { break };
-            write!(f, "\n  caused by: {cause}")?;
+            let text = cause.to_string();
+            if !shown.contains(&text) {
+                write!(f, "\n  caused by: {text}")?;
+            }
+            shown = text;
             source = cause.source();
         }
         Ok(())

@@ -15,8 +15,7 @@ use crate::hook::Hook;
 use crate::message::TokenCounter;
 use crate::model::retry::RetryPolicy;
 use crate::model::{
-    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, StaticPrompt,
-    SystemPrompt,
+    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
 use crate::run::RunSettings;
 use crate::state::SessionStore;
@@ -64,7 +63,7 @@ impl AgentBuilder {
     pub fn new(model: impl Model) -> Self {
         Self {
             settings: RunSettings::new(model::erase(model)),
-            prompter: Arc::new(StaticPrompt::default()),
+            prompter: Arc::new(model::StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
             sources: Vec::new(),
@@ -84,7 +83,7 @@ impl AgentBuilder {
 
     /// Fixed instructions.
     pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
-        self.prompter(StaticPrompt::new(prompt))
+        self.prompter(model::StaticPrompt::new(prompt))
     }
 
     /// Instructions assembled at the start of every run.

@@ -174,6 +174,8 @@ impl Session {
     /// Continues after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
     /// approved calls run, once, and the denied ones are answered.
     ///
+    /// A run that a hook stopped ends with `HookStopped` and may leave pending calls too.
+    ///
     /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again;
     /// so do all that are not answered yet when the run is stopped. A decision about a call that is
     /// not pending, about other arguments, or about a tool that the agent does not have, ends the

@@ -110,7 +110,8 @@ impl AttemptRecord<'_> {
         if is_used && !self.reservation.fits() {
             let text = "what is left of the budget does not cover a call of the next model, for \
                         the one before has used some and broken off";
-            return Err(Error::new(ErrorKind::BudgetExhausted, text));
+            // The run's own limit, also in a hook's call of a model.
+            return Err(Error::new(ErrorKind::BudgetExhausted, text).attributed());
         }
         Ok(())
     }

@@ -172,7 +172,8 @@ fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<Ru
     cx.shared().finish(output.end, output.state.clone());
     match error {
         None => Ok(output),
-        Some(error) => Err(error.attach(Arc::new(output))),
+        // To the caller, which may be a hook, it is an error of this run.
+        Some(error) => Err(error.unattributed().attach(Arc::new(output))),
     }
 }
 

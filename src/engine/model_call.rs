@@ -92,7 +92,7 @@ fn call_model(
             retry = u32::saturating_add(retry, 1);
             let policy = &cx.settings().retry;
             let Some(wait) = policy.wait(&error, retry) else {
-                return Err(error.attributed());
+                return Err(error);
             };
             tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
             cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
@@ -126,7 +126,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 
 /// Checks that every model has valid prices, as a money budget requires.
 pub(crate) fn check_prices(cards: &[ModelCard]) -> Result<()> {
-    let refuse = |text: String| Err(Error::new(ErrorKind::Config, text).attributed());
+    let refuse = |text: String| Err(Error::new(ErrorKind::Config, text));
     for card in cards {
         match card.profile.prices {
             Some(prices) if prices.are_sound() => {}

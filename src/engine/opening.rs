@@ -54,7 +54,12 @@ pub(super) async fn open(
         repairs,
         open,
         mut late,
-    } = restore(stored, &id, decisions.is_some() || sent_again);
+    } = restore(
+        stored,
+        &id,
+        decisions.is_some() || sent_again,
+        request.config.limits.max_result_bytes,
+    );
     if !repairs.is_empty() {
         cx.warn(format!("the stored history was repaired: {repairs}"));
     }

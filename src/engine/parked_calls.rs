@@ -14,6 +14,7 @@ use super::decision::{Decision, Decisions, now_ms};
 use super::restore::insert_result;
 use super::sanitize;
 use super::tool_batch::cancelled;
+use super::tool_call::add_context;
 use super::tool_permission::{Approved, check_approved, check_edited, deny, grant};
 
 impl ActiveRun {
@@ -41,8 +42,10 @@ impl ActiveRun {
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
         let mut halted = self.halted();
+        let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
         for call in pending {
+            let mut context = call.context.clone();
             let decision = decisions
                 .get(&*call.id)
                 .copied()
@@ -52,12 +55,13 @@ impl ActiveRun {
                 Some(Decision::Deny { message, .. }) => {
                     Some(deny(&self.cx, &call.call, "user", message))
                 }
-                Some(decision) => self.run_approved(&call, decision).await?,
+                Some(decision) => self.run_approved(&call, decision, &mut context).await?,
             };
             halted = halted.or_else(|| self.halted());
             let Some(mut result) = result else {
                 continue;
             };
+            add_context(&mut result, &context, max_bytes);
             sanitize::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
@@ -94,11 +98,12 @@ impl ActiveRun {
     }
 
     /// Runs an approved call and returns its result; `None` when it could not begin and stays
-    /// pending.
+    /// pending. The hooks that check edited arguments replace `context`.
     async fn run_approved(
         &self,
         pending: &PendingCall,
         decision: &Decision,
+        context: &mut Vec<String>,
     ) -> Result<Option<ToolResult>> {
         let call = decision.call(pending);
         let tool = match self.cx.tools().resolve(&call.name) {
@@ -108,7 +113,7 @@ impl ActiveRun {
         let shared = self.cx.shared();
         let checked = shared.unless_stopped(async {
             if let Decision::Edit { .. } = decision
-                && let Some(refused) = check_edited(&self.config, &self.cx, &call).await
+                && let Some(refused) = check_edited(&self.config, &self.cx, &call, context).await
             {
                 return Approved::Refuse(refused);
             }
@@ -124,7 +129,8 @@ impl ActiveRun {
             }
         }
         if let Decision::AllowForSession { .. } = decision {
-            grant(&self.cx, &tool, &call).await;
+            let request = self.cx.gate_request(&tool, &call);
+            grant(&self.cx, &request, &pending.question).await;
         }
         // Decided once: a resume that dies in between must not run the call again.
         let place = self.forget_pending(&pending.id).await?;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult};
 use crate::state::{AgentState, PendingCall, StoredSession};
 
+use super::tool_call::add_context;
+
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
 /// The result of a call that had begun.
@@ -46,11 +48,16 @@ impl OpenCall {
 
 /// Makes the history of a stored session whole. Calls that wait for approval stay pending if
 /// `keeps_waiting`.
-pub(super) fn restore(stored: StoredSession, id: &str, keeps_waiting: bool) -> Restored {
+pub(super) fn restore(
+    stored: StoredSession,
+    id: &str,
+    keeps_waiting: bool,
+    max_result_bytes: usize,
+) -> Restored {
     let mut state = stored.state;
     let loaded = state.messages.clone();
     place_inputs(&mut state, &stored.input_ids);
-    let closed = close_questions(&mut state, id, keeps_waiting);
+    let closed = close_questions(&mut state, id, keeps_waiting, max_result_bytes);
     let answered = answer_calls(&mut state, &stored.started, &stored.ended);
     let repairs = state.repair();
     state.keep_places(&loaded);
@@ -91,7 +98,12 @@ struct Closed {
 }
 
 /// Closes the questions that nothing will answer.
-fn close_questions(state: &mut AgentState, id: &str, keeps_waiting: bool) -> Closed {
+fn close_questions(
+    state: &mut AgentState,
+    id: &str,
+    keeps_waiting: bool,
+    max_result_bytes: usize,
+) -> Closed {
     // A fork's copy of a question is not its own: answered in both, the call would run twice.
     let stays = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
     let asked = std::mem::take(&mut state.pending);
@@ -104,7 +116,11 @@ fn close_questions(state: &mut AgentState, id: &str, keeps_waiting: bool) -> Clo
     state.pending = pending;
     let closed = closed.iter();
     let results: Vec<_> = closed
-        .map(|pending| ToolResult::failed(&pending.call, NOT_APPROVED))
+        .map(|pending| {
+            let mut result = ToolResult::failed(&pending.call, NOT_APPROVED);
+            add_context(&mut result, &pending.context, max_result_bytes);
+            result
+        })
         .collect();
     insert_results(&mut state.messages, results.clone());
     Closed { changed, results }

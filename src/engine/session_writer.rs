@@ -57,8 +57,8 @@ impl SessionWriter {
         }
     }
 
-    /// Appends records in a call, which ends when the run is stopped: calls run side by side, each
-    /// with a waker of its own, and only one waker is woken by a stop.
+    /// Appends records within a call, without a limit of its own: calls run concurrently, each with its
+    /// own waker, and a stop wakes only one of them.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
         let appended = panic::caught(self.store.append(&self.lease, records)).await;
         appended.unwrap_or_else(|text| Err(panicked(&text)))

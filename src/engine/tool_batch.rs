@@ -57,6 +57,7 @@ impl ActiveRun {
             });
             // Hooks may send the questions on as soon as they see them.
             self.history.save(&state).await?;
+            let exit = exit.or_else(|| self.halted());
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
         Ok(exit.or(looping))

@@ -52,6 +52,7 @@ impl CallRunner<'_> {
             return Some(Outcome::Done(ToolResult::failed(&call, text)));
         }
         let config = &*self.config;
+        self.cx.apply_requested_mode();
         let said = match ask_hooks(config, self.cx, call.clone()).await {
             Ok(said) => said,
             Err(error) => return Some(Outcome::Done(ToolResult::failed(&call, error.to_string()))),
@@ -59,26 +60,22 @@ impl CallRunner<'_> {
         if matches!(said.verdict, Verdict::Stop(_)) {
             self.halt.store(true, Ordering::Release);
         }
+        let max_bytes = config.limits.max_result_bytes;
         let mut result = match permit(config, self.cx, &tool, said.call, said.verdict).await {
             Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
             Permit::Run(call) => self.run_permitted(&tool, call, started).await,
             Permit::Refuse(result) => result,
-            Permit::Park(pending) => return Some(Outcome::Parked(pending)),
-            Permit::Interrupt(result) => {
+            Permit::Park(mut pending) => {
+                pending.context = said.context;
+                return Some(Outcome::Parked(pending));
+            }
+            Permit::Interrupt(mut result) => {
                 self.halt.store(true, Ordering::Release);
+                add_context(&mut result, &said.context, max_bytes);
                 return Some(Outcome::Interrupt(result));
             }
         };
-        for context in said.context {
-            // Some providers are sent the texts of a result as one.
-            let gap = match result.content.text_len() {
-                0 => "",
-                _ => "\n\n",
-            };
-            result.content.push_text(&format!("{gap}{context}"));
-        }
-        let max_bytes = config.limits.max_result_bytes;
-        limit_content(&mut result.content, max_bytes, max_bytes);
+        add_context(&mut result, &said.context, max_bytes);
         Some(Outcome::Done(result))
     }
 
@@ -173,6 +170,19 @@ impl CallRunner<'_> {
         result.name = call.name.clone();
         result
     }
+}
+
+/// Adds the texts of hooks to a result, within the limit for results.
+pub(super) fn add_context(result: &mut ToolResult, context: &[String], max_bytes: usize) {
+    for text in context {
+        // Some providers are sent the texts of a result as one.
+        let gap = match result.content.text_len() {
+            0 => "",
+            _ => "\n\n",
+        };
+        result.content.push_text(&format!("{gap}{text}"));
+    }
+    limit_content(&mut result.content, max_bytes, max_bytes);
 }
 
 /// The progress data of a call that begins. Put together by hand: `json!` would serialise the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::{Verdict, guard};
+use crate::hook::{ToolDecision, Verdict, guard};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
@@ -52,16 +52,17 @@ pub(super) async fn ask_hooks(
     let mut context = Vec::new();
     for hook in &config.hooks.pre_tool_use {
         let future = hook.pre_tool_use(cx, &call);
-        let decision = guard(cx, hook.name(), "pre_tool_use", None, future).await?;
-        if let Some(args) = decision.args {
-            if is_too_deep(&args) {
-                dismantle(args);
-                let text = format!(
-                    "the hook {:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels",
-                    hook.name()
-                );
-                return Err(Error::new(ErrorKind::Hook, text));
+        let decision = guard(cx, hook.name(), "pre_tool_use", None, future).await;
+        let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
+            Ok(decision) => decision,
+            // The call will not run in any case, and the run has to end.
+            Err(error) if matches!(verdict, Verdict::Stop(_)) => {
+                cx.warn(error.to_string());
+                continue;
             }
+            Err(error) => return Err(error),
+        };
+        if let Some(args) = decision.args {
             call = call.with_args(args);
         }
         context.extend(decision.context);
@@ -72,6 +73,18 @@ pub(super) async fn ask_hooks(
         verdict,
         context,
     })
+}
+
+/// Refuses arguments of a hook that are nested too deep.
+fn check_depth(hook: &str, mut decision: ToolDecision) -> Result<ToolDecision> {
+    let Some(args) = decision.args.take_if(|args| is_too_deep(args)) else {
+        return Ok(decision);
+    };
+    dismantle(args);
+    let text = format!(
+        "the hook {hook:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels"
+    );
+    Err(Error::new(ErrorKind::Hook, text))
 }
 
 /// Decides about a call on its final arguments.
@@ -85,6 +98,10 @@ pub(super) async fn permit(
     mut call: ToolCall,
     verdict: Verdict,
 ) -> Permit {
+    if let Verdict::Stop(reason) = &verdict {
+        cx.stop(reason.clone());
+        return Permit::Refuse(deny(cx, &call, "hook", reason));
+    }
     if let Err(text) = parse_arguments(&call, tool.parameters()) {
         call.limit_depth();
         return Permit::Refuse(ToolResult::failed(&call, text));
@@ -92,18 +109,8 @@ pub(super) async fn permit(
     if let Some(refused) = refuse_by_mode(cx, tool, &call) {
         return Permit::Refuse(refused);
     }
-    let verdict = if cx.is_allowed(&call.name) {
-        verdict.combine(Verdict::Allow)
-    } else {
-        verdict
-    };
-    match &verdict {
-        Verdict::Stop(reason) => {
-            cx.stop(reason.clone());
-            return Permit::Refuse(deny(cx, &call, "hook", reason));
-        }
-        Verdict::Deny(reason) => return Permit::Refuse(deny(cx, &call, "hook", reason)),
-        _ => {}
+    if let Verdict::Deny(reason) = &verdict {
+        return Permit::Refuse(deny(cx, &call, "hook", reason));
     }
     let mut request = cx.gate_request(tool, &call);
     let decision = match check_gate(cx, &request).await {
@@ -119,7 +126,7 @@ pub(super) async fn permit(
                 };
                 request.call = call.clone();
             }
-            match verdict {
+            match open_verdict(cx, &call, verdict) {
                 Verdict::Ask(question) => question,
                 _ => return Permit::Run(call),
             }
@@ -130,13 +137,32 @@ pub(super) async fn permit(
         GateDecision::Interrupt { message } => {
             return Permit::Interrupt(deny_by_gate(cx, &request, &message));
         }
-        GateDecision::Ask { question, by_rule } => match verdict {
+        GateDecision::Ask { question, by_rule } => match open_verdict(cx, &call, verdict) {
             Verdict::Allow if !by_rule => return Permit::Run(call),
             Verdict::Ask(hook_question) => hook_question,
             _ => question,
         },
     };
     ask(config, cx, &request, call, question).await
+}
+
+/// The verdict of the hooks on the final call, without a question that was answered for the
+/// session.
+fn open_verdict(cx: &RunContext, call: &ToolCall, verdict: Verdict) -> Verdict {
+    let verdict = match verdict {
+        Verdict::Ask(question)
+            if cx
+                .granted_questions()
+                .contains(cx.session_id(), call, &question) =>
+        {
+            Verdict::Continue
+        }
+        verdict => verdict,
+    };
+    match cx.is_allowed(&call.name) {
+        true => verdict.combine(Verdict::Allow),
+        false => verdict,
+    }
 }
 
 /// Returns `true` if the mode leaves the decision about calls of this tool to the gate.
@@ -198,16 +224,18 @@ pub(super) async fn check_approved(
 }
 
 /// Checks a call whose arguments were edited with the hooks; returns the refusal if they do not
-/// allow it. A question of theirs is what was answered.
+/// allow it. A question of theirs is what was answered. `context` becomes their text for the model.
 pub(super) async fn check_edited(
     config: &Config,
     cx: &RunContext,
     call: &ToolCall,
+    context: &mut Vec<String>,
 ) -> Option<ToolResult> {
     let said = match ask_hooks(config, cx, call.clone()).await {
         Ok(said) => said,
         Err(error) => return Some(ToolResult::failed(call, error.to_string())),
     };
+    *context = said.context;
     match said.verdict {
         Verdict::Stop(reason) => {
             cx.stop(reason.clone());
@@ -224,16 +252,16 @@ pub(super) async fn check_edited(
 
 /// Refuses a call in plan mode, which takes precedence over gates and hooks.
 fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
+    // A mode may have been set while the answer streamed, a hook ran or a question was open.
+    cx.apply_requested_mode();
     let is_refused = !is_planned(cx.permission_mode(), tool);
     is_refused.then(|| deny(cx, call, "mode", NOT_PLANNED))
 }
 
 /// Calls like this one need no question for the rest of the session.
-pub(super) async fn grant(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) {
-    grant_as(cx, &cx.gate_request(tool, call)).await;
-}
-
-async fn grant_as(cx: &RunContext, request: &GateRequest) {
+pub(super) async fn grant(cx: &RunContext, request: &GateRequest, question: &str) {
+    let granted = cx.granted_questions();
+    granted.add(&request.session_id, &request.call, question);
     if let Err(error) = cx.gates().grant(request).await {
         cx.warn(format!("the grant for this session was not kept: {error}"));
     }
@@ -249,10 +277,15 @@ async fn ask(
     if request.mode == PermissionMode::DontAsk {
         return Permit::Refuse(deny(cx, &call, "mode", &not_asked(&question)));
     }
-    match cx.ask(&call, question.clone()).await {
+    let answer = cx.ask(&call, question.clone()).await;
+    let is_allowed = matches!(answer, Answer::Allow | Answer::AllowForSession);
+    if is_allowed && let Some(refused) = refuse_by_mode(cx, &request.tool, &call) {
+        return Permit::Refuse(refused);
+    }
+    match answer {
         Answer::Allow => Permit::Run(call),
         Answer::AllowForSession => {
-            grant_as(cx, request).await;
+            grant(cx, request, &question).await;
             Permit::Run(call)
         }
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),

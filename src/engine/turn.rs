@@ -104,17 +104,15 @@ impl Turns<'_> {
 
     /// Applies the requests of handles since the last turn.
     async fn steer(&mut self) -> Result<()> {
-        let (steering, model, mode) = {
+        let (steering, model) = {
             let mut control = lock(&self.run.cx.shared().control);
             let steering = std::mem::take(&mut control.steering);
-            (steering, control.model.take(), control.mode.take())
+            (steering, control.model.take())
         };
         if let Some(model) = model {
             self.run.cx.set_model(model);
         }
-        if let Some(mode) = mode {
-            self.run.cx.set_mode(mode);
-        }
+        self.run.cx.apply_requested_mode();
         if !steering.is_empty() {
             self.run.history.add_inputs(steering).boxed().await?;
         }

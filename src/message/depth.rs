@@ -36,7 +36,7 @@ pub(crate) fn is_text_too_deep(json: &str) -> bool {
     is_text_deeper(json.as_bytes(), MAX_JSON_DEPTH)
 }
 
-/// Whether JSON text is nested deeper than `levels`. The text need not be valid.
+/// Returns `true` if JSON text is nested deeper than `levels`. The text need not be valid.
 pub(crate) fn is_text_deeper(json: &[u8], levels: usize) -> bool {
     let opening = memchr::memchr2_iter(b'{', b'[', json);
     if opening.take(levels.saturating_add(1)).count() <= levels {

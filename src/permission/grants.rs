@@ -1,16 +1,12 @@
 //! The permissions granted for the rest of a session.
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+
+use crate::tool::SessionGrants;
 
 use super::facts::{Facts, Touch};
 use super::paths::lexical;
 use super::url::Url;
-
-/// Grants kept for one session; further ones are asked about again.
-const PER_SESSION: usize = 256;
-/// Sessions whose grants are kept; the oldest is forgotten first.
-const SESSIONS: usize = 1024;
 
 /// One thing that was allowed: never more than what was shown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,33 +21,15 @@ enum Grant {
 
 /// The grants of all sessions.
 #[derive(Debug, Default)]
-pub(super) struct Grants {
-    sessions: HashMap<Arc<str>, HashSet<Grant>>,
-    order: VecDeque<Arc<str>>,
-}
+pub(super) struct Grants(SessionGrants<Grant>);
 
 impl Grants {
     pub(super) fn add(&mut self, session: &Arc<str>, facts: &Facts<'_>) {
-        if !self.sessions.contains_key(session) {
-            if self.order.len() >= SESSIONS
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.sessions.remove(&oldest);
-            }
-            self.order.push_back(session.clone());
-        }
-        let granted = self.sessions.entry(session.clone()).or_default();
-        for grant in grants(facts) {
-            if granted.len() < PER_SESSION {
-                granted.insert(grant);
-            }
-        }
+        self.0.add(session, grants(facts));
     }
 
     pub(super) fn covers(&self, session: &str, facts: &Facts<'_>) -> bool {
-        self.sessions
-            .get(session)
-            .is_some_and(|granted| grants(facts).all(|grant| granted.contains(&grant)))
+        grants(facts).all(|grant| self.0.contains(session, &grant))
     }
 }
 

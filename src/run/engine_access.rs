@@ -14,6 +14,7 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::context::RunContext;
+use super::granted_questions::GrantedQuestions;
 use super::settings::RunSettings;
 use super::shared::Shared;
 
@@ -43,12 +44,14 @@ impl RunContext {
         self.0.settings.allowed_tools.contains(tool)
     }
 
+    /// The questions of hooks that were answered for a session.
+    pub(crate) fn granted_questions(&self) -> &GrantedQuestions {
+        &self.0.settings.granted_questions
+    }
+
     /// The request to the gates about a call.
     pub(crate) fn gate_request(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
-        // A mode that was set since the turn began counts from the next call on.
-        if let Some(mode) = lock(&self.shared().control).mode.take() {
-            self.set_mode(mode);
-        }
+        self.apply_requested_mode();
         let (mode, session_id) = (self.permission_mode(), self.session_id().clone());
         GateRequest::new(call.clone(), tool.clone(), mode, session_id)
     }
@@ -77,6 +80,13 @@ impl RunContext {
 
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         *lock(&self.0.mode) = mode;
+    }
+
+    /// Applies the mode that a handle requested last, if that has not happened yet.
+    pub(crate) fn apply_requested_mode(&self) {
+        if let Some(mode) = lock(&self.shared().control).mode.take() {
+            self.set_mode(mode);
+        }
     }
 
     pub(crate) fn set_system(&self, system: SystemPrompt) {

@@ -12,6 +12,7 @@ mod budget;
 mod context;
 mod engine_access;
 mod exit;
+mod granted_questions;
 mod handle;
 mod output;
 mod parent;

@@ -78,8 +78,8 @@ impl Responder {
         Self(desk)
     }
 
-    /// Answers the question `id` (a request, or its id). Returns `false` when the question is no
-    /// longer open: it was answered, timed out, or its run is gone.
+    /// Answers the question `id`: the request, boxed or not, or its id. Returns `false` when the
+    /// question is no longer open: it was answered, timed out, or its run is gone.
     pub fn respond(&self, id: impl AsRef<str>, answer: Answer) -> bool {
         lock(&self.0.0)
             .remove(id.as_ref())

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use futures::stream::Next;
 use futures::{Stream, StreamExt};
 use serde_json::Value;
 
@@ -106,7 +105,7 @@ impl Run {
         clippy::should_implement_trait,
         reason = "the name that streams have for it"
     )]
-    pub fn next(&mut self) -> Next<'_, Self> {
+    pub fn next(&mut self) -> impl Future<Output = Option<SdkMessage>> + Unpin {
         StreamExt::next(self)
     }
 

@@ -12,6 +12,7 @@ use crate::tool::{AllowAll, Confirmer, Gates, PermissionMode};
 use crate::trace::TraceRecorder;
 
 use super::budget::BudgetLimits;
+use super::granted_questions::GrantedQuestions;
 
 /// The settings that all runs of an agent share.
 pub(crate) struct RunSettings {
@@ -39,6 +40,8 @@ pub(crate) struct RunSettings {
     pub(crate) counter: Arc<dyn TokenCounter>,
     /// Tools that need no question of the mode's.
     pub(crate) allowed_tools: BTreeSet<Arc<str>>,
+    /// The questions of hooks that need not be asked again.
+    pub(crate) granted_questions: GrantedQuestions,
 }
 
 impl RunSettings {
@@ -61,6 +64,7 @@ impl RunSettings {
             partial_messages: false,
             counter: Arc::new(EstimateCounter),
             allowed_tools: BTreeSet::new(),
+            granted_questions: GrantedQuestions::default(),
         }
     }
 }

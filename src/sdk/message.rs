@@ -135,11 +135,11 @@ impl SdkMessage {
         }
     }
 
-    /// The text of a complete answer of the model; `None` for an answer without text, such as one
-    /// that only calls tools.
+    /// The text of a complete answer of the model; `None` for an answer without text or with white
+    /// space alone, such as one that only calls tools.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Assistant(event) => Some(event.text()).filter(|text| !text.is_empty()),
+            Self::Assistant(event) => Some(event.text()).filter(|text| !text.trim().is_empty()),
             _ => None,
         }
     }

@@ -66,18 +66,25 @@ impl ToolProgress {
         self
     }
 
-    /// Returns true for the first message of a call: its tool starts to run.
+    /// Returns true for the first message of a call, sent when its tool starts. The payload has the
+    /// arguments.
     pub fn is_started(&self) -> bool {
-        self.state() == Some("started")
+        self.is_state("started") && self.field("args").is_some()
     }
 
-    /// Returns true for the last message of a call: its result is in the payload.
+    /// Returns true for the last message of a call, sent when its result is known. The payload has
+    /// the output.
     pub fn is_finished(&self) -> bool {
-        self.state() == Some("done")
+        // A tool may send a `state` of its own.
+        self.is_state("done") && self.field("is_error").is_some() && self.field("output").is_some()
     }
 
-    fn state(&self) -> Option<&str> {
-        self.data.as_ref()?.get("state")?.as_str()
+    fn is_state(&self, state: &str) -> bool {
+        self.field("state").and_then(Value::as_str) == Some(state)
+    }
+
+    fn field(&self, name: &str) -> Option<&Value> {
+        self.data.as_ref()?.get(name)
     }
 
     pub(super) fn read(text: &str) -> serde_json::Result<Self> {

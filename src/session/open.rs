@@ -60,12 +60,12 @@ impl<L: Log> Open<L> {
     /// Takes the right to write the session. Damage is put aside and noted, so that it is
     /// reported under this lease and not again.
     ///
-    /// Reading takes a while, in which others are kept from the session: it ends, and nothing is
-    /// written, as soon as `is_wanted` says no.
+    /// Reading takes a while, during which the session is locked: it ends, and nothing is written, as
+    /// soon as `is_wanted` returns `false`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] then, and while somebody else has the session.
+    /// [`ErrorKind::SessionBusy`] then, and while another writer has the session.
     pub(super) fn new(
         log: &L,
         clock: &Clock,
@@ -149,7 +149,7 @@ mod tests {
 
     const LINES: usize = 1_000;
 
-    /// A log that is damaged, and opened when the test says so.
+    /// A damaged log whose opening waits for the test.
     struct Damaged {
         opens: Sender<()>,
         gate: Mutex<Receiver<()>>,

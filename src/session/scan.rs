@@ -36,11 +36,11 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
     scan_while(&|| true, folded, id, bytes)
 }
 
-/// As [`scan_into`], until `is_wanted` says no.
+/// Like [`scan_into`], while `is_wanted` returns `true`.
 ///
 /// # Errors
 ///
-/// Also [`ErrorKind::SessionBusy`] for what is not wanted any more.
+/// Also [`ErrorKind::SessionBusy`] once it returns `false`.
 pub(super) fn scan_while(
     is_wanted: &dyn Fn() -> bool,
     folded: Folded,

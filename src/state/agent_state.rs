@@ -307,6 +307,9 @@ pub struct PendingCall {
     /// The time the question expires, in milliseconds since the Unix epoch; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at_ms: Option<u64>,
+    /// Text from hooks for the model, added to the call's result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
 }
 
 impl PendingCall {
@@ -324,6 +327,7 @@ impl PendingCall {
             question,
             args_hash,
             expires_at_ms: None,
+            context: Vec::new(),
         }
     }
 

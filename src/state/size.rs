@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message::{Media, MediaSource, Message, Messages, Part, Todo};
 
-use super::agent_state::AgentState;
+use super::agent_state::{AgentState, PendingCall};
 use super::message_info::MessageInfo;
 use super::store::Record;
 
@@ -41,8 +41,7 @@ pub(super) fn of_messages(messages: &Messages, from: usize) -> u64 {
 pub(super) fn beside(state: &AgentState) -> u64 {
     let files = state.files.iter();
     let files = files.map(|(path, content)| path.len() + content.len() + PLACE + 2 * SHARED);
-    let pending = state.pending.iter();
-    let pending = pending.map(|call| size_of_val(call) + call.question.len() + 4 * SHARED);
+    let pending = state.pending.iter().map(of_pending);
     let summary = state.compaction.as_ref();
     let summary = summary.map_or(0, |made| made.summary.len());
     let all = files.chain(pending).sum::<usize>() + of_todos(&state.todos) + summary;
@@ -65,6 +64,14 @@ pub(super) fn of_record(record: &Record) -> u64 {
         Record::Began { .. } | Record::Titled { .. } => 0,
     };
     bytes as u64
+}
+
+fn of_pending(call: &PendingCall) -> usize {
+    let context = call
+        .context
+        .iter()
+        .map(|text| size_of_val(text) + text.len());
+    size_of_val(call) + call.question.len() + context.sum::<usize>() + 4 * SHARED
 }
 
 fn of_todos(todos: &[Todo]) -> usize {
@@ -131,7 +138,7 @@ mod tests {
         for message in [
             Message::human(long.as_str()),
             Message::human(vec![image]),
-            Message::ai_calling("", [call]),
+            Message::ai_calling("", [call.clone()]),
             Message::Tool(detailed),
             Message::Tool(displayed),
         ] {
@@ -141,6 +148,11 @@ mod tests {
         let mut state = AgentState::new("s");
         let empty = beside(&state);
         Arc::make_mut(&mut state.files).insert("a".into(), long.as_str().into());
-        assert!(beside(&state) >= empty + 10_000);
+        let with_file = beside(&state);
+        assert!(with_file >= empty + 10_000);
+        let mut pending = PendingCall::new("p".into(), "s".into(), call, "sure?".into());
+        pending.context.push(long);
+        state.pending.push(pending);
+        assert!(beside(&state) >= with_file + 10_000);
     }
 }

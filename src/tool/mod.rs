@@ -57,6 +57,7 @@ mod map;
 mod output;
 mod registry;
 mod schema;
+mod session_grants;
 mod source;
 mod suggest;
 mod tasks;
@@ -82,6 +83,7 @@ pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name, check_tool};
 pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
+pub(crate) use session_grants::SessionGrants;
 pub use source::ToolSource;
 #[cfg(feature = "time")]
 pub(crate) use suggest::near_names;

@@ -85,9 +85,9 @@ pub(super) async fn grep(
     Ok(ToolOutput::new(text).with_details(details(&found)))
 }
 
-/// A path as results show it: as it is, or as a string of JSON, in quotes, when it has a character
-/// that would break or hide a line. One that begins with a quote is quoted as well, so that each form
-/// stands for one path only.
+/// Returns a path for display: unchanged, or as a JSON string in quotes when it has a character that
+/// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
+/// names one path only.
 pub(super) fn shown(path: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() || is_hidden(c);
     if !path.starts_with('"') && !path.contains(is_odd) {

@@ -1,12 +1,12 @@
 //! The size of the fractions in an expression, bounded before it is calculated.
 //!
-//! Fend looks at its interrupt while it works on whole numbers, but compares two fractions without:
-//! it brings them to one denominator, in time quadratic in their size. So the size that each value
-//! can have is worked out here from the expression alone, as fend reads it, and an expression whose
-//! fractions could grow too large is refused.
+//! Fend checks its interrupt while it computes with whole numbers, but not while it compares two
+//! fractions: it converts them to one denominator, in time quadratic in their size. The maximum size of
+//! each value is therefore computed here from the expression alone, as fend parses it, and an
+//! expression whose fractions could grow too large is refused.
 //!
 //! Roots, logarithms and the like return a whole number, or a fraction over about 2^50 and more. As
-//! an exponent the latter never comes to an end, but can be interrupted. So an exponent is bounded
+//! an exponent the latter does not end, but can be interrupted. So an exponent is bounded
 //! by its value and by the denominators that the expression itself writes.
 
 use super::formula::FUNCTIONS;
@@ -51,7 +51,7 @@ struct Size {
     least: f64,
     /// The greatest absolute value.
     most: f64,
-    /// Whether the value may be negative.
+    /// True if the value may be negative.
     is_signed: bool,
 }
 
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         after.is_some()
     }
 
-    /// Whether a value begins here, rather than an operator.
+    /// Returns `true` if a value begins here, not an operator.
     fn is_at_value(&mut self) -> bool {
         let rest = self.rest();
         let is_value = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '(';

@@ -12,7 +12,7 @@ pub(crate) const MAX_VALUES: usize = 200_000;
 /// The nesting at which `serde_json` gives up.
 const PARSER_DEPTH: usize = 128;
 
-/// Whether JSON text has more than `most` values.
+/// Returns `true` if JSON text has more than `most` values.
 pub(crate) fn has_more_values(text: impl AsRef<[u8]>, most: usize) -> bool {
     let text = text.as_ref();
     // A value has at least one byte.
@@ -72,7 +72,7 @@ fn count(text: &[u8], most: usize, deepest: usize) -> usize {
     count
 }
 
-/// Where a string ends whose first character is at `at`.
+/// The end of the string whose first character is at `at`.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(rest) = text.get(at..) {
         match rest.first() {

@@ -4,7 +4,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use agentcore::testing::ScriptedModel;
+use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{Agent, Answer, Error, ErrorKind, FuncTool, SdkMessage, ToolDecision, hook};
 use serde_json::json;
 
@@ -67,6 +67,39 @@ async fn progress_of_a_call_tells_its_start_and_its_end() {
 }
 
 #[tokio::test]
+async fn progress_of_a_tool_with_a_state_of_its_own_is_no_phase_of_the_call() {
+    let schema = json!({"type": "object"});
+    let tool = FuncTool::new("slow", "Slow", schema, |cx, _args| async move {
+        cx.progress(json!({"state": "started"})).await;
+        cx.progress(json!({"state": "done"})).await;
+        "ready"
+    });
+    let model = ScriptedModel::new().call("slow", json!({})).say("Ready.");
+    let mut run = Agent::builder(model).tool(tool).build().unwrap().run("Go");
+    let mut phases = Vec::new();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::ToolProgress(progress) = message {
+            phases.push((progress.is_started(), progress.is_finished()));
+        }
+    }
+    let own = (false, false);
+    assert_eq!(phases, [(true, false), own, own, (false, true)]);
+}
+
+#[tokio::test]
+async fn an_answer_of_white_space_has_no_text() {
+    let blank = Step::text("\n").and_call("clock", json!({}));
+    let model = ScriptedModel::new().step(blank).say(" It is noon.\n");
+    let agent = Agent::builder(model).tool(clock()).build().unwrap();
+    let mut run = agent.run("Time?");
+    let mut texts = Vec::new();
+    while let Some(message) = run.next().await {
+        texts.extend(message.text().map(|text| text.into_owned()));
+    }
+    assert_eq!(texts, [" It is noon.\n"]);
+}
+
+#[tokio::test]
 async fn a_question_is_answered_with_the_request_as_matched() {
     let model = ScriptedModel::new()
         .call("clock", json!({}))
@@ -115,4 +148,13 @@ fn the_debug_text_of_an_error_reads_as_a_sentence() {
          caused by: the cable is out"
     );
     assert!(format!("{error:#?}").starts_with("Error {\n    kind: RateLimited,"));
+}
+
+#[test]
+fn the_debug_text_of_an_error_repeats_no_cause_that_its_text_has() {
+    let error = Error::other(std::io::Error::other("the cable is out"));
+    assert_eq!(format!("{error:?}"), "the cable is out [Other]");
+    let text = "reading the file failed: the cable is out";
+    let outer = Error::new(ErrorKind::Io, text).with_source(error);
+    assert_eq!(format!("{outer:?}"), format!("{text} [Io]"));
 }

@@ -5,6 +5,7 @@
 mod kit;
 
 mod background;
+mod call_decisions;
 mod child_permissions;
 mod child_runs;
 mod first_program;

@@ -1,0 +1,49 @@
+//! The questions of hooks that were answered for a session.
+
+use std::sync::{Arc, Mutex};
+
+use crate::message::ToolCall;
+use crate::tool::SessionGrants;
+use crate::util::sync::lock;
+
+/// The longest arguments of a call that are stored with the answer for a session, in bytes of JSON.
+const MAX_GRANTED_ARGS: usize = 64 * 1024;
+
+/// The questions of hooks that were answered for a session.
+#[derive(Default)]
+pub(crate) struct GrantedQuestions(Mutex<SessionGrants<GrantedQuestion>>);
+
+/// One question about one call with exactly these arguments.
+#[derive(PartialEq, Eq, Hash)]
+struct GrantedQuestion {
+    question: String,
+    tool: Arc<str>,
+    args: String,
+}
+
+impl GrantedQuestions {
+    /// Returns `true` if this question about this call was answered for the session.
+    pub(crate) fn contains(&self, session: &str, call: &ToolCall, question: &str) -> bool {
+        let asked = GrantedQuestion::new(call, question);
+        asked.is_some_and(|asked| lock(&self.0).contains(session, &asked))
+    }
+
+    /// Makes this question about this call count as answered for the session.
+    pub(crate) fn add(&self, session: &Arc<str>, call: &ToolCall, question: &str) {
+        if let Some(answered) = GrantedQuestion::new(call, question) {
+            lock(&self.0).add(session, [answered]);
+        }
+    }
+}
+
+impl GrantedQuestion {
+    /// Returns `None` for a call with very long arguments, which is asked about each time.
+    fn new(call: &ToolCall, question: &str) -> Option<Self> {
+        let args = call.args.to_string();
+        (args.len() <= MAX_GRANTED_ARGS).then(|| Self {
+            question: question.to_owned(),
+            tool: call.name.clone(),
+            args,
+        })
+    }
+}

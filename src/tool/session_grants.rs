@@ -1,0 +1,69 @@
+//! Grants for the rest of a session.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// The number of grants of one session. Further ones have no effect.
+const PER_SESSION: usize = 256;
+/// The number of sessions with grants. One more takes the place of the oldest.
+const SESSIONS: usize = 1024;
+
+/// The grants of all sessions, in memory.
+#[derive(Debug)]
+pub(crate) struct SessionGrants<T> {
+    sessions: HashMap<Arc<str>, HashSet<T>>,
+    order: VecDeque<Arc<str>>,
+}
+
+impl<T> Default for SessionGrants<T> {
+    fn default() -> Self {
+        Self {
+            sessions: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+}
+
+impl<T: Eq + Hash> SessionGrants<T> {
+    /// Adds grants to those of a session.
+    pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
+        if !self.sessions.contains_key(session) {
+            if self.order.len() >= SESSIONS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.sessions.remove(&oldest);
+            }
+            self.order.push_back(session.clone());
+        }
+        let granted = self.sessions.entry(session.clone()).or_default();
+        for grant in grants {
+            if granted.len() < PER_SESSION {
+                granted.insert(grant);
+            }
+        }
+    }
+
+    /// Returns `true` if the session has this grant.
+    pub(crate) fn contains(&self, session: &str, grant: &T) -> bool {
+        let granted = self.sessions.get(session);
+        granted.is_some_and(|granted| granted.contains(grant))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_beyond_the_limits_are_dropped() {
+        let mut grants = SessionGrants::default();
+        for session in 0..=SESSIONS {
+            grants.add(&session.to_string().into(), [0]);
+        }
+        assert!(!grants.contains("0", &0), "the oldest session");
+        grants.add(&"1".into(), 1..=PER_SESSION);
+        assert!(grants.contains("1", &(PER_SESSION - 1)));
+        assert!(!grants.contains("1", &PER_SESSION));
+    }
+}
