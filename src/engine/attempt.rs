@@ -3,7 +3,6 @@
 use futures::StreamExt;
 use tokio::task::yield_now;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
@@ -11,13 +10,12 @@ use crate::model::{
     Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter, Taps,
 };
 use crate::run::{Reservation, RunContext, Stop};
-use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 use crate::util::Pace;
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
 use super::answer_redactor::redacting;
-use super::partial_messages::{Partials, join};
+use super::attempt_view::AttemptView;
 use super::sanitize;
 use super::usage::record_partial_usage;
 
@@ -67,7 +65,7 @@ impl AttemptRecord<'_> {
             event => self.hear(event),
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
-        if view.partials.is_some() || !taps.is_empty() {
+        if view.is_shown() || !taps.is_empty() {
             self.fold.note(&event);
             pass(taps, view, event);
         } else {
@@ -146,96 +144,6 @@ impl Drop for AttemptRecord<'_> {
     }
 }
 
-/// The output for the events of an attempt, behind the hooks' taps.
-struct AttemptView<'a> {
-    cx: &'a RunContext,
-    /// `None` when partial messages are off.
-    partials: Option<Partials>,
-    number: u32,
-    held: Option<Vec<SdkMessage>>,
-    first: Option<Uuid>,
-}
-
-impl<'a> AttemptView<'a> {
-    fn new(cx: &'a RunContext, request: &ModelRequest, shown: bool) -> Self {
-        Self {
-            cx,
-            partials: shown.then(Partials::new),
-            number: 0,
-            held: request.is_held().then(Vec::new),
-            first: None,
-        }
-    }
-
-    /// Begins an attempt: the output of an earlier attempt is superseded from here on.
-    fn begin(&mut self) {
-        if self.partials.is_none() {
-            return;
-        }
-        self.number = self.cx.next_attempt();
-        if let Some(first) = self.cx.shown_attempt() {
-            self.send(self.cx.system_message(SystemKind::StreamRestart {
-                attempt: self.number,
-                supersedes: vec![first],
-            }));
-        }
-    }
-
-    /// Handles a restart by the model itself: its output so far is superseded.
-    fn restart(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.clear();
-        }
-        self.first = None;
-        self.begin();
-    }
-
-    fn show(&mut self, event: ModelEvent) {
-        let Some(mut partials) = self.partials.take() else {
-            return;
-        };
-        partials.push(event, &mut |event| self.send_partial(event));
-        self.partials = Some(partials);
-    }
-
-    fn send_partial(&mut self, event: ApiStreamEvent) {
-        let envelope = self.cx.shared().envelope();
-        self.note_shown(envelope.uuid);
-        let event = PartialEvent::new(envelope, event).with_attempt(self.number);
-        self.send(SdkMessage::StreamEvent(event));
-    }
-
-    fn send(&mut self, message: SdkMessage) {
-        match &mut self.held {
-            Some(held) => hold(held, message),
-            None => self.cx.shared().push(message),
-        }
-    }
-
-    /// Records the first message of an attempt; a later attempt names it as superseded.
-    fn note_shown(&mut self, id: Uuid) {
-        if self.first.is_none() {
-            self.first = Some(id);
-            if self.held.is_none() {
-                self.cx.set_shown_attempt(id);
-            }
-        }
-    }
-
-    /// Shows what was held back.
-    fn release(&mut self) {
-        let Some(held) = self.held.take() else {
-            return;
-        };
-        for message in held {
-            self.cx.shared().push(message);
-        }
-        if let Some(first) = self.first {
-            self.cx.set_shown_attempt(first);
-        }
-    }
-}
-
 /// Streams one answer: events are folded, passed through the hooks' taps and shown.
 pub(super) async fn attempt(
     cx: &RunContext,
@@ -283,12 +191,12 @@ async fn stream(
             // Who awaits this sees to the stop when it is polled next.
             yield_now().await;
         }
-        if view.partials.is_some() && record.cx.shared().is_backed_up() {
+        if view.is_shown() && record.cx.shared().is_backed_up() {
             record.cx.shared().drained().await;
         }
     }
     if !record.fold.is_stopped() {
-        // The broken fold stays where it is record.
+        // The broken fold stays where it is kept.
         return ResponseFold::new().finish();
     }
     record.done = true;
@@ -300,19 +208,6 @@ fn pass(taps: &mut Taps, view: &mut AttemptView<'_>, event: ModelEvent) {
         view.show(event);
     } else {
         taps.feed(event, &mut |event| view.show(event));
-    }
-}
-
-/// Holds a message back. The neighbouring deltas of one block are held as one: separately they
-/// would take a hundred times the memory of the answer.
-fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
-    match (held.last_mut(), message) {
-        (Some(SdkMessage::StreamEvent(last)), SdkMessage::StreamEvent(next)) => {
-            if let Some(event) = join(&mut last.event, next.event) {
-                held.push(SdkMessage::StreamEvent(PartialEvent { event, ..next }));
-            }
-        }
-        (_, message) => held.push(message),
     }
 }
 

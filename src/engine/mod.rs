@@ -20,6 +20,7 @@ mod active_run;
 mod answer_redactor;
 mod argument_redactor;
 mod attempt;
+mod attempt_view;
 mod call_ids;
 mod closing;
 mod compaction;

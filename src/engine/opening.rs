@@ -18,7 +18,7 @@ use super::history::History;
 use super::live_runs::Registration;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
-use super::restore::{Restored, restore};
+use super::restore::{OpenCall, restore};
 use super::session_writer::SessionWriter;
 use super::structured_output;
 use super::tool_catalog::ToolCatalog;
@@ -31,51 +31,19 @@ pub(super) const STALE_COMPACTION: &str =
 /// were interrupted run again, and the input is stored.
 pub(super) async fn open(
     cx: RunContext,
-    request: Box<RunRequest>,
+    mut request: Box<RunRequest>,
     format: Option<OutputFormat>,
 ) -> Result<Opened> {
     let held = lease_and_load(&cx, &request).await?;
-    let (id, decisions) = (cx.session_id().clone(), request.decisions);
-    if let Some(decisions) = &decisions {
-        decisions.check_session(&held.stored.state.pending, &id)?;
-    }
-    // A resumption brings decisions, not an input.
-    let input_id = request.input_id.filter(|_| decisions.is_none());
-    let sent_again = input_id.as_ref().is_some_and(|id| held.has_input(id));
-    // An input that was sent again is there already, behind the cut that came with it.
-    let cut_to = request.rewind_to.filter(|_| !sent_again);
-    let stored = match cut_to {
-        Some(len) => cut_history(&id, held.stored, len)?,
-        None => held.stored,
-    };
-    let Restored {
-        mut state,
-        changed,
-        repairs,
-        open,
-        mut late,
-    } = restore(
-        stored,
-        &id,
-        decisions.is_some() || sent_again,
-        request.config.limits.max_result_bytes,
-    );
-    if !repairs.is_empty() {
-        cx.warn(format!("the stored history was repaired: {repairs}"));
-    }
-    state.thread_id = id;
-    let origin = complete_origin(&request.config, &mut state, request.user_id);
-    state.values = request.values;
-    cx.state(|slot| *slot = state.clone());
-    check_input(&request.input)?;
-
-    let prepared = prepare(&request.config, &cx, state).await?;
+    let sent = SentInput::of(&mut request, &held.stored);
+    let loaded = load_state(&cx, &mut request, held.stored, sent.before)?;
+    let prepared = prepare(&request.config, &cx, loaded.state).await?;
     let mut run = Box::new(ActiveRun {
         history: History {
             cx: cx.clone(),
             writer: held.writer,
             _registration: held.registration,
-            unwritten: origin,
+            unwritten: loaded.origin,
             size: prepared.size,
             shown: ShownMessages::default(),
             call_ids: prepared.call_ids,
@@ -89,40 +57,53 @@ pub(super) async fn open(
         format,
         outcome: Outcome::default(),
     });
-    let rerun = run.rerun(open).await;
-    late.extend(rerun.results);
-
-    let (system, input) = split_system(&request.input);
-    run.set_input_system(&system);
-    let len = run.cx.state(|state| state.messages.len());
-    if input.is_empty() && len == 0 {
-        return Err(Error::new(
-            ErrorKind::InvalidMessages,
-            "messages must not be empty",
-        ));
-    }
-    run.history.new_from = len;
-    if changed || cut_to.is_some() {
+    let rerun = run.rerun(loaded.open).await;
+    let input = run.split_input(&request.input)?;
+    if loaded.changed {
         // Answers to open calls are final: a later load must not find a question open that this run
         // has told the model was closed. So is a cut.
         let state = run.cx.state(|state| state.clone());
         run.history.save(&state).await?;
     }
+    let mut late = loaded.late;
+    late.extend(rerun.results);
     run.show_restored(late);
-    if let Some(id) = input_id.as_ref().filter(|_| sent_again) {
+    if let Some(id) = sent.id.as_ref().filter(|_| sent.before) {
         let exit = run.known_input(id).await?;
         let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
         return Ok(Opened { run, first_step });
     }
     if !input.is_empty() {
-        run.append_input(input, input_id).await?;
+        run.append_input(input, sent.id).await?;
     }
     if rerun.interrupted {
         // Not before: whatever waits after this is dropped, and the input would be lost.
         run.cx.shared().request_stop(Stop::Interrupt);
     }
+    let decisions = request.decisions;
     let first_step = decisions.map_or(FirstStep::Turns, FirstStep::Decisions);
     Ok(Opened { run, first_step })
+}
+
+/// The caller's id of the input.
+struct SentInput {
+    id: Option<Arc<str>>,
+    /// True if an input with this id was stored before.
+    before: bool,
+}
+
+impl SentInput {
+    fn of(request: &mut RunRequest, stored: &StoredSession) -> Self {
+        // A resumption brings decisions, not an input.
+        let is_input = request.decisions.is_none();
+        let id = request.input_id.take().filter(|_| is_input);
+        let was_sent =
+            |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
+        Self {
+            before: id.as_ref().is_some_and(was_sent),
+            id,
+        }
+    }
 }
 
 /// A session that is held for a run, as it is stored.
@@ -130,13 +111,6 @@ struct HeldSession {
     writer: SessionWriter,
     registration: Registration,
     stored: StoredSession,
-}
-
-impl HeldSession {
-    /// Returns `true` if the input was stored before.
-    fn has_input(&self, id: &Arc<str>) -> bool {
-        self.stored.input_ids.contains(id) || self.stored.state.inputs.contains(id)
-    }
 }
 
 /// Leases the session for a run, registers the run, and reads what is stored.
@@ -165,6 +139,55 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSes
         writer: SessionWriter::new(store, lease, &stored.state),
         registration,
         stored,
+    })
+}
+
+/// A stored session, made whole for a run.
+struct LoadedState {
+    state: AgentState,
+    /// True if it has to be stored again.
+    changed: bool,
+    /// The record of the session's user and where it began, if these are new.
+    origin: Option<Box<Record>>,
+    open: Vec<OpenCall>,
+    late: Vec<ToolResult>,
+}
+
+/// Makes the state of a stored session whole and completes it from the request.
+fn load_state(
+    cx: &RunContext,
+    request: &mut RunRequest,
+    mut stored: StoredSession,
+    sent_before: bool,
+) -> Result<LoadedState> {
+    let id = cx.session_id();
+    if let Some(decisions) = &request.decisions {
+        decisions.check_session(&stored.state.pending, id)?;
+    }
+    // An input that was sent before is there already, behind the cut that came with it.
+    let cut_to = request.rewind_to.filter(|_| !sent_before);
+    if let Some(len) = cut_to {
+        stored = cut_history(id, stored, len)?;
+    }
+    let keeps_waiting = request.decisions.is_some() || sent_before;
+    let max_bytes = request.config.limits.max_result_bytes;
+    let restored = restore(stored, id, keeps_waiting, max_bytes);
+    if !restored.repairs.is_empty() {
+        let repairs = restored.repairs;
+        cx.warn(format!("the stored history was repaired: {repairs}"));
+    }
+    let mut state = restored.state;
+    state.thread_id = id.clone();
+    let origin = complete_origin(&request.config, &mut state, request.user_id.take());
+    state.values = std::mem::take(&mut request.values);
+    cx.state(|slot| *slot = state.clone());
+    check_input(&request.input)?;
+    Ok(LoadedState {
+        state,
+        changed: restored.changed || cut_to.is_some(),
+        origin,
+        open: restored.open,
+        late: restored.late,
     })
 }
 
@@ -365,12 +388,21 @@ impl ActiveRun {
         self.history.save(&state).await
     }
 
-    /// Leading system messages of the input join the system prompt.
-    fn set_input_system(&self, system: &[String]) {
+    /// Adds the leading system messages of the input to the system prompt; returns the others, which
+    /// follow the history so far.
+    fn split_input(&mut self, input: &Messages) -> Result<Vec<Arc<Message>>> {
+        let (system, input) = split_system(input);
         if !system.is_empty() {
             let text = system.join("\n\n");
             self.cx.system().section("input", text, Stability::Stable);
         }
+        let len = self.cx.state(|state| state.messages.len());
+        if input.is_empty() && len == 0 {
+            let text = "messages must not be empty";
+            return Err(Error::new(ErrorKind::InvalidMessages, text));
+        }
+        self.history.new_from = len;
+        Ok(input)
     }
 
     /// An input that is not a user's turn (an assistant message, stray results) may not fit

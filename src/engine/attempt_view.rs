@@ -1,0 +1,117 @@
+//! The output of an attempt to stream an answer, as readers see it.
+
+use uuid::Uuid;
+
+use crate::model::{ModelEvent, ModelRequest};
+use crate::run::RunContext;
+use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
+
+use super::partial_messages::{Partials, join};
+
+/// The output for the events of an attempt, behind the hooks' taps.
+pub(super) struct AttemptView<'a> {
+    cx: &'a RunContext,
+    /// `None` when partial messages are off.
+    partials: Option<Partials>,
+    number: u32,
+    held: Option<Vec<SdkMessage>>,
+    first: Option<Uuid>,
+}
+
+impl<'a> AttemptView<'a> {
+    pub(super) fn new(cx: &'a RunContext, request: &ModelRequest, shown: bool) -> Self {
+        Self {
+            cx,
+            partials: shown.then(Partials::new),
+            number: 0,
+            held: request.is_held().then(Vec::new),
+            first: None,
+        }
+    }
+
+    /// Begins an attempt: the output of an earlier attempt is superseded from here on.
+    pub(super) fn begin(&mut self) {
+        if self.partials.is_none() {
+            return;
+        }
+        self.number = self.cx.next_attempt();
+        if let Some(first) = self.cx.shown_attempt() {
+            self.send(self.cx.system_message(SystemKind::StreamRestart {
+                attempt: self.number,
+                supersedes: vec![first],
+            }));
+        }
+    }
+
+    /// Handles a restart by the model itself: its output so far is superseded.
+    pub(super) fn restart(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
+        self.first = None;
+        self.begin();
+    }
+
+    pub(super) fn show(&mut self, event: ModelEvent) {
+        let Some(mut partials) = self.partials.take() else {
+            return;
+        };
+        partials.push(event, &mut |event| self.send_partial(event));
+        self.partials = Some(partials);
+    }
+
+    fn send_partial(&mut self, event: ApiStreamEvent) {
+        let envelope = self.cx.shared().envelope();
+        self.note_shown(envelope.uuid);
+        let event = PartialEvent::new(envelope, event).with_attempt(self.number);
+        self.send(SdkMessage::StreamEvent(event));
+    }
+
+    fn send(&mut self, message: SdkMessage) {
+        match &mut self.held {
+            Some(held) => hold(held, message),
+            None => self.cx.shared().push(message),
+        }
+    }
+
+    /// Returns `true` if the reader sees the pieces of the answer.
+    pub(super) fn is_shown(&self) -> bool {
+        self.partials.is_some()
+    }
+
+    /// Records the first message of an attempt; a later attempt names it as superseded.
+    fn note_shown(&mut self, id: Uuid) {
+        if self.first.is_none() {
+            self.first = Some(id);
+            if self.held.is_none() {
+                self.cx.set_shown_attempt(id);
+            }
+        }
+    }
+
+    /// Shows what was held back.
+    pub(super) fn release(&mut self) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        for message in held {
+            self.cx.shared().push(message);
+        }
+        if let Some(first) = self.first {
+            self.cx.set_shown_attempt(first);
+        }
+    }
+}
+
+/// Holds a message back. The neighbouring deltas of one block are held as one: separately they
+/// would take a hundred times the memory of the answer.
+fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
+    match (held.last_mut(), message) {
+        (Some(SdkMessage::StreamEvent(last)), SdkMessage::StreamEvent(next)) => {
+            if let Some(event) = join(&mut last.event, next.event) {
+                held.push(SdkMessage::StreamEvent(PartialEvent { event, ..next }));
+            }
+        }
+        (_, message) => held.push(message),
+    }
+}
