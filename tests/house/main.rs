@@ -2,6 +2,7 @@
 //!
 //! * [`layers`]: which folder may import which, and that there are no circles.
 //! * [`files`]: how long a file may be, that it says what it is for, what a `mod.rs` may hold.
+//! * [`functions`]: how long a function may be.
 //! * [`language`]: how doc comments open, and which words they avoid.
 //! * [`words`]: what never belongs in a commit.
 //! * [`dependencies`]: which crates are used and why, and under which licences.
@@ -50,6 +51,7 @@ mod dependencies;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod examples;
 mod files;
+mod functions;
 mod language;
 mod layers;
 mod lexer;
