@@ -97,7 +97,7 @@ impl CallRunner<'_> {
             }
         }
         started.store(true, Ordering::Release);
-        let clock = CallClock::start();
+        let clock = CallClock::start(self.cx);
         let begin = clock.progress(self.cx, &call).with_data(beginning(&call));
         self.cx.shared().push(begin.into());
         let result = self.wrap(tool, call.clone(), &clock).await;

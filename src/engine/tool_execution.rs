@@ -98,7 +98,8 @@ impl Execution<'_> {
         let mut execution = DropContained::new(Box::pin(execution), "a tool");
         let mut beat = later(Instant::now(), limits.heartbeat);
         loop {
-            let deadline = later(clock.moved(), limits.timeout);
+            let left = limits.timeout.saturating_sub(clock.idle());
+            let deadline = later(Instant::now(), left);
             tokio::select! {
                 biased;
                 end = &mut execution => {
@@ -110,7 +111,7 @@ impl Execution<'_> {
                 () = sleep_until(deadline.min(beat)) => {}
             }
             let now = Instant::now();
-            if now >= later(clock.moved(), limits.timeout) {
+            if clock.idle() >= limits.timeout {
                 return ExecutionEnd::TimedOut;
             }
             if now >= beat {

@@ -9,10 +9,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::CatchUnwind;
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::run::RunContext;
+use crate::run::{PollClock, RunContext, RunTimer};
 use crate::util::panic;
 
 pin_project! {
@@ -24,8 +23,9 @@ pin_project! {
         // How many calls of `Next::run` are going on: time in there is not the hook's.
         inside: Option<&'a AtomicUsize>,
         timeout: Option<Duration>,
+        clock: &'a PollClock,
         // Armed only while the hook is waiting for something of its own.
-        sleep: Option<Pin<Box<Sleep>>>,
+        timer: Option<Box<RunTimer>>,
     }
 
     impl<F> PinnedDrop for Guarded<'_, F> {
@@ -64,11 +64,12 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
             .inside
             .is_some_and(|inside| inside.load(Ordering::Relaxed) > 0);
         let Some(timeout) = this.timeout.filter(|_| !inside) else {
-            *this.sleep = None;
+            *this.timer = None;
             return Poll::Pending;
         };
-        let sleep = this.sleep.get_or_insert_with(|| Box::pin(sleep(timeout)));
-        match sleep.as_mut().poll(cx) {
+        let clock = *this.clock;
+        let start = || Box::new(RunTimer::start(clock, timeout));
+        match this.timer.get_or_insert_with(start).poll(clock, cx) {
             Poll::Ready(()) => Poll::Ready(Err(Failure::Timeout(timeout))),
             Poll::Pending => Poll::Pending,
         }
@@ -89,7 +90,8 @@ pub(crate) async fn guard<T>(
         future: Some(AssertUnwindSafe(future).catch_unwind()),
         inside,
         timeout: cx.settings().hook_timeout,
-        sleep: None,
+        clock: &cx.shared().clock,
+        timer: None,
     };
     let text = match guarded.await {
         Ok(Ok(value)) => return Ok(value),

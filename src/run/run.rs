@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::{IntoFuture, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
@@ -63,6 +63,8 @@ const TASKS_AT_ONCE: usize = 64;
 pub struct Run {
     future: Option<BoxFuture<'static, Result<RunOutput>>>,
     shared: Arc<Shared>,
+    /// Wakes the reader through the run's clock.
+    waker: Waker,
     output: Option<Box<Result<RunOutput>>>,
     /// The number of messages yielded since the last pause.
     handed_out: usize,
@@ -72,6 +74,7 @@ impl Run {
     pub(crate) fn new(shared: Arc<Shared>, future: BoxFuture<'static, Result<RunOutput>>) -> Self {
         Self {
             future: Some(future),
+            waker: shared.clock.clone().into(),
             shared,
             output: None,
             handed_out: 0,
@@ -261,7 +264,7 @@ impl Stream for Run {
         // Taken out first: should the loop panic, the next poll ends the stream instead of
         // resuming a future that has already panicked.
         if let Some(mut future) = self.future.take() {
-            match future.as_mut().poll(cx) {
+            match self.shared.clock.poll(&self.waker, cx, &mut future) {
                 Poll::Ready(output) => {
                     self.shared.tasks.close();
                     self.output = Some(Box::new(output));

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -18,21 +19,24 @@ use crate::util::{Values, secret};
 
 use super::context::RunContext;
 use super::parent::ParentCall;
+use super::poll_clock::PollClock;
 
-/// The start time of a call and the time of its last progress.
+/// The start time of a call, and the time of its last progress as the run counts it.
 pub(crate) struct CallClock {
+    run: Arc<PollClock>,
     started: Instant,
-    moved: Mutex<Instant>,
+    moved: Mutex<Duration>,
     /// Questions that are open: while there are any, no time passes.
     asking: AtomicUsize,
 }
 
 impl CallClock {
-    pub(crate) fn start() -> Arc<Self> {
-        let now = Instant::now();
+    pub(crate) fn start(run: &RunContext) -> Arc<Self> {
+        let run = run.shared().clock.clone();
         Arc::new(Self {
-            started: now,
-            moved: Mutex::new(now),
+            started: Instant::now(),
+            moved: Mutex::new(run.elapsed()),
+            run,
             asking: AtomicUsize::new(0),
         })
     }
@@ -41,16 +45,17 @@ impl CallClock {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// The time of the call's last progress; now, while it waits for an answer.
-    pub(crate) fn moved(&self) -> Instant {
+    /// The time since the call's last progress; none while it waits for an answer.
+    pub(crate) fn idle(&self) -> Duration {
         if self.asking.load(Ordering::Acquire) > 0 {
-            return Instant::now();
+            return Duration::ZERO;
         }
-        *lock(&self.moved)
+        self.run.elapsed().saturating_sub(*lock(&self.moved))
     }
 
+    /// Starts the time without progress over.
     pub(crate) fn touch(&self) {
-        *lock(&self.moved) = Instant::now();
+        *lock(&self.moved) = self.run.elapsed();
     }
 }
 

@@ -22,6 +22,7 @@ use crate::tool::{PermissionMode, TaskScope};
 use crate::util::sync::lock;
 
 use super::exit::ExitReason;
+use super::poll_clock::PollClock;
 use super::responder::Desk;
 use super::stats::RunStats;
 
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
     pub(crate) tasks: TaskScope,
+    pub(crate) clock: Arc<PollClock>,
     queue: Mutex<Queue>,
     stop: AtomicU8,
     stop_waker: AtomicWaker,
@@ -138,6 +140,7 @@ impl Shared {
             session_id,
             parent_tool_use_id,
             tasks,
+            clock: Arc::default(),
             queue: Mutex::new(Queue {
                 held: true,
                 // 0 is kept for `init`, which is always the first message.

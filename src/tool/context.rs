@@ -20,7 +20,7 @@ use super::view::StateView;
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
 ///
-/// It is `Any`, so that a run can tell whether a context is its own: a child run needs more of its
+/// It is `Any`, so that a run can recognise a context of its own: a child run needs more of its
 /// parent than a trait in this folder can name.
 pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;

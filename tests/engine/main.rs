@@ -55,3 +55,4 @@ mod state_views;
 mod store_hangs;
 mod suppressed_results;
 mod tools_in_runs;
+mod unpolled_time;
