@@ -43,6 +43,7 @@ mod result_limits;
 mod sanitize;
 mod session_writer;
 mod structured_output;
+mod system_prompt;
 mod tool_batch;
 mod tool_call;
 mod tool_catalog;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
-use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
+use crate::model::{ModelResponse, Stability};
 use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
 use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
@@ -21,6 +21,7 @@ use super::request::RequestBuilder;
 use super::restore::{OpenCall, restore};
 use super::session_writer::SessionWriter;
 use super::structured_output;
+use super::system_prompt::AssembledPrompt;
 use super::tool_catalog::ToolCatalog;
 
 /// The warning about a summary whose messages are no longer there.
@@ -219,30 +220,34 @@ struct Prepared {
 /// Assembles the system prompt and runs `before_agent` of every hook. Nothing of it is kept when
 /// one fails, or when the run is stopped meanwhile.
 async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
-    let prompt = assemble_prompt(config, cx).await?;
-    cx.set_system(prompt.clone());
-    state.system_prompt = prompt;
+    let mut tools = ToolCatalog::default();
+    tools.ask_sources(config, cx).await;
+    let assembled = AssembledPrompt::new(config, cx, tools.expected_names(config)).await?;
+    cx.set_system(assembled.prompt.clone());
+    state.system_prompt = assembled.prompt.clone();
     let undo = Undo::begin(cx);
-    let prepared = before_agent(config, cx, state).await?;
+    let mut state = before_agent(config, cx, state).await?;
+    tools.set_hook_tools(std::mem::take(&mut state.tools))?;
+    let mut size = ContextSize::default();
+    let counter = &**cx.token_counter();
+    size.restart(counter, &state.messages, state.compaction.as_ref());
+    let call_ids = CallIds::of(&state.messages);
+    cx.state(|slot| *slot = state);
+    tools.build(config, cx);
+    assembled.update(config, cx).await?;
     undo.forget();
-    Ok(prepared)
+    Ok(Prepared {
+        tools,
+        size,
+        call_ids,
+    })
 }
 
-async fn assemble_prompt(config: &Config, cx: &RunContext) -> Result<SystemPrompt> {
-    let tools = config.tools.iter();
-    let mut tools: Vec<_> = tools.map(|tool| tool.name().to_owned()).collect();
-    tools.sort_unstable();
-    let cx = PromptContext::new(
-        cx.session_id(),
-        &config.settings.agent,
-        config.settings.cwd.as_deref(),
-        config.settings.model.id(),
-        &tools,
-    );
-    config.prompter.assemble(cx).await
-}
-
-async fn before_agent(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
+async fn before_agent(
+    config: &Config,
+    cx: &RunContext,
+    mut state: AgentState,
+) -> Result<AgentState> {
     let loaded = state.messages.clone();
     for hook in &config.hooks.before_agent {
         let given = state.clone();
@@ -268,18 +273,7 @@ async fn before_agent(config: &Config, cx: &RunContext, mut state: AgentState) -
         let (id, text) = (section.id.clone(), section.text.clone());
         cx.system().section(id, text, section.stability);
     }
-    let mut tools = ToolCatalog::new(std::mem::take(&mut state.tools));
-    let mut size = ContextSize::default();
-    let counter = &**cx.token_counter();
-    size.restart(counter, &state.messages, state.compaction.as_ref());
-    let call_ids = CallIds::of(&state.messages);
-    cx.state(|slot| *slot = state);
-    tools.refresh(config, cx).await?;
-    Ok(Prepared {
-        tools,
-        size,
-        call_ids,
-    })
+    Ok(state)
 }
 
 impl ActiveRun {

@@ -1,5 +1,6 @@
 //! The tools of a turn.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use super::config::Config;
 pub(super) struct ToolCatalog {
     hook_tools: Vec<Arc<dyn Tool>>,
     sources: Vec<SourceTools>,
-    built: bool,
 }
 
 #[derive(Default)]
@@ -28,47 +28,58 @@ struct SourceTools {
 }
 
 impl ToolCatalog {
-    pub(super) fn new(hook_tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self {
-            hook_tools,
-            ..Self::default()
+    /// Makes the turn's snapshot. A source that fails keeps the tools it had, with a warning.
+    pub(super) async fn refresh(&mut self, config: &Config, cx: &RunContext) {
+        if self.ask_sources(config, cx).await {
+            self.build(config, cx);
         }
     }
 
-    /// Makes the turn's snapshot. A source that fails keeps the tools it had, with a warning.
-    pub(super) async fn refresh(&mut self, config: &Config, cx: &RunContext) -> Result<()> {
-        let changed = self.ask_sources(config, cx).await;
-        if self.built && !changed {
-            return Ok(());
-        }
-        let source_tools = self.sources.iter().flat_map(|source| source.tools.clone());
-        let (map, warnings) = ToolMap::build(
-            &config.tools,
-            &self.hook_tools,
-            source_tools.collect(),
-            &config.disabled_tools,
-        );
-        if !self.built {
-            for tool in &self.hook_tools {
-                check_tool(tool)?;
-            }
-        }
-        self.built = true;
-        warnings.into_iter().for_each(|warning| cx.warn(warning));
-        cx.set_tools(map.or_earlier(&cx.tools()));
+    /// Sets the tools that hooks have registered.
+    pub(super) fn set_hook_tools(&mut self, tools: Vec<Arc<dyn Tool>>) -> Result<()> {
+        tools.iter().try_for_each(|tool| check_tool(tool))?;
+        self.hook_tools = tools;
         Ok(())
     }
 
+    /// The names of the tools that the model is expected to see, sorted: those that hooks announce
+    /// count as registered.
+    pub(super) fn expected_names(&self, config: &Config) -> Vec<String> {
+        let disabled = &config.disabled_tools;
+        let (map, _) = ToolMap::build(&config.tools, &[], self.source_tools(), disabled);
+        let announced = config.hooks.all.iter().flat_map(|hook| hook.tools());
+        let announced = announced.filter(|name| !disabled.contains(name.as_str()));
+        let names = map.names().into_iter().map(str::to_owned);
+        let names: BTreeSet<_> = names.chain(announced).collect();
+        names.into_iter().collect()
+    }
+
+    /// Makes the snapshot from the tools that are known.
+    pub(super) fn build(&self, config: &Config, cx: &RunContext) {
+        let (map, warnings) = ToolMap::build(
+            &config.tools,
+            &self.hook_tools,
+            self.source_tools(),
+            &config.disabled_tools,
+        );
+        warnings.into_iter().for_each(|warning| cx.warn(warning));
+        cx.set_tools(map.or_earlier(&cx.tools()));
+    }
+
+    fn source_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let sources = self.sources.iter();
+        sources.flat_map(|source| source.tools.clone()).collect()
+    }
+
     /// Asks the sources that may have changed, side by side; returns `true` if any has answered.
-    async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
+    pub(super) async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
-        let is_built = self.built;
         let limit = config.limits.source_timeout;
         let asked = config.sources.iter().zip(&mut self.sources);
         let asked = asked.filter_map(|(source, known)| {
             let version = source.version();
-            let is_known = is_built && version.is_some() && version == known.version;
+            let is_known = version.is_some() && version == known.version;
             (!is_known).then_some(async move {
                 match ask(&**source, limit).await {
                     Ok(tools) => {

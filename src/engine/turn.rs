@@ -176,7 +176,7 @@ impl Turns<'_> {
         if anew {
             self.run.cx.reset_attempts();
         }
-        self.run.tools.refresh(&config, &self.run.cx).await?;
+        self.run.tools.refresh(&config, &self.run.cx).await;
         self.run.compacting().compact_if_due().await;
         add_wrap_up_section(&config, &self.run.cx);
         let format = self.run.format.as_ref();

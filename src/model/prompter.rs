@@ -40,7 +40,7 @@ impl<'a> PromptContext<'a> {
     }
 }
 
-/// Assembles the system prompt, once at the start of every run.
+/// Assembles the system prompt, at the start of every run.
 ///
 /// ```
 /// use agentcore::model::{PromptContext, Prompter, SystemPrompt};
@@ -58,6 +58,10 @@ impl<'a> PromptContext<'a> {
 #[async_trait]
 pub trait Prompter: Send + Sync + 'static {
     /// The system prompt for this run. An error ends the run before any model call.
+    ///
+    /// Called once a run, and once more when hooks register tools that they do not
+    /// [announce](crate::Hook::tools): then with the names of all tools, and sections that hooks have
+    /// changed meanwhile stay.
     async fn assemble(&self, cx: PromptContext<'_>) -> Result<SystemPrompt>;
 }
 

@@ -40,6 +40,7 @@ mod permission_gate;
 mod permission_hook;
 mod permission_park;
 mod prompt_stops;
+mod prompt_tools;
 mod redaction;
 mod reruns;
 mod response_limits;

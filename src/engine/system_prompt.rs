@@ -1,0 +1,59 @@
+//! The system prompt of a run.
+
+use crate::error::Result;
+use crate::model::{PromptContext, SystemPrompt};
+use crate::run::RunContext;
+
+use super::config::Config;
+
+/// A system prompt, and the names of the tools that it was assembled for.
+pub(super) struct AssembledPrompt {
+    pub(super) prompt: SystemPrompt,
+    tools: Vec<String>,
+}
+
+impl AssembledPrompt {
+    pub(super) async fn new(config: &Config, cx: &RunContext, tools: Vec<String>) -> Result<Self> {
+        let settings = cx.settings();
+        let context = PromptContext::new(
+            cx.session_id(),
+            &settings.agent,
+            settings.cwd.as_deref(),
+            settings.model.id(),
+            &tools,
+        );
+        let prompt = config.prompter.assemble(context).await?;
+        Ok(Self { prompt, tools })
+    }
+
+    /// Assembles the prompt again when the run has other tools than those it was assembled for.
+    /// Sections that hooks have changed since stay as they are.
+    pub(super) async fn update(self, config: &Config, cx: &RunContext) -> Result<()> {
+        let tools = cx.tools();
+        let tools: Vec<_> = tools.names().into_iter().map(str::to_owned).collect();
+        if tools == self.tools {
+            return Ok(());
+        }
+        let new = Self::new(config, cx, tools).await?;
+        let mut system = cx.system().prompt();
+        replace_sections(&mut system, &self.prompt, &new.prompt);
+        cx.set_system(system);
+        cx.state(|state| replace_sections(&mut state.system_prompt, &self.prompt, &new.prompt));
+        Ok(())
+    }
+}
+
+/// Replaces the sections of `prompt` that are still those of `old` by those of `new`.
+fn replace_sections(prompt: &mut SystemPrompt, old: &SystemPrompt, new: &SystemPrompt) {
+    for section in old.sections() {
+        if new.get(&section.id).is_none() && prompt.get(&section.id) == Some(section) {
+            prompt.remove(&section.id);
+        }
+    }
+    for section in new.sections() {
+        let id = &section.id;
+        if prompt.get(id) == old.get(id) {
+            prompt.set(id.clone(), section.text.clone(), section.stability);
+        }
+    }
+}
