@@ -12,6 +12,8 @@ mod database;
 mod files;
 #[cfg(all(feature = "__log", unix))]
 mod moments;
+#[cfg(all(feature = "jsonl", feature = "sqlite", unix))]
+mod old_formats;
 mod order;
 #[cfg(all(feature = "__log", unix))]
 mod places;
