@@ -11,7 +11,7 @@ use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::model::Model;
 use crate::run::{ModelCaller, Run, RunHandle, Shared};
-use crate::state::{SessionInfo, SessionStore};
+use crate::session::{SessionInfo, SessionStore};
 use crate::tool::Tool;
 use crate::util::sync::lock;
 

@@ -14,7 +14,7 @@ use crate::model::{
     SystemPrompt,
 };
 use crate::run::Setting;
-use crate::state::SessionStore;
+use crate::session::SessionStore;
 use crate::tool::{
     AllowAll, Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
     check_tool,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::hook::{Core, Hook, Phases};
 use crate::model::{Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits};
 use crate::run::{BudgetLimits, Setting};
-use crate::state::{SessionStore, ThreadStore};
+use crate::session::{SessionStore, ThreadStore};
 use crate::tool::{PermissionMode, Tool, ToolSource};
 
 use super::retry::RetryPolicy;

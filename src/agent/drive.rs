@@ -13,7 +13,7 @@ use crate::run::{
     Budget, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall, RunContext, RunOutput,
     Shared, Stop,
 };
-use crate::state::{AgentState, Files, Lease, MessageInfo, Record, SessionStore, changed_files};
+use crate::session::{AgentState, Files, Lease, MessageInfo, Record, SessionStore, changed_files};
 use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};

@@ -7,7 +7,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::{ExitReason, RunContext, Stop};
-use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
+use crate::session::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
 
 use super::answer;
 use super::drive::{Driver, Keeper, Start};

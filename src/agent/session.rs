@@ -9,7 +9,7 @@ use futures::FutureExt;
 use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{ParentCall, Run, RunOutput, Shared};
-use crate::state::{AgentState, PendingCall, Record, not_found};
+use crate::session::{AgentState, PendingCall, Record, not_found};
 use crate::tool::{TaskScope, ToolContext};
 use crate::util::Values;
 

@@ -1,173 +1,164 @@
-//! A record as a line of JSON behind the checksum of its bytes.
+//! The changes to a stored session, and their JSON.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, Todo};
+use crate::model::Compaction;
+use crate::session::{AgentState, InputsChanged, MessageInfo, PendingCall, Record};
 
-use super::change::Change;
+/// One step from a stored session to the next.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// A message was added, perhaps as an input the caller had named.
+    Message(MessageAdded),
+    /// The metadata of the last message.
+    Info(Arc<MessageInfo>),
+    /// The history was cut to its first messages.
+    Keep(usize),
+    /// A call began.
+    Started(Arc<str>),
+    /// A call ended while others of its turn were in progress; its message follows later.
+    Ended(Arc<Message>),
+    /// The calls that had started or ended are settled.
+    Settled,
+    /// An input is known whose place in the history is not.
+    Input(Arc<str>),
+    /// The inputs that are known, and where they stand. Those appended before are among them.
+    Inputs(InputsChanged),
+    /// The session's user, its title, and where it began.
+    About(About),
+    /// The whole task list.
+    Todos(Arc<Vec<Todo>>),
+    /// One file was written, or removed.
+    File(FileChanged),
+    /// Another summary, or none any more.
+    Compaction(Option<Compaction>),
+    /// All calls that wait for approval.
+    Pending(Vec<PendingCall>),
+    /// All damage before this record has been reported and put aside.
+    Checked,
+}
 
-/// The version of the format that is written, and the highest that is read.
-pub(super) const VERSION: u32 = 1;
-
-/// Every record begins with this, in every version.
-pub(super) const MARK: &[u8] = b"{\"crc\":\"";
-const DIGITS: usize = 8;
-/// The position of the comma after the checksum; the checksum covers the bytes behind it.
-const COMMA: usize = MARK.len() + DIGITS + 1;
-
-/// The description of a session for lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Info {
-    pub(super) messages: usize,
-    pub(super) created: u64,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct MessageAdded {
+    pub(super) message: Arc<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<Arc<str>>,
+    pub(super) input_id: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct About {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) user_id: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cwd: Option<Arc<str>>,
 }
 
-/// A record that was read. Its change is parsed on demand.
-#[derive(Debug, Deserialize)]
-pub(super) struct Line<'a> {
-    pub(super) seq: u64,
-    pub(super) token: u64,
-    pub(super) at: u64,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    data: &'a RawValue,
-    /// On the last record of a write.
-    pub(super) info: Option<Info>,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    v: u32,
-}
-
-/// The reason why a line is no record.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    Damaged,
-    TooNew(u32),
-}
-
-impl<'a> Line<'a> {
-    /// Reads a line without its end.
-    pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
-        let body = checked(line).ok_or(Fault::Damaged)?;
-        // The checksum is right, so the line is what somebody wrote: if it is not understood,
-        // the writer was another version, or damaged it before the checksum was made.
-        let version: Version = parse(body).ok_or(Fault::Damaged)?;
-        if version.v > VERSION {
-            return Err(Fault::TooNew(version.v));
+impl About {
+    pub(super) fn of(state: &AgentState) -> Self {
+        Self {
+            user_id: state.user_id.clone(),
+            title: state.title.clone(),
+            cwd: state.cwd.clone(),
         }
-        parse(body).ok_or(Fault::Damaged)
-    }
-
-    /// The change; `Ok(None)` when its kind is unknown.
-    pub(super) fn change(&self) -> serde_json::Result<Option<Change>> {
-        Change::read(&self.kind, self.data)
     }
 }
 
-/// The line, if its checksum is right.
-fn checked(line: &[u8]) -> Option<&[u8]> {
-    let digits = line.strip_prefix(MARK)?.get(..DIGITS)?;
-    if line.get(COMMA - 1..=COMMA)? != b"\"," {
-        return None;
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct FileChanged {
+    pub(super) path: Arc<str>,
+    /// `None` when it was removed.
+    pub(super) content: Option<Arc<str>>,
+}
+
+impl Change {
+    /// Converts a record that the loop appends to a change; `about` is the session's current
+    /// description.
+    pub(super) fn of(record: Record, about: &mut About) -> Self {
+        match record {
+            Record::Message { message, input_id } => {
+                Self::Message(MessageAdded { message, input_id })
+            }
+            Record::MessageInfo { info } => Self::Info(info),
+            Record::ToolStarted { call_id } => Self::Started(call_id),
+            Record::ToolEnded { result } => Self::Ended(result),
+            Record::Began { user_id, cwd } => {
+                about.user_id = user_id.or(about.user_id.take());
+                about.cwd = cwd.or(about.cwd.take());
+                Self::About(about.clone())
+            }
+            Record::Titled { title } => {
+                about.title = title;
+                Self::About(about.clone())
+            }
+            Record::Todos { todos } => Self::Todos(todos),
+            Record::File { path, content } => Self::File(FileChanged { path, content }),
+        }
     }
-    // Compared as it is written: a digit that can be read in two ways could be flipped unseen.
-    let crc = crc32fast::hash(&line[COMMA + 1..]);
-    (format!("{crc:08x}").as_bytes() == digits).then_some(line)
-}
 
-fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
-    serde_json::from_slice(line).ok()
-}
-
-#[derive(Serialize)]
-struct Out<'a> {
-    v: u32,
-    seq: u64,
-    token: u64,
-    at: u64,
-    kind: &'static str,
-    data: &'a Change,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    info: Option<&'a Info>,
-}
-
-/// The number of brackets above which a line is checked for readability: JSON that is nested more
-/// than 127 deep is written but not read.
-const SHALLOW: usize = 100;
-
-fn check_depth(line: &[u8]) -> Result<()> {
-    let brackets = memchr::memchr2_iter(b'{', b'[', line).take(SHALLOW).count();
-    if brackets < SHALLOW {
-        return Ok(());
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Message(_) => "message",
+            Self::Info(_) => "info",
+            Self::Keep(_) => "keep",
+            Self::Started(_) => "started",
+            Self::Ended(_) => "ended",
+            Self::Settled => "settled",
+            Self::Input(_) => "input",
+            Self::Inputs(_) => "inputs",
+            Self::About(_) => "about",
+            Self::Todos(_) => "todos",
+            Self::File(_) => "file",
+            Self::Compaction(_) => "compaction",
+            Self::Pending(_) => "pending",
+            Self::Checked => "checked",
+        }
     }
-    let unreadable = |why: String| {
-        let text = format!("a message cannot be stored, for it could not be read again: {why}");
-        Error::new(ErrorKind::InvalidMessages, text)
-    };
-    let read = serde_json::from_slice::<Line<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
-    let change = read.change().map_err(|e| unreadable(e.to_string()))?;
-    drop(change);
-    Ok(())
-}
 
-/// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
-/// has ends of lines that are not escaped, so between its tokens a space does as well.
-fn put_on_one_line(record: &mut [u8]) {
-    let mut rest = record;
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
-        rest[at] = b' ';
-        rest = &mut rest[at + 1..];
+    /// Reads the data of a kind; `None` for one of a later version of this crate.
+    pub(super) fn read(kind: &str, data: &RawValue) -> serde_json::Result<Option<Self>> {
+        let data = data.get();
+        Ok(Some(match kind {
+            "message" => Self::Message(serde_json::from_str(data)?),
+            "info" => Self::Info(serde_json::from_str(data)?),
+            "keep" => Self::Keep(serde_json::from_str(data)?),
+            "started" => Self::Started(serde_json::from_str(data)?),
+            "ended" => Self::Ended(serde_json::from_str(data)?),
+            "settled" => Self::Settled,
+            "input" => Self::Input(serde_json::from_str(data)?),
+            "inputs" => Self::Inputs(serde_json::from_str(data)?),
+            "about" => Self::About(serde_json::from_str(data)?),
+            "todos" => Self::Todos(serde_json::from_str(data)?),
+            "file" => Self::File(serde_json::from_str(data)?),
+            "compaction" => Self::Compaction(serde_json::from_str(data)?),
+            "pending" => Self::Pending(serde_json::from_str(data)?),
+            "checked" => Self::Checked,
+            _ => return Ok(None),
+        }))
     }
 }
 
-/// The lines of one write. The first record has the number `seq`.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidMessages`] for what is nested too deep.
-pub(super) fn write(
-    changes: &[Change],
-    seq: u64,
-    token: u64,
-    at: u64,
-    info: &Info,
-) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for (number, change) in changes.iter().enumerate() {
-        let start = bytes.len();
-        bytes.extend_from_slice(MARK);
-        bytes.extend_from_slice(b"00000000\"");
-        let out = Out {
-            v: VERSION,
-            seq: seq.saturating_add(number as u64),
-            token,
-            at,
-            kind: change.kind(),
-            data: change,
-            info: (number + 1 == changes.len()).then_some(info),
-        };
-        serde_json::to_writer(&mut bytes, &out)?;
-        put_on_one_line(&mut bytes[start..]);
-        // The object goes on where its own brace would open another.
-        bytes[start + COMMA] = b',';
-        let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-        check_depth(&bytes[start..])?;
-        let digits = start + MARK.len();
-        bytes[digits..digits + DIGITS].copy_from_slice(format!("{crc:08x}").as_bytes());
-        bytes.push(b'\n');
+/// Serialises the data alone; the kind is stored next to it.
+impl Serialize for Change {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Message(added) => added.serialize(serializer),
+            Self::Info(info) => info.serialize(serializer),
+            Self::Keep(len) => len.serialize(serializer),
+            Self::Started(id) | Self::Input(id) => id.serialize(serializer),
+            Self::Ended(result) => result.serialize(serializer),
+            Self::Settled | Self::Checked => serializer.serialize_unit(),
+            Self::Inputs(changed) => changed.serialize(serializer),
+            Self::About(about) => about.serialize(serializer),
+            Self::Todos(todos) => todos.serialize(serializer),
+            Self::File(file) => file.serialize(serializer),
+            Self::Compaction(compaction) => compaction.serialize(serializer),
+            Self::Pending(pending) => pending.serialize(serializer),
+        }
     }
-    Ok(bytes)
 }

@@ -16,11 +16,11 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
             &["message", "backend", "trace"],
             &["model", "sdk"],
             &["tool"],
-            &["state"],
+            &["session"],
         ],
     ),
     ("engine", &[&["run"], &["hook"], &["agent"]]),
-    ("state", &[&["session", "permission", "prompt", "subagent"]]),
+    ("rules", &[&["permission", "prompt", "subagent"]]),
     ("parts", &[&["tools", "providers"], &["hooks"]]),
     (
         "edges",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::conformance;
 use agentcore::{
     AgentState, Error, ErrorKind, Message, Messages, Result, SessionStore, ThreadStore, async_trait,

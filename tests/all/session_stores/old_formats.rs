@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use agentcore::session::DamageKind;
 use agentcore::session::{JsonlStore, SqliteStore};
-use agentcore::state::DamageKind;
 use agentcore::{AgentState, Message, SessionStore};
 
 use super::places::{let_go, said};

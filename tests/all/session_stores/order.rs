@@ -1,7 +1,7 @@
 //! What a run does is stored before it is acted on.
 
 use agentcore::agent::Decision;
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::SideEffect;
 use agentcore::{

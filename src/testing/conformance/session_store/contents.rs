@@ -12,7 +12,7 @@ use crate::message::{
     ToolResult,
 };
 use crate::model::{Compaction, ModelResponse, StopReason};
-use crate::state::{AgentState, MessageInfo, PendingCall, Record, SessionStore};
+use crate::session::{AgentState, MessageInfo, PendingCall, Record, SessionStore};
 use crate::usage::Usage;
 
 use super::check::{fails, ids, input, load, message, same, same_state, say, texts};

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::{Message, Messages, ToolCall, ToolResult};
-use crate::state::{AgentState, Record, SessionInfo, SessionStore, StoredSession};
+use crate::session::{AgentState, Record, SessionInfo, SessionStore, StoredSession};
 
 use super::check::{fails, ids, input, load, message, same, same_state, say, texts, wrong};
 use super::contents::full;

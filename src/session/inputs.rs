@@ -42,7 +42,7 @@ struct Input {
 }
 
 /// The difference between the inputs of two moments.
-#[cfg(feature = "__log")]
+#[cfg(feature = "durable")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InputsChanged {
     /// The number of leading inputs that are the same.
@@ -51,7 +51,7 @@ pub(crate) struct InputsChanged {
     then: Vec<Input>,
 }
 
-#[cfg(feature = "__log")]
+#[cfg(feature = "durable")]
 impl Inputs {
     pub(crate) fn since(&self, old: &Self) -> InputsChanged {
         let pairs = self.0.iter().zip(old.0.iter());

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::state::{AgentState, StoredSession, changed_files};
+use crate::session::{AgentState, StoredSession, changed_files};
 
-use super::change::{About, Change, FileChanged, MessageAdded};
-use super::fold::Folded;
+use super::log::Folded;
+use super::record::{About, Change, FileChanged, MessageAdded};
 
 /// The changes that make `old` equal to `new`, with no open calls left. Messages that both share
 /// are compared by their pointers.

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{Damage, StoredSession};
+use crate::session::{Damage, StoredSession};
 
-use super::change::Change;
 use super::fold::Folded;
-use super::log::Log;
-use super::record;
+use super::line;
 use super::scan::scan;
+use super::storage::Log;
+use crate::session::record::Change;
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ impl<L: Log> Open<L> {
             Error::new(ErrorKind::Corrupt, text)
         })?;
         let seq = seq.saturating_add(1);
-        let bytes = record::write(&changes, seq, self.token, at, &info)?;
+        let bytes = line::write(&changes, seq, self.token, at, &info)?;
         log.append(&mut self.writer, &bytes)?;
         let folded = &mut self.folded;
         folded.seq = last;

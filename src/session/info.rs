@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::snapshot::title_of;
-use super::store::StoredSession;
+use super::json::title_of;
+use super::session_store::StoredSession;
 
 /// The entry of a session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]

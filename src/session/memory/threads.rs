@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use crate::message::Message;
 
-use super::agent_state::AgentState;
-use super::info::SessionInfo;
 use super::size;
-use super::snapshot::title_of;
-use super::store::{Record, StoredSession};
+use crate::session::agent_state::AgentState;
+use crate::session::info::SessionInfo;
+use crate::session::json::title_of;
+use crate::session::session_store::{Record, StoredSession};
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 

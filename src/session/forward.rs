@@ -10,7 +10,7 @@ use crate::error::Result;
 use super::agent_state::AgentState;
 use super::info::SessionInfo;
 use super::lease::Lease;
-use super::store::{Record, SessionStore, StoredSession};
+use super::session_store::{Record, SessionStore, StoredSession};
 
 #[async_trait]
 impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {

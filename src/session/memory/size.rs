@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::message::{Media, MediaSource, Message, Messages, Part, Todo};
 
-use super::agent_state::AgentState;
-use super::message_info::MessageInfo;
-use super::store::Record;
+use crate::session::agent_state::AgentState;
+use crate::session::message_info::MessageInfo;
+use crate::session::session_store::Record;
 
 /// The overhead of a shared value: its counters, and that of the allocator.
 const SHARED: usize = 32;

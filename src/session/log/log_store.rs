@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{
+use crate::session::{
     AgentState, Lease, Record, SessionInfo, StoredSession, busy, cut, exists, not_found, taken_over,
 };
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-use super::change::{About, Change};
-use super::diff::{diff, whole};
 use super::fold::Folded;
-use super::log::{Log, Tail};
+use super::line::Info;
 use super::open::{Open, session, time};
 use super::queue::Queue;
-use super::record::Info;
 use super::scan::{last_info, scan, scan_into};
 use super::slots::Inner;
+use super::storage::{Log, Tail};
+use crate::session::difference::{diff, whole};
+use crate::session::record::{About, Change};
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -26,18 +26,18 @@ const TAIL: u64 = 16 * 1024;
 const AT_ONCE: usize = 100;
 
 /// Everything a session store does, over any [`Log`]. Clones share it.
-pub(super) struct LogStore<L: Log>(Arc<Inner<L>>);
+pub(in crate::session) struct LogStore<L: Log>(Arc<Inner<L>>);
 
 impl<L: Log> LogStore<L> {
-    pub(super) fn new(log: L) -> Self {
+    pub(in crate::session) fn new(log: L) -> Self {
         Self(Arc::new(Inner::new(log)))
     }
 
-    pub(super) fn log(&self) -> &L {
+    pub(in crate::session) fn log(&self) -> &L {
         &self.0.log
     }
 
-    pub(super) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+    pub(in crate::session) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let (inner, id) = (self.0.clone(), Arc::<str>::from(id));
         if let Some(user) = self.0.join_holder(&id) {
             let known = move || Ok(lock(&user.open).as_ref().map(Open::session));
@@ -56,7 +56,11 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    pub(super) async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+    pub(in crate::session) async fn append(
+        &self,
+        lease: &Lease,
+        records: Vec<Record>,
+    ) -> Result<()> {
         self.write(lease, move |folded| {
             let mut about = About::of(folded.state());
             let records = records.into_iter();
@@ -67,12 +71,12 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    pub(super) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+    pub(in crate::session) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let state = state.clone();
         self.write(lease, move |folded| diff(folded, &state)).await
     }
 
-    pub(super) async fn lease(&self, id: &str) -> Result<Lease> {
+    pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
         let mut user = self.0.hold(id)?;
         user.is_async = true;
         let inner = self.0.clone();
@@ -97,7 +101,11 @@ impl<L: Log> LogStore<L> {
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
     }
 
-    pub(super) async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
+    pub(in crate::session) async fn create(
+        &self,
+        id: &str,
+        mut session: StoredSession,
+    ) -> Result<()> {
         session.state.thread_id = id.into();
         let user = self.0.hold(id)?;
         self.writing(move || {
@@ -113,7 +121,12 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    pub(super) async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+    pub(in crate::session) async fn fork_at(
+        &self,
+        from: &str,
+        to: &str,
+        messages: usize,
+    ) -> Result<()> {
         let (inner, id) = (self.0.clone(), from.to_owned());
         let forked = self.reading(move || {
             let bytes = inner.read(&id)?.ok_or_else(|| not_found(&id))?;
@@ -132,7 +145,7 @@ impl<L: Log> LogStore<L> {
         self.create(to, forked.await?).await
     }
 
-    pub(super) async fn delete(&self, id: &str) -> Result<bool> {
+    pub(in crate::session) async fn delete(&self, id: &str) -> Result<bool> {
         if id.is_empty() {
             return Ok(false);
         }
@@ -140,7 +153,7 @@ impl<L: Log> LogStore<L> {
         self.writing(move || user.remove(None)).await
     }
 
-    pub(super) async fn list(&self) -> Result<Vec<SessionInfo>> {
+    pub(in crate::session) async fn list(&self) -> Result<Vec<SessionInfo>> {
         let inner = self.0.clone();
         self.reading(move || {
             let mut list = Vec::new();
@@ -155,7 +168,7 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    pub(super) async fn prune(&self, older_than: Duration) -> Result<usize> {
+    pub(in crate::session) async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.0.clone();
         let ids = self.reading(move || inner.log.ids()).await?;
         let mut removed = 0;
@@ -326,11 +339,11 @@ impl<L: Log> Clone for LogStore<L> {
     }
 }
 
-/// The [`SessionStore`](crate::state::SessionStore) of a type whose field `0` is a [`LogStore`].
+/// The [`SessionStore`](crate::session::SessionStore) of a type whose field `0` is a [`LogStore`].
 macro_rules! session_store_of_log {
     ($store:ty) => {
         #[async_trait::async_trait]
-        impl $crate::state::SessionStore for $store {
+        impl $crate::session::SessionStore for $store {
             async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
                 self.0.load(id).await
             }
@@ -369,12 +382,12 @@ macro_rules! session_store_of_log {
         }
     };
 }
-pub(super) use session_store_of_log;
+pub(in crate::session) use session_store_of_log;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scan::Scan;
+    use crate::session::log::scan::Scan;
 
     /// Two logs whose ends cannot be read.
     struct Unread(ErrorKind);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::message::Message;
 
-use super::store::answers;
+use super::session_store::answers;
 
 /// Lists of up to this many calls are searched, and stay in order.
 const SEARCHED: usize = 64;

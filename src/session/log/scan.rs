@@ -4,11 +4,11 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{Damage, DamageKind};
+use crate::session::{Damage, DamageKind};
 
-use super::change::Change;
 use super::fold::Folded;
-use super::record::{Fault, Info, Line, MARK, VERSION};
+use super::line::{Fault, Info, Line, MARK, VERSION};
+use crate::session::record::Change;
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -16,23 +16,23 @@ const MAX_PIECES: usize = 1_000;
 
 /// The result of reading a log.
 #[derive(Debug)]
-pub(super) struct Scan {
-    pub(super) folded: Folded,
+pub(in crate::session) struct Scan {
+    pub(in crate::session) folded: Folded,
     /// The damage before `end` that has not been reported before.
-    pub(super) damage: Vec<Damage>,
+    pub(in crate::session) damage: Vec<Damage>,
     /// The bytes after the last complete write.
-    pub(super) tail: Option<Damage>,
+    pub(in crate::session) tail: Option<Damage>,
     /// The end of the last complete write.
-    pub(super) end: u64,
+    pub(in crate::session) end: u64,
 }
 
 /// Reads all of a log. Nothing that can be read is left out because of what cannot.
-pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
+pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_into(Folded::new(id), id, bytes)
 }
 
 /// As [`scan`], into what nothing was read into yet.
-pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
+pub(in crate::session) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
     let mut scanner = Scanner {
         scan: Scan {
             folded,
@@ -60,7 +60,7 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
 
 /// The info for lists: the `info` of the last record in the end of a log. `None` when the last line
 /// is no whole record, or begins before these bytes.
-pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
+pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
     let line = Line::read(&tail[start..]).ok()?;
@@ -68,13 +68,13 @@ pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
 }
 
 /// The damaged bytes of a log.
-pub(super) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
+pub(in crate::session) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
     let at = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
     let end = at(damage.offset.saturating_add(damage.len)).min(bytes.len());
     &bytes[at(damage.offset).min(end)..end]
 }
 
-pub(super) fn too_new(id: &str, version: u32) -> Error {
+pub(in crate::session) fn too_new(id: &str, version: u32) -> Error {
     Error::new(
         ErrorKind::VersionTooNew,
         format!(

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use crate::message::{Message, Todo};
-use crate::state::{AgentState, Files, OpenCalls, StoredSession, title_of};
+use crate::session::{AgentState, Files, OpenCalls, StoredSession, title_of};
 
-use super::change::{About, Change, MessageAdded};
-use super::record::Info;
+use super::line::Info;
+use crate::session::record::{About, Change, MessageAdded};
 
 /// A task list and files.
-pub(super) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
+pub(in crate::session) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
 
 /// The session that results from the records so far.
 #[derive(Clone, Debug)]
-pub(super) struct Folded {
+pub(in crate::session) struct Folded {
     state: AgentState,
     started: Vec<Arc<str>>,
     ended: Vec<Arc<Message>>,
@@ -29,17 +29,17 @@ pub(super) struct Folded {
     /// The position of a requested message, and the other state when it was added.
     moment: Option<(usize, Beside)>,
     /// The time of the first record, in milliseconds since the Unix epoch.
-    pub(super) created: u64,
+    pub(in crate::session) created: u64,
     /// The time of the last record.
-    pub(super) at: u64,
+    pub(in crate::session) at: u64,
     /// The number of the last record.
-    pub(super) seq: u64,
+    pub(in crate::session) seq: u64,
     /// The highest fencing token.
-    pub(super) token: u64,
+    pub(in crate::session) token: u64,
 }
 
 impl Folded {
-    pub(super) fn new(id: &str) -> Self {
+    pub(in crate::session) fn new(id: &str) -> Self {
         Self {
             state: AgentState::new(id),
             started: Vec::new(),
@@ -57,34 +57,34 @@ impl Folded {
     }
 
     /// Captures the moment when the message at this position is added.
-    pub(super) fn look_at(mut self, message: usize) -> Self {
+    pub(in crate::session) fn look_at(mut self, message: usize) -> Self {
         self.moment = Some((message, Beside::default()));
         self
     }
 
     /// The task list and the files at the requested moment.
-    pub(super) fn beside(self) -> Beside {
+    pub(in crate::session) fn beside(self) -> Beside {
         self.moment.map(|(_, beside)| beside).unwrap_or_default()
     }
 
     /// Returns `true` if any record was written.
-    pub(super) fn exists(&self) -> bool {
+    pub(in crate::session) fn exists(&self) -> bool {
         self.seq > 0
     }
 
-    pub(super) fn state(&self) -> &AgentState {
+    pub(in crate::session) fn state(&self) -> &AgentState {
         &self.state
     }
 
-    pub(super) fn has_open_calls(&self) -> bool {
+    pub(in crate::session) fn has_open_calls(&self) -> bool {
         !self.started.is_empty() || !self.ended.is_empty()
     }
 
-    pub(super) fn has_inputs(&self) -> bool {
+    pub(in crate::session) fn has_inputs(&self) -> bool {
         !self.inputs.is_empty()
     }
 
-    pub(super) fn session(&self) -> StoredSession {
+    pub(in crate::session) fn session(&self) -> StoredSession {
         let mut session = StoredSession::new(self.state.clone());
         session.started = self.started.clone();
         session.ended = self.ended.clone();
@@ -97,7 +97,7 @@ impl Folded {
         session
     }
 
-    pub(super) fn apply(&mut self, change: Change) {
+    pub(in crate::session) fn apply(&mut self, change: Change) {
         if let Change::Message(MessageAdded { message, .. }) | Change::Ended(message) = &change
             && let Some(result) = message.as_tool_result()
         {
@@ -161,7 +161,7 @@ impl Folded {
 
     /// Applies a write from which records are missing: before the change number `hole`, or at its
     /// end. There were so many `messages` when it was done, where that is known.
-    pub(super) fn apply_broken(
+    pub(in crate::session) fn apply_broken(
         &mut self,
         mut changes: Vec<Change>,
         hole: usize,

@@ -11,10 +11,10 @@ use crate::message::{Message, Todo};
 use super::agent_state::AgentState;
 use super::damage::Damage;
 use super::info::SessionInfo;
+use super::json::{cut, read_snapshot, write_snapshot};
 use super::lease::Lease;
 use super::message_info::MessageInfo;
 use super::open_calls::OpenCalls;
-use super::snapshot::{cut, read_snapshot, write_snapshot};
 
 /// Something that happened in a session, in the order it did.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,7 +180,7 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
 /// use std::sync::{Arc, Mutex};
 /// use std::time::SystemTime;
 ///
-/// use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+/// use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 /// use agentcore::testing::conformance;
 /// use agentcore::{AgentState, Error, ErrorKind, Result, SessionStore, async_trait};
 ///
