@@ -132,7 +132,6 @@ impl Infos {
     }
 
     /// The first message whose metadata differs from that in `other`.
-    #[cfg(feature = "durable")]
     pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
         let differs = |at: &usize| match (self.get(*at), other.get(*at)) {
             (Some(a), Some(b)) => !Arc::ptr_eq(a, b) && a != b,

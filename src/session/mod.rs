@@ -8,8 +8,6 @@
 
 mod agent_state;
 mod damage;
-#[cfg(feature = "durable")]
-mod difference;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod files;
 mod forward;
@@ -26,7 +24,6 @@ mod message_info;
 mod open_calls;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "durable")]
 mod record;
 #[cfg(feature = "redis")]
 mod redis;
@@ -35,6 +32,7 @@ mod remote;
 mod session_store;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
+mod stored;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
@@ -42,8 +40,7 @@ pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
 pub use info::SessionInfo;
-#[cfg(feature = "durable")]
-pub(crate) use inputs::InputsChanged;
+pub use inputs::InputsChange;
 pub(crate) use inputs::{Inputs, Known};
 pub(crate) use json::{cut, title_of};
 #[cfg(all(feature = "jsonl", unix))]
@@ -52,15 +49,15 @@ pub use lease::Lease;
 pub use memory::ThreadStore;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
-#[cfg(feature = "durable")]
-pub(crate) use open_calls::OpenCalls;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+pub use record::Record;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub use remote::ServerOptions;
+pub use session_store::SessionStore;
 pub(crate) use session_store::not_found;
-pub use session_store::{Record, SessionStore, StoredSession};
 #[cfg(feature = "durable")]
 pub(crate) use session_store::{busy, check_id, exists, taken_over};
 #[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;
+pub use stored::StoredSession;

@@ -1,164 +1,331 @@
-//! The changes to a stored session, and their JSON.
+//! The changes of a stored session, and their JSON.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::message::{Message, Todo};
 use crate::model::Compaction;
-use crate::session::{AgentState, InputsChanged, MessageInfo, PendingCall, Record};
 
-/// One step from a stored session to the next.
-#[derive(Clone, Debug)]
-pub(super) enum Change {
-    /// A message was added, perhaps as an input the caller had named.
-    Message(MessageAdded),
-    /// The metadata of the last message.
-    Info(Arc<MessageInfo>),
-    /// The history was cut to its first messages.
-    Keep(usize),
-    /// A call began.
-    Started(Arc<str>),
-    /// A call ended while others of its turn were in progress; its message follows later.
-    Ended(Arc<Message>),
-    /// The calls that had started or ended are settled.
-    Settled,
-    /// An input is known whose place in the history is not.
-    Input(Arc<str>),
-    /// The inputs that are known, and where they stand. Those appended before are among them.
-    Inputs(InputsChanged),
-    /// The session's user, its title, and where it began.
-    About(About),
-    /// The whole task list.
-    Todos(Arc<Vec<Todo>>),
-    /// One file was written, or removed.
-    File(FileChanged),
-    /// Another summary, or none any more.
-    Compaction(Option<Compaction>),
-    /// All calls that wait for approval.
-    Pending(Vec<PendingCall>),
-    /// All damage before this record has been reported and put aside.
-    Checked,
+use super::agent_state::{AgentState, PendingCall};
+use super::inputs::InputsChange;
+use super::message_info::MessageInfo;
+
+/// A change of a stored session. [`StoredSession::apply`](super::StoredSession::apply) makes it.
+///
+/// JSON: `{"kind": .., "data": ..}`, which a store may keep as it is.
+///
+/// ```
+/// use agentcore::Message;
+/// use agentcore::session::Record;
+///
+/// let record = Record::Message { message: Message::human("hello").into(), input_id: None };
+/// let json = serde_json::to_string(&record)?;
+/// assert_eq!(json, r#"{"kind":"message","data":{"message":{"role":"user","content":"hello"}}}"#);
+/// assert_eq!(serde_json::from_str::<Record>(&json)?, record);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Record {
+    /// Adds a message to the history. Kind `message`.
+    Message {
+        /// The message.
+        message: Arc<Message>,
+        /// The caller's id of an input: the same id is stored once.
+        input_id: Option<Arc<str>>,
+    },
+    /// Sets the metadata of the last message, an answer. Kind `info`.
+    MessageInfo {
+        /// The metadata.
+        info: Arc<MessageInfo>,
+    },
+    /// Cuts the history to its first messages. Kind `keep`.
+    Truncated {
+        /// The number of messages that stay.
+        messages: usize,
+    },
+    /// A tool call is about to run that may change the world. Kind `started`.
+    ToolStarted {
+        /// The call's id.
+        call_id: Arc<str>,
+    },
+    /// A call of several ended while others are in progress. Its message is added when all have
+    /// ended, and takes the place of this. Kind `ended`.
+    ToolEnded {
+        /// The result, a [`Message::Tool`].
+        result: Arc<Message>,
+    },
+    /// No call is open any more. Kind `settled`.
+    ToolsSettled,
+    /// The id of an input whose position in the history is not known. Kind `input`.
+    Input {
+        /// The caller's id.
+        id: Arc<str>,
+    },
+    /// The known inputs and their positions, those added with messages among them. Kind `inputs`.
+    Inputs {
+        /// The difference from those before.
+        change: InputsChange,
+    },
+    /// The session's user, title and working directory, all three. Kind `about`.
+    About {
+        /// The id of the session's user.
+        user_id: Option<Arc<str>>,
+        /// The title in lists; `None` is the user's first input.
+        title: Option<Arc<str>>,
+        /// The working directory of the agent that began it.
+        cwd: Option<Arc<str>>,
+    },
+    /// Replaces the task list. Kind `todos`.
+    Todos {
+        /// All of it.
+        todos: Arc<Vec<Todo>>,
+    },
+    /// Writes or removes a file of the state. Kind `file`.
+    File {
+        /// The path.
+        path: Arc<str>,
+        /// The content; `None` removes the file.
+        content: Option<Arc<str>>,
+    },
+    /// Replaces the summary of the history's beginning. Kind `compaction`.
+    Compaction {
+        /// The summary, if there is one.
+        compaction: Option<Compaction>,
+    },
+    /// Replaces the calls that wait for approval. Kind `pending`.
+    Pending {
+        /// All of them.
+        calls: Vec<PendingCall>,
+    },
+    /// A record of a later version of this crate. Applying it changes nothing.
+    Unknown,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct MessageAdded {
-    pub(super) message: Arc<Message>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) input_id: Option<Arc<str>>,
+/// The data of [`Record::Message`].
+#[derive(Serialize, Deserialize)]
+struct Added<'a> {
+    message: Cow<'a, Arc<Message>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    input_id: Cow<'a, Option<Arc<str>>>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct About {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) user_id: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) cwd: Option<Arc<str>>,
+/// The data of [`Record::About`].
+#[derive(Serialize, Deserialize)]
+struct About<'a> {
+    #[serde(default, skip_serializing_if = "is_none")]
+    user_id: Cow<'a, Option<Arc<str>>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    title: Cow<'a, Option<Arc<str>>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    cwd: Cow<'a, Option<Arc<str>>>,
 }
 
-impl About {
-    pub(super) fn of(state: &AgentState) -> Self {
-        Self {
+/// The data of [`Record::File`].
+#[derive(Serialize, Deserialize)]
+struct Written<'a> {
+    path: Cow<'a, Arc<str>>,
+    content: Cow<'a, Option<Arc<str>>>,
+}
+
+fn is_none(value: &Option<Arc<str>>) -> bool {
+    value.is_none()
+}
+
+impl Record {
+    /// The record that describes this state's session.
+    pub(crate) fn about(state: &AgentState) -> Self {
+        Self::About {
             user_id: state.user_id.clone(),
             title: state.title.clone(),
             cwd: state.cwd.clone(),
         }
     }
-}
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct FileChanged {
-    pub(super) path: Arc<str>,
-    /// `None` when it was removed.
-    pub(super) content: Option<Arc<str>>,
-}
-
-impl Change {
-    /// Converts a record that the loop appends to a change; `about` is the session's current
-    /// description.
-    pub(super) fn of(record: Record, about: &mut About) -> Self {
-        match record {
-            Record::Message { message, input_id } => {
-                Self::Message(MessageAdded { message, input_id })
-            }
-            Record::MessageInfo { info } => Self::Info(info),
-            Record::ToolStarted { call_id } => Self::Started(call_id),
-            Record::ToolEnded { result } => Self::Ended(result),
-            Record::Began { user_id, cwd } => {
-                about.user_id = user_id.or(about.user_id.take());
-                about.cwd = cwd.or(about.cwd.take());
-                Self::About(about.clone())
-            }
-            Record::Titled { title } => {
-                about.title = title;
-                Self::About(about.clone())
-            }
-            Record::Todos { todos } => Self::Todos(todos),
-            Record::File { path, content } => Self::File(FileChanged { path, content }),
-        }
-    }
-
+    /// The kind in the JSON.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Message(_) => "message",
-            Self::Info(_) => "info",
-            Self::Keep(_) => "keep",
-            Self::Started(_) => "started",
-            Self::Ended(_) => "ended",
-            Self::Settled => "settled",
-            Self::Input(_) => "input",
-            Self::Inputs(_) => "inputs",
-            Self::About(_) => "about",
-            Self::Todos(_) => "todos",
-            Self::File(_) => "file",
-            Self::Compaction(_) => "compaction",
-            Self::Pending(_) => "pending",
-            Self::Checked => "checked",
+            Self::Message { .. } => "message",
+            Self::MessageInfo { .. } => "info",
+            Self::Truncated { .. } => "keep",
+            Self::ToolStarted { .. } => "started",
+            Self::ToolEnded { .. } => "ended",
+            Self::ToolsSettled => "settled",
+            Self::Input { .. } => "input",
+            Self::Inputs { .. } => "inputs",
+            Self::About { .. } => "about",
+            Self::Todos { .. } => "todos",
+            Self::File { .. } => "file",
+            Self::Compaction { .. } => "compaction",
+            Self::Pending { .. } => "pending",
+            Self::Unknown => "unknown",
         }
-    }
-
-    /// Reads the data of a kind; `None` for one of a later version of this crate.
-    pub(super) fn read(kind: &str, data: &RawValue) -> serde_json::Result<Option<Self>> {
-        let data = data.get();
-        Ok(Some(match kind {
-            "message" => Self::Message(serde_json::from_str(data)?),
-            "info" => Self::Info(serde_json::from_str(data)?),
-            "keep" => Self::Keep(serde_json::from_str(data)?),
-            "started" => Self::Started(serde_json::from_str(data)?),
-            "ended" => Self::Ended(serde_json::from_str(data)?),
-            "settled" => Self::Settled,
-            "input" => Self::Input(serde_json::from_str(data)?),
-            "inputs" => Self::Inputs(serde_json::from_str(data)?),
-            "about" => Self::About(serde_json::from_str(data)?),
-            "todos" => Self::Todos(serde_json::from_str(data)?),
-            "file" => Self::File(serde_json::from_str(data)?),
-            "compaction" => Self::Compaction(serde_json::from_str(data)?),
-            "pending" => Self::Pending(serde_json::from_str(data)?),
-            "checked" => Self::Checked,
-            _ => return Ok(None),
-        }))
     }
 }
 
-/// Serialises the data alone; the kind is stored next to it.
-impl Serialize for Change {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Message(added) => added.serialize(serializer),
-            Self::Info(info) => info.serialize(serializer),
-            Self::Keep(len) => len.serialize(serializer),
-            Self::Started(id) | Self::Input(id) => id.serialize(serializer),
-            Self::Ended(result) => result.serialize(serializer),
-            Self::Settled | Self::Checked => serializer.serialize_unit(),
-            Self::Inputs(changed) => changed.serialize(serializer),
-            Self::About(about) => about.serialize(serializer),
-            Self::Todos(todos) => todos.serialize(serializer),
-            Self::File(file) => file.serialize(serializer),
-            Self::Compaction(compaction) => compaction.serialize(serializer),
-            Self::Pending(pending) => pending.serialize(serializer),
+/// The data of a record, without its kind.
+pub(super) struct Data<'a>(pub(super) &'a Record);
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Record::Message { message, input_id } => Added {
+                message: Cow::Borrowed(message),
+                input_id: Cow::Borrowed(input_id),
+            }
+            .serialize(to),
+            Record::MessageInfo { info } => info.serialize(to),
+            Record::Truncated { messages } => messages.serialize(to),
+            Record::ToolStarted { call_id: id } | Record::Input { id } => id.serialize(to),
+            Record::ToolEnded { result } => result.serialize(to),
+            Record::ToolsSettled | Record::Unknown => to.serialize_unit(),
+            Record::Inputs { change } => change.serialize(to),
+            Record::About {
+                user_id,
+                title,
+                cwd,
+            } => About {
+                user_id: Cow::Borrowed(user_id),
+                title: Cow::Borrowed(title),
+                cwd: Cow::Borrowed(cwd),
+            }
+            .serialize(to),
+            Record::Todos { todos } => todos.serialize(to),
+            Record::File { path, content } => Written {
+                path: Cow::Borrowed(path),
+                content: Cow::Borrowed(content),
+            }
+            .serialize(to),
+            Record::Compaction { compaction } => compaction.serialize(to),
+            Record::Pending { calls } => calls.serialize(to),
+        }
+    }
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut record = to.serialize_struct("Record", 2)?;
+        record.serialize_field("kind", self.kind())?;
+        record.serialize_field("data", &Data(self))?;
+        record.end()
+    }
+}
+
+/// Reads the data of a record of this kind.
+#[derive(Clone, Copy)]
+pub(super) struct OfKind<'a>(pub(super) &'a str);
+
+impl<'de> DeserializeSeed<'de> for OfKind<'_> {
+    type Value = Record;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Record, D::Error> {
+        Ok(match self.0 {
+            "message" => {
+                let Added { message, input_id } = Added::deserialize(from)?;
+                Record::Message {
+                    message: message.into_owned(),
+                    input_id: input_id.into_owned(),
+                }
+            }
+            "info" => Record::MessageInfo {
+                info: Arc::deserialize(from)?,
+            },
+            "keep" => Record::Truncated {
+                messages: usize::deserialize(from)?,
+            },
+            "started" => Record::ToolStarted {
+                call_id: Arc::deserialize(from)?,
+            },
+            "ended" => Record::ToolEnded {
+                result: Arc::deserialize(from)?,
+            },
+            "settled" => {
+                IgnoredAny::deserialize(from)?;
+                Record::ToolsSettled
+            }
+            "input" => Record::Input {
+                id: Arc::deserialize(from)?,
+            },
+            "inputs" => Record::Inputs {
+                change: InputsChange::deserialize(from)?,
+            },
+            "about" => {
+                let about = About::deserialize(from)?;
+                Record::About {
+                    user_id: about.user_id.into_owned(),
+                    title: about.title.into_owned(),
+                    cwd: about.cwd.into_owned(),
+                }
+            }
+            "todos" => Record::Todos {
+                todos: Arc::deserialize(from)?,
+            },
+            "file" => {
+                let Written { path, content } = Written::deserialize(from)?;
+                Record::File {
+                    path: path.into_owned(),
+                    content: content.into_owned(),
+                }
+            }
+            "compaction" => Record::Compaction {
+                compaction: Option::deserialize(from)?,
+            },
+            "pending" => Record::Pending {
+                calls: Vec::deserialize(from)?,
+            },
+            _ => {
+                IgnoredAny::deserialize(from)?;
+                Record::Unknown
+            }
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Fields)
+    }
+}
+
+/// Reads kind and data in any order: databases reorder the keys of JSON. Derived code would buffer
+/// the data as values, from which blocks of providers cannot be read byte for byte.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Record;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record with `kind` and `data`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
+        let mut kind: Option<String> = None;
+        let mut data: Option<Box<RawValue>> = None;
+        let mut record = None;
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match (&*key, &kind) {
+                ("kind", _) => kind = Some(map.next_value()?),
+                ("data", Some(kind)) => record = Some(map.next_value_seed(OfKind(kind))?),
+                ("data", None) => data = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        match (kind, record, data) {
+            (None, ..) => Err(de::Error::missing_field("kind")),
+            (Some(_), Some(record), _) => Ok(record),
+            (Some(kind), None, Some(data)) => {
+                let mut data = serde_json::Deserializer::from_str(data.get());
+                OfKind(&kind)
+                    .deserialize(&mut data)
+                    .map_err(de::Error::custom)
+            }
+            (Some(_), None, None) => Err(de::Error::missing_field("data")),
         }
     }
 }

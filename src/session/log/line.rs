@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeSeed;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use crate::session::record::Change;
+use crate::session::record::{Data, OfKind, Record};
 
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u32 = 1;
@@ -32,7 +33,35 @@ pub(super) struct Info {
     pub(super) cwd: Option<Arc<str>>,
 }
 
-/// A record that was read. Its change is parsed on demand.
+/// What a line of a log is.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    /// A change of the session.
+    Record(Record),
+    /// All damage before this line has been reported and put aside.
+    Checked,
+}
+
+impl Entry {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Record(record) => record.kind(),
+            Self::Checked => "checked",
+        }
+    }
+}
+
+/// Serialises the data alone; the kind is stored next to it.
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Record(record) => Data(record).serialize(to),
+            Self::Checked => to.serialize_unit(),
+        }
+    }
+}
+
+/// A line that was read. Its entry is parsed on demand.
 #[derive(Debug, Deserialize)]
 pub(super) struct Line<'a> {
     pub(super) seq: u64,
@@ -71,9 +100,16 @@ impl<'a> Line<'a> {
         parse(body).ok_or(Fault::Damaged)
     }
 
-    /// The change; `Ok(None)` when its kind is unknown.
-    pub(super) fn change(&self) -> serde_json::Result<Option<Change>> {
-        Change::read(&self.kind, self.data)
+    /// The entry; `Ok(None)` when its kind is unknown.
+    pub(super) fn entry(&self) -> serde_json::Result<Option<Entry>> {
+        if self.kind == "checked" {
+            return Ok(Some(Entry::Checked));
+        }
+        let mut data = serde_json::Deserializer::from_str(self.data.get());
+        Ok(match OfKind(&self.kind).deserialize(&mut data)? {
+            Record::Unknown => None,
+            record => Some(Entry::Record(record)),
+        })
     }
 }
 
@@ -99,7 +135,7 @@ struct Out<'a> {
     token: u64,
     at: u64,
     kind: &'static str,
-    data: &'a Change,
+    data: &'a Entry,
     #[serde(skip_serializing_if = "Option::is_none")]
     info: Option<&'a Info>,
 }
@@ -118,8 +154,8 @@ fn check_depth(line: &[u8]) -> Result<()> {
         Error::new(ErrorKind::InvalidMessages, text)
     };
     let read = serde_json::from_slice::<Line<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
-    let change = read.change().map_err(|e| unreadable(e.to_string()))?;
-    drop(change);
+    let entry = read.entry().map_err(|e| unreadable(e.to_string()))?;
+    drop(entry);
     Ok(())
 }
 
@@ -139,14 +175,14 @@ fn put_on_one_line(record: &mut [u8]) {
 ///
 /// [`ErrorKind::InvalidMessages`] for what is nested too deep.
 pub(super) fn write(
-    changes: &[Change],
+    entries: &[Entry],
     seq: u64,
     token: u64,
     at: u64,
     info: &Info,
 ) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    for (number, change) in changes.iter().enumerate() {
+    for (number, entry) in entries.iter().enumerate() {
         let start = bytes.len();
         bytes.extend_from_slice(MARK);
         bytes.extend_from_slice(b"00000000\"");
@@ -155,9 +191,9 @@ pub(super) fn write(
             seq: seq.saturating_add(number as u64),
             token,
             at,
-            kind: change.kind(),
-            data: change,
-            info: (number + 1 == changes.len()).then_some(info),
+            kind: entry.kind(),
+            data: entry,
+            info: (number + 1 == entries.len()).then_some(info),
         };
         serde_json::to_writer(&mut bytes, &out)?;
         put_on_one_line(&mut bytes[start..]);

@@ -10,15 +10,13 @@ use crate::session::{
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-use super::fold::Folded;
+use super::fold::LogFold;
 use super::line::Info;
 use super::open::{Open, session, time};
 use super::queue::Queue;
 use super::scan::{last_info, scan, scan_into};
 use super::slots::Inner;
 use super::storage::{Log, Tail};
-use crate::session::difference::{diff, whole};
-use crate::session::record::{About, Change};
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -51,7 +49,7 @@ impl<L: Log> LogStore<L> {
             };
             // A tail that is not whole may be a write that is under way: the next lease knows.
             let scan = scan(&id, &bytes)?;
-            Ok(session(&scan.folded, scan.damage))
+            Ok(session(&scan.fold, scan.damage))
         })
         .await
     }
@@ -61,19 +59,16 @@ impl<L: Log> LogStore<L> {
         lease: &Lease,
         records: Vec<Record>,
     ) -> Result<()> {
-        self.write(lease, move |folded| {
-            let mut about = About::of(folded.state());
-            let records = records.into_iter();
-            records
-                .map(|record| Change::of(record, &mut about))
-                .collect()
-        })
-        .await
+        self.write(lease, move |_| records).await
     }
 
     pub(in crate::session) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let state = state.clone();
-        self.write(lease, move |folded| diff(folded, &state)).await
+        self.write(lease, move |fold| match fold.exists() {
+            true => fold.session().difference(&state),
+            false => StoredSession::new(state).records(),
+        })
+        .await
     }
 
     pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
@@ -113,10 +108,10 @@ impl<L: Log> LogStore<L> {
             let mut open = lock(&user.open);
             *open = None;
             let mut opened = Open::new(log, clock, &user.id)?;
-            if opened.folded.exists() {
+            if opened.fold.exists() {
                 return Err(exists(&user.id));
             }
-            opened.write(log, clock, whole(&session))
+            opened.write_records(log, clock, session.records())
         })
         .await
     }
@@ -131,14 +126,14 @@ impl<L: Log> LogStore<L> {
         let forked = self.reading(move || {
             let bytes = inner.read(&id)?.ok_or_else(|| not_found(&id))?;
             let whole = scan(&id, &bytes)?;
-            let all = whole.folded.state().messages.len();
-            let found = session(&whole.folded, Vec::new()).ok_or_else(|| not_found(&id))?;
+            let all = whole.fold.session().state.messages.len();
+            let found = session(&whole.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
             let mut forked = cut(&id, found, messages)?;
             let state = &mut forked.state;
             if state.messages.len() < all {
-                let folded = Folded::new(&id).look_at(state.messages.len());
-                let folded = scan_into(folded, &id, &bytes)?.folded;
-                (state.todos, state.files) = folded.beside();
+                let fold = LogFold::new(&id).look_at(state.messages.len());
+                let fold = scan_into(fold, &id, &bytes)?.fold;
+                (state.todos, state.files) = fold.beside();
             }
             Ok(forked)
         });
@@ -209,9 +204,9 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    async fn write<F>(&self, lease: &Lease, changes: F) -> Result<()>
+    async fn write<F>(&self, lease: &Lease, records: F) -> Result<()>
     where
-        F: FnOnce(&Folded) -> Vec<Change> + Send + 'static,
+        F: FnOnce(&LogFold) -> Vec<Record> + Send + 'static,
     {
         let id = lease.session_id();
         let user = self.0.join(id).ok_or_else(|| taken_over(id))?;
@@ -223,8 +218,8 @@ impl<L: Log> LogStore<L> {
                 .as_mut()
                 .filter(|open| open.token == token)
                 .ok_or_else(|| taken_over(&user.id))?;
-            let changes = changes(&open.folded);
-            open.write(&user.inner.log, &user.inner.clock, changes)
+            let records = records(&open.fold);
+            open.write_records(&user.inner.log, &user.inner.clock, records)
         })
         .await
     }
@@ -319,9 +314,9 @@ impl<L: Log> Inner<L> {
 /// The info for lists of a log whose last line cannot be read.
 fn whole_info(id: &str, bytes: &[u8]) -> Result<Option<(Info, u64)>> {
     let scan = scan(id, bytes)?;
-    let (folded, at) = (&scan.folded, scan.folded.at);
-    if folded.exists() {
-        return Ok(Some((folded.info_after(&[], at), at)));
+    let (fold, at) = (&scan.fold, scan.fold.at);
+    if fold.exists() {
+        return Ok(Some((fold.info_after(&[], at), at)));
     }
     if scan.damage.is_empty() {
         // A first write that is not whole yet.

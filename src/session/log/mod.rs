@@ -34,7 +34,6 @@ mod scan;
 mod slots;
 mod storage;
 
-pub(super) use fold::Folded;
 pub(super) use log_store::{LogStore, session_store_of_log};
 #[cfg(all(feature = "sqlite", unix))]
 pub(super) use queue::Queue;

@@ -6,9 +6,8 @@ use serde::de::IgnoredAny;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, DamageKind};
 
-use super::fold::Folded;
-use super::line::{Fault, Info, Line, MARK, VERSION};
-use crate::session::record::Change;
+use super::fold::LogFold;
+use super::line::{Entry, Fault, Info, Line, MARK, VERSION};
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -17,7 +16,7 @@ const MAX_PIECES: usize = 1_000;
 /// The result of reading a log.
 #[derive(Debug)]
 pub(in crate::session) struct Scan {
-    pub(in crate::session) folded: Folded,
+    pub(super) fold: LogFold,
     /// The damage before `end` that has not been reported before.
     pub(in crate::session) damage: Vec<Damage>,
     /// The bytes after the last complete write.
@@ -28,14 +27,14 @@ pub(in crate::session) struct Scan {
 
 /// Reads all of a log. Nothing that can be read is left out because of what cannot.
 pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
-    scan_into(Folded::new(id), id, bytes)
+    scan_into(LogFold::new(id), id, bytes)
 }
 
 /// As [`scan`], into what nothing was read into yet.
-pub(in crate::session) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
+pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
     let mut scanner = Scanner {
         scan: Scan {
-            folded,
+            fold,
             damage: Vec::new(),
             tail: None,
             end: 0,
@@ -101,8 +100,8 @@ fn object_len(bytes: &[u8]) -> usize {
 
 struct Scanner {
     scan: Scan,
-    /// The changes of a write whose last record has not been seen yet.
-    open: Vec<Change>,
+    /// The entries of a write whose last record has not been seen yet.
+    open: Vec<Entry>,
     /// Before which of them records are missing.
     hole: Option<usize>,
     /// The number of the last record that was read, of unfinished writes too.
@@ -153,11 +152,11 @@ impl Scanner {
     }
 
     fn record(&mut self, at: usize, next: usize, line: &Line<'_>) {
-        if line.seq <= self.seq || line.token < self.scan.folded.token {
+        if line.seq <= self.seq || line.token < self.scan.fold.token {
             return self.note(DamageKind::Stale, at, next - at);
         }
-        let change = match line.change() {
-            Ok(change) => change,
+        let entry = match line.entry() {
+            Ok(entry) => entry,
             Err(_) => return self.damaged(at, next - at),
         };
         let is_gap = line.seq > self.seq + 1;
@@ -170,13 +169,13 @@ impl Scanner {
         }
         self.gap_explained = false;
         self.seq = line.seq;
-        let folded = &mut self.scan.folded;
-        folded.token = line.token;
-        if folded.created == 0 {
-            folded.created = line.at;
+        let fold = &mut self.scan.fold;
+        fold.token = line.token;
+        if fold.created == 0 {
+            fold.created = line.at;
         }
         self.at = line.at;
-        self.open.extend(change);
+        self.open.extend(entry);
         if let Some(info) = &line.info {
             self.commit(next, Some(info.messages));
         }
@@ -184,19 +183,19 @@ impl Scanner {
 
     /// Ends a write, behind which there were so many messages: its records count.
     fn commit(&mut self, end: usize, messages: Option<usize>) {
-        let folded = &mut self.scan.folded;
-        folded.at = self.at;
-        folded.seq = self.seq;
-        let is_check = |change: &Change| matches!(change, Change::Checked);
+        let fold = &mut self.scan.fold;
+        fold.at = self.at;
+        fold.seq = self.seq;
+        let is_check = |entry: &Entry| matches!(entry, Entry::Checked);
         if self.open.iter().any(is_check) {
             self.scan.damage.clear();
         }
         match (self.hole.take(), messages) {
-            (None, Some(_)) => self.open.drain(..).for_each(|change| folded.apply(change)),
+            (None, Some(_)) => self.open.drain(..).for_each(|entry| fold.apply(entry)),
             (hole, _) => {
-                let changes = std::mem::take(&mut self.open);
-                let hole = hole.unwrap_or(changes.len());
-                folded.apply_broken(changes, hole, messages);
+                let entries = std::mem::take(&mut self.open);
+                let hole = hole.unwrap_or(entries.len());
+                fold.apply_broken(entries, hole, messages);
             }
         }
         self.scan.end = end as u64;

@@ -13,9 +13,9 @@ use super::threads::{Entry, Threads};
 use crate::session::agent_state::AgentState;
 use crate::session::info::SessionInfo;
 use crate::session::lease::Lease;
-use crate::session::session_store::{
-    Record, SessionStore, StoredSession, busy, check_id, exists, taken_over,
-};
+use crate::session::record::Record;
+use crate::session::session_store::{SessionStore, busy, check_id, exists, taken_over};
+use crate::session::stored::StoredSession;
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 

@@ -110,16 +110,20 @@ impl Broken {
             records.pop();
         }
         if self.fault == Fault::KnowsNoDirectory {
-            records.retain(|record| !matches!(record, Record::Began { .. }));
+            for record in &mut records {
+                if let Record::About { cwd, .. } = record {
+                    *cwd = None;
+                }
+            }
         }
         if self.fault == Fault::KeepsMessagesOnly {
             records.retain(|record| !matches!(record, Record::Todos { .. } | Record::File { .. }));
         }
         if self.fault == Fault::BeginsFromTheOld {
-            let is_begun = |record: &Record| matches!(record, Record::Began { .. });
-            let last = records.iter().rposition(is_begun);
+            let is_about = |record: &Record| matches!(record, Record::About { .. });
+            let first = records.iter().position(is_about);
             let mut at = 0..;
-            records.retain(|record| at.next() == last || !is_begun(record));
+            records.retain(|record| at.next() == first || !is_about(record));
         }
         if self.fault == Fault::BreaksLines {
             let is_line =

@@ -19,6 +19,7 @@ mod order;
 mod places;
 #[cfg(all(feature = "sqlite", unix))]
 mod processes;
+mod records;
 #[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
 mod servers;
 

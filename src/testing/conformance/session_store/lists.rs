@@ -165,8 +165,9 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
     same("of nothing", &store.latest("/a").await?, &None)?;
     for (id, cwd) in [("1", "/a"), ("2", "/a"), ("3", "/a/b"), ("4", "/A")] {
         let lease = store.lease(id).await?;
-        let began = Record::Began {
+        let began = Record::About {
             user_id: None,
+            title: None,
             cwd: Some(cwd.into()),
         };
         store.append(&lease, vec![began, message("Hi")]).await?;
