@@ -13,7 +13,7 @@ use crate::run::{
     Budget, CLOSING_TIME, ContextParts, ExitReason, MAX_DEPTH, OutputFormat, ParentCall,
     RunContext, RunOutput, Shared, Stop,
 };
-use crate::state::{AgentState, Files, Lease, MessageInfo, Record, SessionStore, changed_files};
+use crate::session::{AgentState, Files, Lease, MessageInfo, Record, SessionStore, changed_files};
 use crate::tool::{TaskScope, check_name};
 use crate::util::sync::lock;
 use crate::util::{Cancellation, Values, panic};
@@ -155,8 +155,8 @@ pub(super) struct Driver {
     pub(super) cx: RunContext,
     /// `None` until the session is leased.
     pub(super) keeper: Option<Keeper>,
-    /// The record that is stored with the input: the session's user and where it began.
-    pub(super) began: Option<Box<Record>>,
+    /// True if the session's user or its directory is new, and stored with the input.
+    pub(super) began: bool,
     /// Makes the run's handle available by session, once the run holds the session.
     pub(super) registered: Option<Registration>,
     pub(super) tools: RunTools,
@@ -229,7 +229,7 @@ impl Driver {
             config: start.config.clone(),
             cx,
             keeper: None,
-            began: None,
+            began: false,
             registered: None,
             tools: RunTools::default(),
             requests: Requests::default(),
@@ -323,7 +323,7 @@ impl Driver {
             message: message.clone(),
             input_id: input_id.take(),
         });
-        let records = self.began().chain(records).collect();
+        let records = self.began().into_iter().chain(records).collect();
         self.add(records, &messages, None).await
     }
 
@@ -339,12 +339,13 @@ impl Driver {
             input_id: None,
         };
         let came = Record::MessageInfo { info: info.clone() };
-        let records = self.began().chain([said, came]).collect();
+        let records = self.began().into_iter().chain([said, came]).collect();
         self.add(records, &[message], Some(info)).await
     }
 
-    fn began(&mut self) -> impl Iterator<Item = Record> + use<> {
-        self.began.take().into_iter().map(|began| *began)
+    fn began(&mut self) -> Option<Record> {
+        let is_new = std::mem::take(&mut self.began);
+        is_new.then(|| self.cx.state(|state| Record::about(state)))
     }
 
     async fn add(

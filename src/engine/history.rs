@@ -10,7 +10,7 @@ use crate::message::{Message, Part};
 use crate::model::ModelResponse;
 use crate::run::ExitReason;
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage};
-use crate::state::MessageInfo;
+use crate::session::MessageInfo;
 
 use super::active_run::Driver;
 use super::attempt::is_empty;

@@ -7,7 +7,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, PromptContext, Stability, SystemPrompt};
 use crate::run::{ExitReason, RunContext, Stop};
-use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
+use crate::session::{AgentState, Known, MessageInfo, StoredSession, cut, not_found};
 
 use super::active_run::{Driver, Keeper, Start};
 use super::call_ids::CallIds;
@@ -138,9 +138,8 @@ impl Driver {
         let own_cwd = || self.config.settings.cwd.clone();
         let cwd = state.cwd.clone().or_else(own_cwd);
         if state.user_id != user_id || state.cwd != cwd {
-            state.user_id = user_id.clone();
-            state.cwd = cwd.clone();
-            self.began = Some(Box::new(Record::Began { user_id, cwd }));
+            (state.user_id, state.cwd) = (user_id, cwd);
+            self.began = true;
         }
     }
 

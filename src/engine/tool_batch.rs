@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::{ExitReason, Stop};
 use crate::sdk::{SdkMessage, UserEvent};
-use crate::state::Record;
+use crate::session::Record;
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
 

@@ -12,7 +12,7 @@ use crate::hook::{Hook, Next, Phases};
 use crate::message::{Message, Messages};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::usage::{Usage, total};
 use crate::util::sync::lock;
 

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{Tool, ToolContext};
 use crate::tools::{EditPolicy, preset, wick};
 use crate::util::secret;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::place::absolute;
 use super::prompt;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::Stability;
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 /// Texts by the name of the hook: a hook's instance serves many runs, so it keeps none itself.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::{AgentState, Infos, Inputs, Lease, SessionStore};
+use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore};
 use crate::util::sync::lock;
 
 /// Loads the session from `store` before a run and saves it afterwards, the run's own messages

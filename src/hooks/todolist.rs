@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::{Todo, TodoStatus};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{FuncTool, SideEffect, ToolError};
 use crate::util::text::truncate;
 

@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::message::{TokenCounter, ToolCall};
 use crate::model::{Model, ModelProfile, ModelResponse, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, Level, PermissionRequest, SdkMessage, SystemEvent, SystemKind};
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{
     Answer, Confirmer, Gates, PermissionGate, PermissionMode, StateView, TaskScope, Tool, ToolMap,
 };

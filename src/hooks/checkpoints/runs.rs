@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::message::{Message, Messages, Role};
 use crate::run::RunContext;
-use crate::state::title_of;
+use crate::session::title_of;
 use crate::util::Cancellation;
 use crate::util::sync::lock;
 

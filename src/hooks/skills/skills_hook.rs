@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::super::prompt;
 use super::catalog::catalog;

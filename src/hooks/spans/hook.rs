@@ -8,7 +8,7 @@ use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::usage::Usage;
 use crate::util::secret::redacted;
 use crate::util::text::head;
