@@ -34,7 +34,7 @@ pub(super) struct Info {
     pub(super) cwd: Option<Arc<str>>,
 }
 
-/// What a line of a log is.
+/// A line of a log.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     /// A change of the session.

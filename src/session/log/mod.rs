@@ -18,7 +18,7 @@
 //! | `token` | the lease it was written under; a lower one than before is of a writer that was replaced |
 //! | `at` | milliseconds since the Unix epoch |
 //! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
-//! | `info` | what lists say about the session; only on the last record of a write |
+//! | `info` | the summary of the session for lists; only on the last record of a write |
 //!
 //! The records of a write count only if its last one is complete. Content that a provider wrote in
 //! several lines is kept in one. Where records are lost, `info` contains how many messages were
