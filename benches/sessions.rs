@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentcore::session::{JsonlStore, SqliteStore};
-use agentcore::state::{Record, StoredSession};
+use agentcore::session::{Record, StoredSession};
 use agentcore::{AgentState, Message, Messages, SessionStore, ThreadStore};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime;

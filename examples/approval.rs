@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use agentcore::agent::Decisions;
 use agentcore::permission::Permissions;
 use agentcore::session::JsonlStore;
-use agentcore::state::PendingCall;
+use agentcore::session::PendingCall;
 use agentcore::testing::FunctionModel;
 use agentcore::{
     Agent, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, Run, Session,

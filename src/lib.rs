@@ -111,18 +111,7 @@ pub mod permission;
 pub mod providers;
 pub mod run;
 pub mod sdk;
-#[cfg(feature = "__log")]
-#[cfg_attr(
-    docsrs,
-    doc(cfg(any(
-        feature = "jsonl",
-        feature = "sqlite",
-        feature = "postgres",
-        feature = "redis"
-    )))
-)]
 pub mod session;
-pub mod state;
 pub mod testing;
 pub mod tool;
 #[cfg(any(feature = "tools", feature = "web", feature = "calc", feature = "time"))]
@@ -147,7 +136,7 @@ pub use run::{ExitReason, Responder, Run, RunContext, RunHandle, RunOutput};
 pub use schemars;
 pub use sdk::{PermissionRequest, SdkMessage, StreamEvent};
 pub use serde_json;
-pub use state::{AgentState, SessionStore, ThreadStore};
+pub use session::{AgentState, SessionStore, ThreadStore};
 #[cfg(feature = "http")]
 pub use tool::HttpTool;
 pub use tool::{

@@ -7,7 +7,7 @@ use std::path::Path;
 use agentcore::agent::Decisions;
 use agentcore::backend::LocalBackend;
 use agentcore::serde_json::{self, Deserializer, Value, json};
-use agentcore::state::PendingCall;
+use agentcore::session::PendingCall;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
 use agentcore::{AgentState, Decision, Error};
 

@@ -60,7 +60,7 @@ use std::io;
 use std::process::ExitCode;
 
 use agentcore::hooks::TracingHook;
-use agentcore::state::SessionInfo;
+use agentcore::session::SessionInfo;
 use agentcore::trace::MemoryRecorder;
 use agentcore::{Agent, AgentBuilder, Error, ErrorKind, Messages, Session, Unanswered};
 use clap::Parser;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agentcore::state::SessionInfo;
+use agentcore::session::SessionInfo;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
 use agentcore::{AgentState, Error, Message, Messages, SessionStore};
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::model::Model;
 use crate::run::{Run, RunHandle};
-use crate::state::{SessionInfo, SessionStore};
+use crate::session::{SessionInfo, SessionStore};
 use crate::tool::Tool;
 
 use super::builder::AgentBuilder;

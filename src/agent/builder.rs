@@ -18,7 +18,7 @@ use crate::model::{
     self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
 use crate::run::RunSettings;
-use crate::state::SessionStore;
+use crate::session::SessionStore;
 use crate::tool::{
     Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
 };

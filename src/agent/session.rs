@@ -8,7 +8,7 @@ use crate::engine::{Decisions, RunRequest, start};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{Run, RunOutput, RunningCall};
-use crate::state::{AgentState, PendingCall, Record, not_found};
+use crate::session::{AgentState, PendingCall, Record, not_found};
 use crate::tool::ToolContext;
 use crate::util::Values;
 
@@ -241,11 +241,10 @@ impl Session {
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
         let store = self.agent.store();
         let lease = store.lease(&self.id).await?;
-        if store.load(&self.id).await?.is_none() {
-            return Err(not_found(&self.id));
-        }
-        let title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
-        store.append(&lease, vec![Record::Titled { title }]).await
+        let stored = store.load(&self.id).await?;
+        let mut state = stored.ok_or_else(|| not_found(&self.id))?.state;
+        state.title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
+        store.append(&lease, vec![Record::about(&state)]).await
     }
 
     /// Copies the conversation to the new id; this one stays as it is.

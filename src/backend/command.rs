@@ -218,9 +218,9 @@ impl Captured {
     /// Returns `true` if the kept part is UTF-8; a character cut by the gap does not count.
     pub fn is_utf8(&self) -> bool {
         if self.omitted == 0 {
-            let mut whole = self.head.to_vec();
-            whole.extend_from_slice(&self.tail);
-            return std::str::from_utf8(&whole).is_ok();
+            let mut bytes = self.head.to_vec();
+            bytes.extend_from_slice(&self.tail);
+            return std::str::from_utf8(&bytes).is_ok();
         }
         let head = match std::str::from_utf8(&self.head) {
             Ok(_) => true,
@@ -235,9 +235,9 @@ impl Captured {
     /// the secret itself is.
     pub fn text(&self) -> String {
         if self.omitted == 0 {
-            let mut whole = self.head.to_vec();
-            whole.extend_from_slice(&self.tail);
-            return String::from_utf8_lossy(&whole).into_owned();
+            let mut bytes = self.head.to_vec();
+            bytes.extend_from_slice(&self.tail);
+            return String::from_utf8_lossy(&bytes).into_owned();
         }
         let tail = skip_continuation(&self.tail);
         let head = match std::str::from_utf8(&self.head) {
@@ -257,11 +257,11 @@ impl Captured {
 
 /// `bytes` without the rest of a character whose start is not among them.
 fn skip_continuation(bytes: &[u8]) -> &[u8] {
-    let rest = bytes
+    let continuation = bytes
         .iter()
         .take(3)
         .take_while(|byte| **byte & 0xC0 == 0x80);
-    &bytes[rest.count()..]
+    &bytes[continuation.count()..]
 }
 
 impl From<Bytes> for Captured {

@@ -108,13 +108,13 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// As [`write`](Self::write).
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        let mut whole = match self.read(path).await {
+        let mut full_content = match self.read(path).await {
             Ok(old) => old.to_vec(),
             Err(error) if is_not_found(&error) => Vec::new(),
             Err(error) => return Err(error),
         };
-        whole.extend_from_slice(content);
-        self.write(path, &whole).await
+        full_content.extend_from_slice(content);
+        self.write(path, &full_content).await
     }
 
     /// The entries of a folder, sorted by name.
@@ -142,12 +142,12 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// When the path leaves the root.
     async fn real_path(&self, path: &str) -> Result<String> {
         let root = self.root().trim_end_matches('/');
-        let full = match path.starts_with('/') {
+        let full_path = match path.starts_with('/') {
             true => lexical(path),
             false => lexical(&format!("{root}/{path}")),
         };
-        match full.strip_prefix(root) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(full),
+        match full_path.strip_prefix(root) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(full_path),
             _ => Err(failure::outside(path, self.root())),
         }
     }

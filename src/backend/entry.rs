@@ -43,8 +43,8 @@ pub(super) fn range_length(len: usize, max_read: u64) -> usize {
 pub(super) fn shown(name: &[u8]) -> String {
     name.utf8_chunks()
         .flat_map(|chunk| {
-            let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
-            std::iter::once(chunk.valid().to_owned()).chain(invalid)
+            let escapes = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+            std::iter::once(chunk.valid().to_owned()).chain(escapes)
         })
         .collect()
 }

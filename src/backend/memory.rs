@@ -87,9 +87,9 @@ impl Backend for MemoryBackend {
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let key = resolve(path)?;
         let mut files = lock(&self.files);
-        let mut whole = files.get(&key).map_or_else(Vec::new, |old| old.to_vec());
-        whole.extend_from_slice(content);
-        put(&mut files, key, path, &whole)
+        let mut full_content = files.get(&key).map_or_else(Vec::new, |old| old.to_vec());
+        full_content.extend_from_slice(content);
+        put(&mut files, key, path, &full_content)
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
@@ -126,18 +126,18 @@ impl Backend for MemoryBackend {
 
 /// The path beneath the root, `.` and `..` resolved; empty for the root itself.
 fn resolve(path: &str) -> Result<String> {
-    let outside = || failure::outside(path, ROOT);
-    let relative = match path.strip_prefix(ROOT) {
+    let make_error = || failure::outside(path, ROOT);
+    let relative_path = match path.strip_prefix(ROOT) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-        _ if path.starts_with('/') => return Err(outside()),
+        _ if path.starts_with('/') => return Err(make_error()),
         _ => path,
     };
     let mut parts: Vec<&str> = Vec::new();
-    for part in relative.split('/') {
+    for part in relative_path.split('/') {
         match part {
             "" | "." => {}
             ".." => {
-                parts.pop().ok_or_else(outside)?;
+                parts.pop().ok_or_else(make_error)?;
             }
             part => parts.push(part),
         }

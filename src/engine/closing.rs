@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::model::StopReason;
 use crate::run::{CLOSING_TIME, ExitReason, RunContext, RunOutput, RunStats, Stop};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::util::panic;
 use crate::util::secret::redacted;
 use crate::util::sync::lock;

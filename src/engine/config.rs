@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Core, Hook, Phases};
 use crate::model::{Compactor, ModelRequest, ModelSettings, Prompter};
 use crate::run::RunSettings;
-use crate::state::{SessionStore, ThreadStore};
+use crate::session::{SessionStore, ThreadStore};
 use crate::tool::{Tool, ToolSource};
 
 use super::live_runs::LiveRuns;

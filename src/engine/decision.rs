@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, is_too_deep};
-use crate::state::PendingCall;
+use crate::session::PendingCall;
 
 /// A person's decision about a [`PendingCall`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

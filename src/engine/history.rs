@@ -11,7 +11,7 @@ use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::ModelResponse;
 use crate::run::RunContext;
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
-use crate::state::{AgentState, MessageInfo, Record};
+use crate::session::{AgentState, MessageInfo, Record};
 
 use super::call_ids::CallIds;
 use super::context_size::{ContextSize, ShownMessages};
@@ -25,8 +25,8 @@ pub(super) struct History {
     pub(super) writer: SessionWriter,
     /// The entry of the run among those in progress, which lasts as long as the lease.
     pub(super) _registration: Registration,
-    /// The record that is stored with the next messages: the session's user and where it began.
-    pub(super) unwritten: Option<Box<Record>>,
+    /// True if the session's user or its directory is new, and stored with the next messages.
+    pub(super) has_new_origin: bool,
     pub(super) size: ContextSize,
     pub(super) shown: ShownMessages,
     pub(super) call_ids: CallIds,
@@ -50,7 +50,7 @@ impl History {
             message: message.clone(),
             input_id: input_id.take(),
         });
-        let records = self.unwritten().chain(records).collect();
+        let records = self.take_origin().into_iter().chain(records).collect();
         self.add(records, &messages, None).await
     }
 
@@ -67,14 +67,16 @@ impl History {
         };
         let info_record = Record::MessageInfo { info: info.clone() };
         let records = self
-            .unwritten()
+            .take_origin()
+            .into_iter()
             .chain([message_record, info_record])
             .collect();
         self.add(records, &[message], Some(info)).await
     }
 
-    fn unwritten(&mut self) -> impl Iterator<Item = Record> + use<> {
-        self.unwritten.take().into_iter().map(|record| *record)
+    fn take_origin(&mut self) -> Option<Record> {
+        let is_new = std::mem::take(&mut self.has_new_origin);
+        is_new.then(|| self.cx.state(|state| Record::about(state)))
     }
 
     async fn add(

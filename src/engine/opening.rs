@@ -7,7 +7,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, Stability};
 use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
-use crate::state::{AgentState, Known, MessageInfo, Record, StoredSession, cut, not_found};
+use crate::session::{AgentState, Known, MessageInfo, StoredSession, cut, not_found};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, Outcome, RunRequest};
 use super::call_ids::CallIds;
@@ -44,7 +44,7 @@ pub(super) async fn open(
             cx: cx.clone(),
             writer: held.writer,
             _registration: held.registration,
-            unwritten: loaded.origin,
+            has_new_origin: loaded.has_new_origin,
             size: prepared.size,
             shown: ShownMessages::default(),
             call_ids: prepared.call_ids,
@@ -148,8 +148,8 @@ struct LoadedState {
     state: AgentState,
     /// True if it has to be stored again.
     changed: bool,
-    /// The record of the session's user and where it began, if these are new.
-    origin: Option<Box<Record>>,
+    /// True if the session's user or its directory is new.
+    has_new_origin: bool,
     open: Vec<OpenCall>,
     late: Vec<ToolResult>,
 }
@@ -179,35 +179,28 @@ fn load_state(
     }
     let mut state = restored.state;
     state.thread_id = id.clone();
-    let origin = complete_origin(&request.config, &mut state, request.user_id.take());
+    let has_new_origin = complete_origin(&request.config, &mut state, request.user_id.take());
     state.values = std::mem::take(&mut request.values);
     cx.state(|slot| *slot = state.clone());
     check_input(&request.input)?;
     Ok(LoadedState {
         state,
         changed: restored.changed || cut_to.is_some(),
-        origin,
+        has_new_origin,
         open: restored.open,
         late: restored.late,
     })
 }
 
-/// Completes the session's user and where it began. Returned is the record of new values, which is
+/// Completes the session's user and where it began; returns `true` if these are new, and to be
 /// stored with the input.
-fn complete_origin(
-    config: &Config,
-    state: &mut AgentState,
-    user_id: Option<Arc<str>>,
-) -> Option<Box<Record>> {
+fn complete_origin(config: &Config, state: &mut AgentState, user_id: Option<Arc<str>>) -> bool {
     let user_id = user_id.or_else(|| state.user_id.clone());
     let cwd = state.cwd.clone();
     let cwd = cwd.or_else(|| config.settings.cwd.clone());
-    if state.user_id == user_id && state.cwd == cwd {
-        return None;
-    }
-    state.user_id = user_id.clone();
-    state.cwd = cwd.clone();
-    Some(Box::new(Record::Began { user_id, cwd }))
+    let is_new = state.user_id != user_id || state.cwd != cwd;
+    (state.user_id, state.cwd) = (user_id, cwd);
+    is_new
 }
 
 /// The parts of a run that its session and the hooks determine.

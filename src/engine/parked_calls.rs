@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, Stop};
-use crate::state::PendingCall;
+use crate::session::PendingCall;
 use crate::tool::Tool;
 
 use super::active_run::ActiveRun;

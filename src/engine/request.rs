@@ -9,7 +9,7 @@ use crate::hook::guard;
 use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
 use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
 use crate::run::{OutputFormat, RunContext};
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::config::Config;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult};
-use crate::state::{AgentState, PendingCall, StoredSession};
+use crate::session::{AgentState, PendingCall, StoredSession};
 
 use super::tool_call::add_context;
 

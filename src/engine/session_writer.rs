@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Todo;
 use crate::run::{CLOSING_TIME, RunContext};
-use crate::state::{AgentState, Files, Lease, Record, SessionStore, changed_files};
+use crate::session::{AgentState, Files, Lease, Record, SessionStore, changed_files};
 use crate::util::panic;
 use crate::util::sync::lock;
 

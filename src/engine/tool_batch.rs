@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::{ExitReason, Stop};
-use crate::state::{PendingCall, Record};
+use crate::session::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
 

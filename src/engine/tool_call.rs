@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::hook::{Core, Onion, Verdict, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext, Stop};
-use crate::state::{PendingCall, Record};
+use crate::session::{PendingCall, Record};
 use crate::tool::{Tool, parse_arguments};
 
 use super::config::Config;

@@ -9,7 +9,7 @@ use crate::hook::{ToolDecision, Verdict, guard};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
-use crate::state::PendingCall;
+use crate::session::PendingCall;
 use crate::tool::{
     Answer, GateDecision, GateRequest, PermissionGate, PermissionMode, Tool, parse_arguments,
 };

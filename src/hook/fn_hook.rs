@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::message::{Messages, ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::decision::{StopDecision, ToolDecision};
 use super::hook::Hook;

@@ -60,10 +60,10 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
             }
             Poll::Pending => {}
         }
-        let inside = this
+        let is_inside = this
             .inside
-            .is_some_and(|inside| inside.load(Ordering::Relaxed) > 0);
-        let Some(timeout) = this.timeout.filter(|_| !inside) else {
+            .is_some_and(|counter| counter.load(Ordering::Relaxed) > 0);
+        let Some(timeout) = this.timeout.filter(|_| !is_inside) else {
             *this.timer = None;
             return Poll::Pending;
         };
@@ -86,14 +86,14 @@ pub(crate) async fn guard<T>(
     inside: Option<&AtomicUsize>,
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let guarded = Guarded {
+    let guarded_future = Guarded {
         future: Some(AssertUnwindSafe(future).catch_unwind()),
         inside,
         timeout: cx.settings().hook_timeout,
         clock: &cx.shared().clock,
         timer: None,
     };
-    let text = match guarded.await {
+    let text = match guarded_future.await {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) if error.is_attributed() => return Err(error),
         Ok(Err(error)) => {

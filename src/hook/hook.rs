@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::message::{Messages, ToolCall, ToolResult};
 use crate::model::{Compactor, ModelRequest, ModelResponse};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::decision::{StopDecision, ToolDecision};
 use super::next::Next;

@@ -133,8 +133,8 @@ impl<T: Step> Next<T> {
     ///
     /// Dropping the future cancels what it runs.
     pub async fn run(&self, step: T) -> Result<T::Output> {
-        let repeated = self.level.runs.fetch_add(1, Ordering::Relaxed) > 0;
-        if repeated && !self.onion.repeatable {
+        let is_repeated = self.level.runs.fetch_add(1, Ordering::Relaxed) > 0;
+        if is_repeated && !self.onion.repeatable {
             return Err(self.refuse_repeat());
         }
         let _inside = Inside::enter(&self.level.inside);

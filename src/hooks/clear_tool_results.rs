@@ -83,8 +83,8 @@ impl ClearToolResults {
         if head(&text, self.longer_than).1 == 0 {
             return None;
         }
-        let short = format!("{}{MARK}", head(&text, self.head).0);
-        Some(with_text(message, short))
+        let short_text = format!("{}{MARK}", head(&text, self.head).0);
+        Some(with_text(message, short_text))
     }
 }
 
@@ -123,25 +123,28 @@ impl Hook for ClearToolResults {
         if old == 0 {
             return Ok(messages);
         }
-        let known = cx.value::<Cut>().unwrap_or_else(|| {
+        let versions = cx.value::<Cut>().unwrap_or_else(|| {
             cx.set_value(Cut::default());
             cx.value::<Cut>().unwrap_or_default()
         });
-        let mut known = lock(&known.0);
-        let mut left = old;
+        let mut versions = lock(&versions.0);
+        let mut remaining = old;
         let send = |whole: &Arc<Message>| {
-            if left == 0 || whole.as_tool_result().is_none() {
+            if remaining == 0 || whole.as_tool_result().is_none() {
                 return whole.clone();
             }
-            left -= 1;
-            if let Some((_, short)) = known.get(&Arc::as_ptr(whole).addr()) {
-                return short.clone();
+            remaining -= 1;
+            if let Some((_, short_version)) = versions.get(&Arc::as_ptr(whole).addr()) {
+                return short_version.clone();
             }
-            let Some(short) = self.shortened(whole).map(Arc::new) else {
+            let Some(short_version) = self.shortened(whole).map(Arc::new) else {
                 return whole.clone();
             };
-            known.insert(Arc::as_ptr(whole).addr(), (whole.clone(), short.clone()));
-            short
+            versions.insert(
+                Arc::as_ptr(whole).addr(),
+                (whole.clone(), short_version.clone()),
+            );
+            short_version
         };
         Ok(messages.as_slice().iter().map(send).collect())
     }

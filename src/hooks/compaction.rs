@@ -12,7 +12,7 @@ use crate::hook::{Hook, Next, Phases};
 use crate::message::{Message, Messages};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::usage::{Usage, total};
 use crate::util::sync::lock;
 
@@ -77,11 +77,11 @@ impl CompactionHook {
 
     /// Calls the function on the messages; the result must be valid for a model.
     async fn compact(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
-        let short = (self.summarizer)(cx.clone(), messages).await?;
-        short.validate_for_model().map_err(|problem| {
+        let new_messages = (self.summarizer)(cx.clone(), messages).await?;
+        new_messages.validate_for_model().map_err(|problem| {
             Error::from(problem).context("the summarizer left messages that no model takes")
         })?;
-        Ok(short)
+        Ok(new_messages)
     }
 }
 
@@ -142,8 +142,8 @@ impl Hook for CompactionHook {
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         cx.set_value(Seen::default());
         let tokens = cx.token_counter().count_messages(&state.messages);
-        let waits = !state.pending.is_empty();
-        if !waits && self.should_compact(tokens, state.messages.len()) {
+        let has_pending = !state.pending.is_empty();
+        if !has_pending && self.should_compact(tokens, state.messages.len()) {
             state.messages = self.compact(cx, state.messages).await?;
             state.compaction = None;
         }
@@ -156,19 +156,19 @@ impl Hook for CompactionHook {
         next: Next<ModelRequest>,
     ) -> Result<ModelResponse> {
         let cx = next.context().clone();
-        let seen = cx.value::<Seen>().unwrap_or_default();
-        let mut progress = lock(&seen.0).clone();
-        let whole = request.messages.clone();
-        request.messages = progress.apply(whole.clone());
+        let shared_progress = cx.value::<Seen>().unwrap_or_default();
+        let mut progress = lock(&shared_progress.0).clone();
+        let messages = request.messages.clone();
+        request.messages = progress.apply(messages.clone());
         let tokens = progress.tokens(&cx, &request.messages);
         if self.should_compact(tokens, request.messages.len()) {
             request.messages = self.compact(&cx, request.messages).await?;
-            progress.replaced = Some((whole, request.messages.clone()));
+            progress.replaced = Some((messages, request.messages.clone()));
         }
-        let sent = request.messages.len();
+        let sent_count = request.messages.len();
         let response = next.run(request).await?;
-        progress.last = (!response.usage.is_zero()).then_some((response.usage, sent));
-        *lock(&seen.0) = progress;
+        progress.last = (!response.usage.is_zero()).then_some((response.usage, sent_count));
+        *lock(&shared_progress.0) = progress;
         Ok(response)
     }
 }

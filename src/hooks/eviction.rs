@@ -67,9 +67,9 @@ impl Eviction {
     /// The number of characters that stay at the beginning and at the end.
     fn ends(&self) -> (usize, usize) {
         self.ends.unwrap_or_else(|| {
-            let each = self.over.saturating_sub(MARKER) / 2;
-            let each = each.clamp(FEWEST, MOST);
-            (each, each)
+            let end_len = self.over.saturating_sub(MARKER) / 2;
+            let end_len = end_len.clamp(FEWEST, MOST);
+            (end_len, end_len)
         })
     }
 
@@ -110,11 +110,11 @@ impl Eviction {
     /// and people are cut in the same way, and details that are still too long are left out: they
     /// would keep the whole text in the conversation.
     pub(super) fn cut(&self, result: &mut ToolResult, text: &str, path: &str) {
-        let mut cut = Some(self.shortened(text, path).into_owned());
+        let mut excerpt = Some(self.shortened(text, path).into_owned());
         result.content.parts_mut().retain_mut(|part| match part {
-            Part::Text(own) => match cut.take() {
-                Some(cut) => {
-                    *own = cut;
+            Part::Text(own) => match excerpt.take() {
+                Some(excerpt) => {
+                    *own = excerpt;
                     true
                 }
                 None => false,
@@ -141,11 +141,11 @@ impl Eviction {
 
     /// Cuts a text where that makes it shorter.
     fn cut_text(&self, text: &mut String, path: &str) {
-        let cut = match self.shortened(text, path) {
-            Cow::Owned(cut) if cut.len() < text.len() => cut,
+        let excerpt = match self.shortened(text, path) {
+            Cow::Owned(excerpt) if excerpt.len() < text.len() => excerpt,
             _ => return,
         };
-        *text = cut;
+        *text = excerpt;
     }
 
     fn cut_texts(&self, value: &mut Value, path: &str) {

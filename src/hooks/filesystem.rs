@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{Tool, ToolContext};
 use crate::tools::{EditPolicy, preset, wick};
 use crate::util::secret;
@@ -198,11 +198,11 @@ impl FilesystemHook {
             return;
         };
         {
-            let mut swept = lock(&self.swept);
-            if swept.is_some_and(|at| at.elapsed() < BETWEEN_SWEEPS) {
+            let mut last_sweep = lock(&self.swept);
+            if last_sweep.is_some_and(|at| at.elapsed() < BETWEEN_SWEEPS) {
                 return;
             }
-            *swept = Some(Instant::now());
+            *last_sweep = Some(Instant::now());
         }
         let folder = eviction.folder(&*self.backend);
         if let Err(error) = moved::remove_older(&*self.backend, &folder, limit).await {
@@ -258,28 +258,28 @@ impl FilesystemHook {
         if !eviction.shortens(&text, &path) {
             return;
         }
-        let stored = eviction.store(&*self.backend, &path, &text).await;
+        let outcome = eviction.store(&*self.backend, &path, &text).await;
         eviction.cut(result, &text, &path);
-        match stored {
+        match outcome {
             Ok(()) => self.sweep(cx, eviction).await,
             Err(error) => {
                 let folder = eviction.folder(&*self.backend);
                 let has_room = cx.with_state(|mut view| {
                     let files = view.files().iter();
-                    let unwritten = files.filter(|(path, _)| path.starts_with(&*folder));
-                    let bytes: usize = unwritten.map(|(_, text)| text.len()).sum();
+                    let unwritten_files = files.filter(|(path, _)| path.starts_with(&*folder));
+                    let bytes: usize = unwritten_files.map(|(_, text)| text.len()).sum();
                     let has_room = bytes.saturating_add(text.len()) <= MAX_UNWRITTEN;
                     if has_room {
                         view.files_mut().insert(path.as_str().into(), text.into());
                     }
                     has_room
                 });
-                let becomes = match has_room {
+                let consequence = match has_room {
                     true => "is kept in the session's state",
                     false => "is not kept, but for its beginning and end",
                 };
                 cx.warn(format!(
-                    "filesystem: a long result of {} {becomes}: {path} was not written: {error}",
+                    "filesystem: a long result of {} {consequence}: {path} was not written: {error}",
                     call.name
                 ));
             }
@@ -294,19 +294,19 @@ impl FilesystemHook {
         }
         let path = PATH.iter().find_map(|name| call.args.get(name)?.as_str())?;
         let path = absolute(&*self.backend, path);
-        let beneath = path.strip_prefix(&eviction.folder(&*self.backend))?;
-        if !beneath.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
+        let relative_path = path.strip_prefix(&eviction.folder(&*self.backend))?;
+        if !relative_path.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
             return None;
         }
         let content = cx.with_state(|view| view.files().get(&*path).cloned())?;
         let backend = MemoryBackend::new();
-        let written = backend.write("result", content.as_bytes()).await;
+        let write_result = backend.write("result", content.as_bytes()).await;
         let mut args: Map<String, Value> = call.args.as_object().cloned().unwrap_or_default();
         args.remove(PATH[0]);
         args.insert(PATH[1].to_owned(), "result".into());
         let tool = wick::read_file(backend);
-        let read = tool.execute(ToolContext::detached(), args.into()).await;
-        Some(match (written, read) {
+        let read_result = tool.execute(ToolContext::detached(), args.into()).await;
+        Some(match (write_result, read_result) {
             (Ok(()), Ok(output)) => output.into_result(call),
             (Err(error), _) => ToolResult::failed(call, error.to_string()),
             (_, Err(error)) => ToolResult::failed(call, error.to_string()),

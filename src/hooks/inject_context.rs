@@ -30,14 +30,14 @@ use crate::message::{Content, Message};
 /// ```
 pub fn inject_context(content: impl Into<Content>) -> FnHook {
     let content = content.into();
-    let says_something = !content.is_empty();
+    let has_content = !content.is_empty();
     // One message for all requests: a provider sends what it has encoded before.
     let message = Arc::new(Message::human(content));
     hook::modify_request_with(
         "inject_context",
         message,
         move |message, _cx, mut messages| async move {
-            if says_something {
+            if has_content {
                 messages.insert(0, message);
             }
             Ok(messages)

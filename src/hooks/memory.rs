@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::place::absolute;
 use super::prompt;
@@ -122,23 +122,25 @@ impl MemoryHook {
                 }
             }
         }
-        if are_missing && let (Some(path), Some(initial)) = (self.paths.first(), &self.initial) {
-            if let Err(error) = self.backend.write(path, initial.as_bytes()).await {
+        if are_missing
+            && let (Some(path), Some(initial_content)) = (self.paths.first(), &self.initial)
+        {
+            if let Err(error) = self.backend.write(path, initial_content.as_bytes()).await {
                 self.warn(cx, path, &format!("was not begun: {error}"));
             }
-            contents.push(initial.clone());
+            contents.push(initial_content.clone());
         }
         contents
     }
 
     fn decode(&self, cx: &RunContext, path: &str, bytes: &[u8]) -> String {
-        let mut kept = bytes;
+        let mut text_bytes = bytes;
         if bytes.len() > MAX_BYTES {
-            kept = whole_characters(&bytes[..MAX_BYTES]);
+            text_bytes = whole_characters(&bytes[..MAX_BYTES]);
             let text = format!("is larger than {MAX_BYTES} bytes; the rest is left out");
             self.warn(cx, path, &text);
         }
-        let text = String::from_utf8_lossy(kept);
+        let text = String::from_utf8_lossy(text_bytes);
         if matches!(text, Cow::Owned(_)) {
             let text = "is not UTF-8; invalid bytes are shown as \u{FFFD}";
             self.warn(cx, path, text);

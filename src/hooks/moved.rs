@@ -30,13 +30,13 @@ pub(super) fn file_name(id: &str, hash: u64) -> String {
 
 /// An id as a part of a path: letters, digits, `-` and `_`.
 fn safe(id: &str) -> String {
-    let safe = |c: char| match c {
+    let safe_char = |c: char| match c {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '_' => c,
         _ => '_',
     };
     match id.is_empty() {
         true => "_".to_owned(),
-        false => id.chars().take(MAX_ID_CHARS).map(safe).collect(),
+        false => id.chars().take(MAX_ID_CHARS).map(safe_char).collect(),
     }
 }
 
@@ -84,12 +84,12 @@ async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) 
     {
         let path = format!("{folder}/{}", entry.name);
         if let Some(limit) = limit {
-            let modified = backend
+            let modified_time = backend
                 .stat(&path)
                 .await
                 .ok()
                 .and_then(|known| known.modified);
-            if modified.is_none_or(|at| at >= limit) {
+            if modified_time.is_none_or(|at| at >= limit) {
                 continue;
             }
         }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::permission::{PermissionConfig, Permissions};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::PermissionMode;
 
 /// Holds every run to permission rules: before the loop starts, it adds their gate to those of the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::Stability;
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 /// Texts by the name of the hook: a hook's instance serves many runs, so it keeps none itself.
 #[derive(Clone, Debug, Default)]
@@ -13,8 +13,8 @@ struct Texts(BTreeMap<Arc<str>, Arc<str>>);
 
 /// Stores the text of `hook` for this run.
 pub(super) fn keep(state: &mut AgentState, hook: &Arc<str>, text: String) {
-    let kept = state.values.get::<Texts>();
-    let mut texts = kept.as_deref().cloned().unwrap_or_default();
+    let earlier_texts = state.values.get::<Texts>();
+    let mut texts = earlier_texts.as_deref().cloned().unwrap_or_default();
     texts.0.insert(hook.clone(), text.into());
     state.values.insert(texts);
 }

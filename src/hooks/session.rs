@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::{AgentState, Infos, Inputs, Lease, SessionStore};
+use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore};
 use crate::util::sync::lock;
 
 /// Loads the session from `store` before a run and saves it afterwards, the run's own messages
@@ -95,64 +95,69 @@ impl Hook for SessionHooks {
                  the hook out)"
             ))
         })?;
-        let stored = self.store.load(&id).await;
-        let stored = stored.map_err(|error| error.context(format!("cannot load {id:?}")))?;
-        let is_new = stored.is_none();
-        let stored = stored.unwrap_or_default();
-        let mut inputs = stored.state.inputs.clone();
-        for id in stored
+        let result = self.store.load(&id).await;
+        let result = result.map_err(|error| error.context(format!("cannot load {id:?}")))?;
+        let is_new = result.is_none();
+        let session = result.unwrap_or_default();
+        let mut inputs = session.state.inputs.clone();
+        for id in session
             .input_ids
             .iter()
-            .filter(|id| !stored.state.inputs.contains(id))
+            .filter(|id| !session.state.inputs.contains(id))
         {
             // That it was sent is known, and no more.
             inputs.begin(id.clone(), usize::MAX..usize::MAX);
         }
         // What both stores have is one conversation, said once.
-        let (theirs, own) = (stored.state.messages.as_slice(), state.messages.as_slice());
-        let pairs = own.iter().zip(theirs);
-        let same = pairs.take_while(|(own, their)| own == their).count();
-        let all = own[..same]
+        let (stored_messages, own_messages) =
+            (session.state.messages.as_slice(), state.messages.as_slice());
+        let pairs = own_messages.iter().zip(stored_messages);
+        let shared_len = pairs
+            .take_while(|(own_message, stored_message)| own_message == stored_message)
+            .count();
+        let merged_messages = own_messages[..shared_len]
             .iter()
-            .chain(&theirs[same..])
-            .chain(&own[same..]);
-        let messages: Messages = all.cloned().collect();
+            .chain(&stored_messages[shared_len..])
+            .chain(&own_messages[shared_len..]);
+        let messages: Messages = merged_messages.cloned().collect();
         cx.set_value(Held {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
             inputs,
-            infos: stored.state.infos.clone(),
+            infos: session.state.infos.clone(),
         });
         if is_new {
             return Ok(state);
         }
-        for damage in &stored.damage {
+        for damage in &session.damage {
             cx.warn(format!(
                 "the session {id:?} in the hook's store is damaged: {damage}"
             ));
         }
-        let stored = stored.state;
+        let stored_state = session.state;
         if state.messages.is_empty() {
-            state.compaction = stored.compaction;
+            state.compaction = stored_state.compaction;
         }
         state.messages = messages;
-        state.user_id = state.user_id.or(stored.user_id);
-        state.title = stored.title.or(state.title);
-        state.cwd = stored.cwd.or(state.cwd);
-        state.todos = stored.todos;
-        state.files = stored.files;
+        state.user_id = state.user_id.or(stored_state.user_id);
+        state.title = stored_state.title.or(state.title);
+        state.cwd = stored_state.cwd.or(state.cwd);
+        state.todos = stored_state.todos;
+        state.files = stored_state.files;
         Ok(state)
     }
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
-        let not_loaded = || Error::other("the session was not loaded by this run");
-        let held = cx.value::<Held>().ok_or_else(not_loaded)?;
-        let lease = lock(&held.lease).take().ok_or_else(not_loaded)?;
-        let mut kept = state.clone();
-        let same = held.messages.shared_prefix(&state.messages);
-        kept.inputs.put_before(held.inputs.clone(), same);
-        kept.infos.put_before(&held.infos, same);
-        self.store.save(&lease, &kept).await?;
+        let make_error = || Error::other("the session was not loaded by this run");
+        let session = cx.value::<Held>().ok_or_else(make_error)?;
+        let lease = lock(&session.lease).take().ok_or_else(make_error)?;
+        let mut saved_state = state.clone();
+        let shared_len = session.messages.shared_prefix(&state.messages);
+        saved_state
+            .inputs
+            .put_before(session.inputs.clone(), shared_len);
+        saved_state.infos.put_before(&session.infos, shared_len);
+        self.store.save(&lease, &saved_state).await?;
         Ok(state)
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::{Todo, TodoStatus};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{FuncTool, SideEffect, ToolError};
 use crate::util::text::truncate;
 
@@ -156,18 +156,18 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
         );
         return Err(ToolError::new(text));
     }
-    let given: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
-    let mut used = BTreeSet::new();
-    for (at, id) in given.iter().enumerate() {
-        if id.is_some_and(|id| !used.insert(id.to_owned())) {
+    let ids: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
+    let mut used_ids = BTreeSet::new();
+    for (at, id) in ids.iter().enumerate() {
+        if id.is_some_and(|id| !used_ids.insert(id.to_owned())) {
             let text = format!("todos[{at}].id: another task has the same id");
             return Err(ToolError::new(text));
         }
     }
     let mut todos = Vec::with_capacity(items.len());
-    let mut free = 1;
+    let mut next_id = 1;
     let mut texts = 0;
-    for (at, (item, id)) in items.iter().zip(given).enumerate() {
+    for (at, (item, id)) in items.iter().zip(ids).enumerate() {
         let title = text(item, "title").or_else(|| text(item, "content"));
         let title =
             title.ok_or_else(|| ToolError::new(format!("todos[{at}].title is required")))?;
@@ -188,7 +188,7 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
         }
         let id = match id {
             Some(id) => id.to_owned(),
-            None => unused(at, &mut free, &mut used),
+            None => unused(at, &mut next_id, &mut used_ids),
         };
         let mut todo = Todo::new(id, title);
         todo.status = status(at, item)?;

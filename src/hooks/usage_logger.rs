@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 /// Logs the tokens and the cost of every run, however it ended, as one `tracing` event of the
 /// level `INFO` with the target `agentcore::usage`.

@@ -11,40 +11,41 @@ impl Messages {
     /// The same messages with the results of each turn in the order of its calls, for wire formats
     /// without ids; `None` when they are so already. Results of no call are last.
     pub(crate) fn in_call_order(&self) -> Option<Self> {
-        let mut ordered = None;
-        let all = self.as_slice();
+        let mut ordered_messages = None;
+        let messages = self.as_slice();
         let is_call = |message: &Arc<Message>| message.tool_calls().next().is_some();
         let mut next = 0;
-        while let Some(from) = all[next..].iter().position(is_call) {
-            let calls = next + from;
+        while let Some(offset) = messages[next..].iter().position(is_call) {
+            let calls = next + offset;
             let is_result = |message: &&Arc<Message>| message.role() == Role::Tool;
-            let results = all[calls + 1..].iter().take_while(is_result).count();
+            let results = messages[calls + 1..].iter().take_while(is_result).count();
             next = calls + 1 + results;
-            let places = places(&all[calls], &all[calls + 1..next]);
+            let places = places(&messages[calls], &messages[calls + 1..next]);
             if places.is_sorted() {
                 continue;
             }
-            let mut turn: Vec<_> = places.into_iter().zip(&all[calls + 1..next]).collect();
+            let mut turn: Vec<_> = places.into_iter().zip(&messages[calls + 1..next]).collect();
             turn.sort_by_key(|(place, _)| *place);
-            let ordered: &mut Vec<_> = ordered.get_or_insert_with(|| self.to_vec());
-            for (slot, (_, result)) in ordered[calls + 1..next].iter_mut().zip(turn) {
+            let ordered_messages: &mut Vec<_> =
+                ordered_messages.get_or_insert_with(|| self.to_vec());
+            for (slot, (_, result)) in ordered_messages[calls + 1..next].iter_mut().zip(turn) {
                 *slot = result.clone();
             }
         }
-        ordered.map(|ordered: Vec<_>| ordered.into_iter().collect())
+        ordered_messages.map(|ordered_messages: Vec<_>| ordered_messages.into_iter().collect())
     }
 }
 
 /// The call of the message that each result answers: the first with its id that no result before
 /// answers.
 fn places(calls: &Message, results: &[Arc<Message>]) -> Vec<usize> {
-    let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    let mut open_calls: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (place, call) in calls.tool_calls().enumerate() {
-        open.entry(&*call.id).or_default().push_back(place);
+        open_calls.entry(&*call.id).or_default().push_back(place);
     }
     let places = results.iter().map(|message| {
         let id = &message.as_tool_result()?.tool_call_id;
-        open.get_mut(&**id)?.pop_front()
+        open_calls.get_mut(&**id)?.pop_front()
     });
     places.map(|place| place.unwrap_or(usize::MAX)).collect()
 }

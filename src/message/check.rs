@@ -45,9 +45,9 @@ impl ModelCheck {
     /// The first problem, as [`Messages::validate_for_model`]. When it is in a message and not
     /// merely a result that is still missing at the end, the next check starts from the front.
     pub fn check(&mut self, messages: &Messages) -> Result<(), ValidationError> {
-        let all = messages.as_slice();
-        self.rewind(shared_prefix(&self.seen, all));
-        for (index, message) in all.iter().enumerate().skip(self.seen.len()) {
+        let history = messages.as_slice();
+        self.rewind(shared_prefix(&self.seen, history));
+        for (index, message) in history.iter().enumerate().skip(self.seen.len()) {
             if let Err(error) = self.walk.step(index, message) {
                 *self = Self::default();
                 return Err(error);
@@ -80,27 +80,27 @@ impl ModelCheck {
         walk.end().map(|()| walk)
     }
 
-    /// Drops the state after the first `keep` messages, back to where no call is open.
-    fn rewind(&mut self, keep: usize) {
-        if keep == self.seen.len() {
+    /// Drops the state after the first `len` messages, back to where no call is open.
+    fn rewind(&mut self, len: usize) {
+        if len == self.seen.len() {
             return;
         }
         let role = |index: usize| self.seen.get(index).map(|message| message.role());
-        let mut keep = keep;
-        while keep > 0 && role(keep - 1) == Some(Role::Tool) {
-            keep -= 1;
+        let mut len = len;
+        while len > 0 && role(len - 1) == Some(Role::Tool) {
+            len -= 1;
         }
-        if keep > 0 && role(keep - 1) == Some(Role::Assistant) {
-            keep -= 1;
+        if len > 0 && role(len - 1) == Some(Role::Assistant) {
+            len -= 1;
         }
-        for message in self.seen.drain(keep..) {
+        for message in self.seen.drain(len..) {
             for call in message.tool_calls() {
                 self.walk.ids.remove(&call.id);
             }
         }
         self.walk.last = self.seen.last().map(|message| message.role());
         self.walk.begun = self.seen.iter().any(|m| m.role() != Role::System);
-        self.walk.unordered.take_if(|index| *index >= keep);
+        self.walk.unordered.take_if(|index| *index >= len);
         self.walk.turn = Turn::default();
     }
 }
@@ -137,7 +137,7 @@ struct Turn {
 
 impl Walk {
     fn step(&mut self, index: usize, message: &Message) -> Result<(), ValidationError> {
-        let at = |problem| Err(ValidationError::at(index, problem));
+        let reject = |problem| Err(ValidationError::at(index, problem));
         let role = message.role();
         if role != Role::Tool {
             self.all_answered()?;
@@ -148,21 +148,21 @@ impl Walk {
         complete(index, message)?;
         calls_allowed(index, message)?;
         if message.content().says_nothing() {
-            return at(Problem::EmptyMessage(role));
+            return reject(Problem::EmptyMessage(role));
         }
         let empty = |part: &Part| matches!(part, Part::Text(text) if text.is_empty());
         if message.content().parts().iter().any(empty) {
-            return at(Problem::EmptyText);
+            return reject(Problem::EmptyText);
         }
         match message {
             Message::Tool(result) => self.answer(index, &result.tool_call_id)?,
             Message::System(_) => {}
             Message::User(_) | Message::Assistant(_) => {
                 if !self.begun && role != Role::User {
-                    return at(Problem::UserNotFirst(role));
+                    return reject(Problem::UserNotFirst(role));
                 }
                 if role == Role::Assistant && self.last == Some(role) {
-                    return at(Problem::RepeatedAssistant);
+                    return reject(Problem::RepeatedAssistant);
                 }
                 for (number, call) in message.tool_calls().enumerate() {
                     if !self.ids.insert(call.id.clone()) {
@@ -195,8 +195,10 @@ impl Walk {
             self.unordered.get_or_insert(index);
         }
         turn.end_answered = turn.end_answered.max(place + 1);
-        let answered = turn.calls[turn.first_open..].iter();
-        turn.first_open += answered.take_while(|(_, is_answered)| *is_answered).count();
+        let remaining_calls = turn.calls[turn.first_open..].iter();
+        turn.first_open += remaining_calls
+            .take_while(|(_, is_answered)| *is_answered)
+            .count();
         Ok(())
     }
 

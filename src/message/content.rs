@@ -25,11 +25,11 @@ impl Content {
             (None, _) => Cow::Borrowed(""),
             (Some(one), None) => Cow::Borrowed(one),
             (Some(one), Some(two)) => {
-                let mut all = String::with_capacity(self.text_len());
-                all.push_str(one);
-                all.push_str(two);
-                all.extend(texts);
-                Cow::Owned(all)
+                let mut text = String::with_capacity(self.text_len());
+                text.push_str(one);
+                text.push_str(two);
+                text.extend(texts);
+                Cow::Owned(text)
             }
         }
     }
@@ -100,28 +100,28 @@ impl Content {
     /// assert_eq!(content.text(), "naï... (truncated 2 characters)");
     /// ```
     pub fn truncate(&mut self, max_chars: usize) -> usize {
-        let mut left = max_chars;
-        let mut cut = 0;
+        let mut remaining = max_chars;
+        let mut total_omitted = 0;
         let mut first_cut = None;
         for (index, part) in self.0.iter_mut().enumerate() {
-            let Part::Text(own) = part else { continue };
-            let (kept, omitted) = text::head(own, left);
-            left -= kept.chars().count();
-            if omitted > 0 {
-                let kept = kept.len();
-                own.truncate(kept);
+            let Part::Text(text) = part else { continue };
+            let (head, omitted_count) = text::head(text, remaining);
+            remaining -= head.chars().count();
+            if omitted_count > 0 {
+                let len = head.len();
+                text.truncate(len);
                 first_cut.get_or_insert(index);
             }
-            cut += omitted;
+            total_omitted += omitted_count;
         }
         if let Some(index) = first_cut {
-            if let Some(Part::Text(own)) = self.0.get_mut(index) {
-                own.push_str(&format!("... (truncated {cut} characters)"));
+            if let Some(Part::Text(text)) = self.0.get_mut(index) {
+                text.push_str(&format!("... (truncated {total_omitted} characters)"));
             }
             self.0
-                .retain(|part| !matches!(part, Part::Text(own) if own.is_empty()));
+                .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
         }
-        cut
+        total_omitted
     }
 
     /// The parts themselves.

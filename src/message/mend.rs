@@ -36,9 +36,9 @@ pub(super) fn mend(
     mend.drop_cut_off_calls();
     mend.rekey();
     mend.rewrite_calls();
-    let paired = mend.pair();
-    let ordered = order(paired, &mut mend.changes);
-    (ordered, mend.changes)
+    let paired_messages = mend.pair();
+    let ordered_messages = order(paired_messages, &mut mend.changes);
+    (ordered_messages, mend.changes)
 }
 
 /// A call and what answers it.
@@ -134,11 +134,11 @@ impl Mend<'_> {
             if empty_text {
                 self.changes.push(Repair::DroppedText { index });
             }
-            let kept = parts.iter().filter(|part| !unusable(part)).cloned();
-            let kept = kept.collect();
+            let usable_parts = parts.iter().filter(|part| !unusable(part)).cloned();
+            let usable_parts = usable_parts.collect();
             *Arc::make_mut(&mut self.messages[index])
                 .content_mut()
-                .parts_mut() = kept;
+                .parts_mut() = usable_parts;
         }
     }
 
@@ -167,7 +167,7 @@ impl Mend<'_> {
     /// Gives each result to the nearest call before it that has its id and no result yet; what
     /// is left, to the first such call after it, if that is for the same tool.
     fn match_results_by_id(&mut self) {
-        let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        let mut open_slots: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         let mut next = 0;
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
@@ -178,20 +178,20 @@ impl Mend<'_> {
             // Last one first, so that siblings with the same id are answered in call order.
             for slot in (first..next).rev() {
                 let id = self.slots[slot].call.id.clone();
-                open.entry(id).or_default().push(slot);
+                open_slots.entry(id).or_default().push(slot);
             }
             if let Some(result) = message.as_tool_result()
                 && !result.tool_call_id.is_empty()
-                && let Some(slot) = open.get_mut(&result.tool_call_id).and_then(Vec::pop)
+                && let Some(slot) = open_slots.get_mut(&result.tool_call_id).and_then(Vec::pop)
             {
                 self.answer(slot, index);
             }
         }
-        let mut later: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
-        for (slot, open) in self.slots.iter().enumerate() {
-            if open.result.is_none() {
-                later
-                    .entry(open.call.id.clone())
+        let mut later_slots: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
+        for (slot, entry) in self.slots.iter().enumerate() {
+            if entry.result.is_none() {
+                later_slots
+                    .entry(entry.call.id.clone())
                     .or_default()
                     .push_back(slot);
             }
@@ -204,7 +204,7 @@ impl Mend<'_> {
             if self.answers[index].is_some() || result.tool_call_id.is_empty() {
                 continue;
             }
-            if let Some(slots) = later.get_mut(&result.tool_call_id)
+            if let Some(slots) = later_slots.get_mut(&result.tool_call_id)
                 && let Some(&slot) = slots.front()
                 && same_tool(result, &self.slots[slot].call)
             {
@@ -219,22 +219,23 @@ impl Mend<'_> {
     /// tool.
     fn match_results_by_place(&mut self) {
         let mut slots = 0..0;
-        let mut open: Option<[Queues; 2]> = None;
+        let mut open_queues: Option<[Queues; 2]> = None;
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
             let Some(result) = message.as_tool_result() else {
                 if message.role() == Role::Assistant {
                     slots = slots.end..slots.end + message.tool_calls().count();
-                    open = None;
+                    open_queues = None;
                 }
                 continue;
             };
             if self.answers[index].is_some() {
                 continue;
             }
-            let [all, without_id] = open.get_or_insert_with(|| self.open_calls(slots.clone()));
+            let [all_calls, without_id] =
+                open_queues.get_or_insert_with(|| self.open_calls(slots.clone()));
             let queues = match &*result.tool_call_id {
-                "" => all,
+                "" => all_calls,
                 _ => without_id,
             };
             let is_open = |slot: usize| self.slots[slot].result.is_none();
@@ -279,48 +280,48 @@ impl Mend<'_> {
 
     /// Gives each call that has no id, or one that was used before, an id of its own.
     fn rekey(&mut self) {
-        let kept = |slot: &&Slot| slot.fate != Fate::Dropped;
+        let is_kept = |slot: &&Slot| slot.fate != Fate::Dropped;
         // Ids of later calls are taken too, so that no new id makes a second change necessary.
-        let mut taken: HashSet<Arc<str>> = self
+        let mut ids: HashSet<Arc<str>> = self
             .slots
             .iter()
-            .filter(kept)
+            .filter(is_kept)
             .map(|slot| slot.call.id.clone())
             .collect();
-        let mut used: HashSet<Arc<str>> = HashSet::new();
+        let mut used_ids: HashSet<Arc<str>> = HashSet::new();
         let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
         for slot in &mut self.slots {
-            let from = slot.call.id.clone();
+            let old_id = slot.call.id.clone();
             if slot.fate == Fate::Dropped
-                || self.pending.contains(&*from)
-                || (!from.is_empty() && used.insert(from.clone()))
+                || self.pending.contains(&*old_id)
+                || (!old_id.is_empty() && used_ids.insert(old_id.clone()))
             {
                 continue;
             }
-            let base: Arc<str> = match &*from {
+            let base: Arc<str> = match &*old_id {
                 "" => format!("call_{}_{}", slot.message, slot.part).into(),
-                _ => from.clone(),
+                _ => old_id.clone(),
             };
             let count = counts
                 .entry(base.clone())
-                .or_insert(usize::from(!from.is_empty()));
-            let to = loop {
+                .or_insert(usize::from(!old_id.is_empty()));
+            let new_id = loop {
                 *count += 1;
                 let id: Arc<str> = match *count {
                     1 => base.clone(),
                     count => format!("{base}_{count}").into(),
                 };
-                if taken.insert(id.clone()) {
+                if ids.insert(id.clone()) {
                     break id;
                 }
             };
-            used.insert(to.clone());
-            slot.call.id = to.clone();
+            used_ids.insert(new_id.clone());
+            slot.call.id = new_id.clone();
             slot.fate = Fate::Rekeyed;
             self.changes.push(Repair::Rekeyed {
                 index: slot.message,
-                from,
-                to,
+                from: old_id,
+                to: new_id,
             });
         }
     }
@@ -346,7 +347,7 @@ impl Mend<'_> {
 
     /// The messages that have content, each call followed by its result.
     fn pair(&mut self) -> Vec<(usize, Arc<Message>)> {
-        let mut paired = Vec::with_capacity(self.messages.len());
+        let mut paired_messages = Vec::with_capacity(self.messages.len());
         let mut slots = 0..0;
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
@@ -361,20 +362,20 @@ impl Mend<'_> {
                 }
                 continue;
             }
-            let after = self.slots[slots.end..]
+            let call_count = self.slots[slots.end..]
                 .iter()
                 .take_while(|slot| slot.message == index)
                 .count();
-            slots = slots.end..slots.end + after;
+            slots = slots.end..slots.end + call_count;
             if message.content().says_nothing() {
                 let role = message.role();
                 self.changes.push(Repair::DroppedMessage { index, role });
                 continue;
             }
-            paired.push((index, message));
-            self.push_results(index, slots.clone(), &mut paired);
+            paired_messages.push((index, message));
+            self.push_results(index, slots.clone(), &mut paired_messages);
         }
-        paired
+        paired_messages
     }
 
     /// The results of a message, in the order of its calls.

@@ -15,17 +15,17 @@ pub(super) fn order(
     messages: Vec<(usize, Arc<Message>)>,
     changes: &mut Vec<Repair>,
 ) -> Vec<Arc<Message>> {
-    let mut ordered: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
-    let mut begun = false;
+    let mut ordered_messages: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
+    let mut has_started = false;
     let mut into = 0;
     for (index, message) in messages {
         let role = message.role();
-        if !begun && role == Role::Assistant {
-            ordered.push(Arc::new(Message::human(OPENING)));
+        if !has_started && role == Role::Assistant {
+            ordered_messages.push(Arc::new(Message::human(OPENING)));
             changes.push(Repair::AddedOpening { index });
         }
-        begun |= role != Role::System;
-        match ordered.last_mut() {
+        has_started |= role != Role::System;
+        match ordered_messages.last_mut() {
             Some(last) if repeats(last, role) => {
                 let parts = message.content().parts().iter().cloned();
                 Arc::make_mut(last).content_mut().parts_mut().extend(parts);
@@ -33,11 +33,11 @@ pub(super) fn order(
             }
             _ => {
                 into = index;
-                ordered.push(message);
+                ordered_messages.push(message);
             }
         }
     }
-    ordered
+    ordered_messages
 }
 
 /// Returns `true` if a message of `role` may not follow `last`. Only calls that await an approval

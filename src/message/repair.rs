@@ -124,8 +124,8 @@ impl fmt::Display for Repair {
                 write!(f, "dropped unusable call {name:?} (id {id:?})")
             }
             Self::DroppedResult { id, duplicate, .. } => {
-                let what = if *duplicate { "second" } else { "orphan" };
-                write!(f, "dropped {what} result for {id:?}")
+                let kind = if *duplicate { "second" } else { "orphan" };
+                write!(f, "dropped {kind} result for {id:?}")
             }
             Self::AddedResult { id, name, .. } => {
                 write!(

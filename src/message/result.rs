@@ -63,8 +63,8 @@ impl ToolResult {
     pub fn failed(call: &ToolCall, text: impl AsRef<str>) -> Self {
         let mut text = text.as_ref();
         // Tools that pass a failure on have often named it one already.
-        while let Some(rest) = text.strip_prefix("Error:") {
-            text = rest.trim_start_matches(' ');
+        while let Some(suffix) = text.strip_prefix("Error:") {
+            text = suffix.trim_start_matches(' ');
         }
         Self {
             is_error: true,

@@ -224,12 +224,14 @@ impl Messages {
 
 /// The rules of [`Messages::validate`].
 pub(super) fn complete(index: usize, message: &Message) -> Result<(), ValidationError> {
-    let at = |problem| Err(ValidationError::at(index, problem));
+    let reject = |problem| Err(ValidationError::at(index, problem));
     match message {
-        Message::Tool(result) if result.tool_call_id.is_empty() => at(Problem::MissingToolCallId),
-        Message::Tool(result) if result.name.is_empty() => at(Problem::MissingToolName),
+        Message::Tool(result) if result.tool_call_id.is_empty() => {
+            reject(Problem::MissingToolCallId)
+        }
+        Message::Tool(result) if result.name.is_empty() => reject(Problem::MissingToolName),
         Message::Tool(_) => Ok(()),
-        _ if lacks_content(message) => at(Problem::EmptyMessage(message.role())),
+        _ if lacks_content(message) => reject(Problem::EmptyMessage(message.role())),
         Message::Assistant(assistant) => assistant
             .tool_calls()
             .enumerate()
@@ -249,11 +251,11 @@ fn lacks_content(message: &Message) -> bool {
 }
 
 fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), ValidationError> {
-    let at = |problem| Err(ValidationError::at_call(index, number, problem));
+    let reject = |problem| Err(ValidationError::at_call(index, number, problem));
     if call.id.is_empty() {
-        at(Problem::MissingCallId)
+        reject(Problem::MissingCallId)
     } else if call.name.is_empty() {
-        at(Problem::MissingCallName)
+        reject(Problem::MissingCallName)
     } else {
         Ok(())
     }

@@ -87,13 +87,13 @@ where
     A: SeqAccess<'de>,
     T: Deserialize<'de>,
 {
-    let mut all = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(4096));
+    let mut items = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(4096));
     loop {
         match seq.next_element() {
-            Ok(Some(one)) => all.push(wrap(one)),
-            Ok(None) => return Ok(all),
+            Ok(Some(one)) => items.push(wrap(one)),
+            Ok(None) => return Ok(items),
             Err(error) => {
-                let index = all.len();
+                let index = items.len();
                 return Err(de::Error::custom(format_args!("{name}[{index}]: {error}")));
             }
         }

@@ -17,8 +17,8 @@ use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 /// The parser's text without where in the input it was.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
-    if let Some(at) = text.rfind(" at line ") {
-        text.truncate(at);
+    if let Some(offset) = text.rfind(" at line ") {
+        text.truncate(offset);
     }
     text
 }
@@ -159,7 +159,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         .kind;
     let in_part = |error: serde_json::Error| format!("{kind} part: {}", without_position(&error));
     let thinking = matches!(&*kind, "thinking" | "redacted_thinking");
-    let own = match &*kind {
+    let known_part = match &*kind {
         "text" => Some(Part::Text(
             serde_json::from_str::<TextIn>(json).map_err(in_part)?.text,
         )),
@@ -171,7 +171,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         _ => None,
     };
     // What is left is a provider's own spelling, of a picture for example.
-    Ok(own.unwrap_or_else(|| {
+    Ok(known_part.unwrap_or_else(|| {
         let block = ProviderBlock {
             provider: None,
             raw: raw.into(),

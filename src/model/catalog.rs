@@ -128,17 +128,17 @@ impl Catalog {
     /// unknown, which is not the same as free.
     pub fn lookup(&self, model: &str) -> Option<ModelProfile> {
         let model = model.to_lowercase();
-        let split = model.split_once([':', '/']);
+        let provider_and_id = model.split_once([':', '/']);
         if let Some(profile) = self.inserted.get(&model) {
             return Some(*profile);
         }
-        if let Some(profile) = split.and_then(|(_, id)| self.inserted.get(id)) {
+        if let Some(profile) = provider_and_id.and_then(|(_, id)| self.inserted.get(id)) {
             return Some(*profile);
         }
         self.tables
             .iter()
             .rev()
-            .find_map(|table| table.lookup(&model, split))
+            .find_map(|table| table.lookup(&model, provider_and_id))
     }
 }
 
@@ -152,11 +152,11 @@ impl<I: AsRef<str>> Extend<(I, ModelProfile)> for Catalog {
 
 impl Table {
     fn lookup(&self, model: &str, split: Option<(&str, &str)>) -> Option<ModelProfile> {
-        let named = split.and_then(|(name, id)| {
+        let provider_match = split.and_then(|(name, id)| {
             let is_named = |provider: &&Provider| provider.names.iter().any(|own| own == name);
             Some((self.providers.iter().find(is_named)?, id))
         });
-        match named {
+        match provider_match {
             Some((provider, id)) => best([provider], id),
             // What is left of a colon is a provider this table does not have, such as a local
             // server that runs an open model under its usual name.
@@ -169,22 +169,22 @@ impl Table {
 /// The profile whose pattern fits best; of equals, the first.
 fn best<'a>(providers: impl IntoIterator<Item = &'a Provider>, id: &str) -> Option<ModelProfile> {
     let undated = undated(id);
-    let mut found: Option<((u8, usize), ModelProfile)> = None;
+    let mut best_match: Option<((u8, usize), ModelProfile)> = None;
     for (patterns, profile) in providers.into_iter().flat_map(|one| &one.models) {
-        let fit = patterns.iter().filter_map(|one| one.fit(id, undated)).max();
-        if let Some(fit) = fit
-            && found.is_none_or(|(other, _)| fit > other)
+        let score = patterns.iter().filter_map(|one| one.fit(id, undated)).max();
+        if let Some(score) = score
+            && best_match.is_none_or(|(other, _)| score > other)
         {
-            found = Some((fit, *profile));
+            best_match = Some((score, *profile));
         }
     }
-    found.map(|(_, profile)| profile)
+    best_match.map(|(_, profile)| profile)
 }
 
 /// The id without a date or `-latest` at its end.
 fn undated(id: &str) -> &str {
     const SHAPES: [&str; 3] = ["-dddddddd", "@dddddddd", "-dddd-dd-dd"];
-    let fits = |tail: &[u8], shape: &[u8]| {
+    let has_shape = |tail: &[u8], shape: &[u8]| {
         tail.iter().zip(shape).all(|(have, want)| match want {
             b'd' => have.is_ascii_digit(),
             _ => have == want,
@@ -195,7 +195,7 @@ fn undated(id: &str) -> &str {
             continue;
         };
         // A tail that fits is ASCII, so it begins at a character.
-        if fits(&id.as_bytes()[head..], shape.as_bytes()) {
+        if has_shape(&id.as_bytes()[head..], shape.as_bytes()) {
             return &id[..head];
         }
     }
@@ -242,16 +242,16 @@ impl From<ProviderData> for Provider {
 
 impl ModelData {
     fn into_model(self) -> (Vec<Pattern>, ModelProfile) {
-        let default = ModelProfile::default();
+        let defaults = ModelProfile::default();
         let mut patterns = self.patterns;
         if patterns.is_empty() {
             patterns.push(Pattern::Exact(self.id));
         }
         let profile = ModelProfile {
-            context_window: self.context_window.unwrap_or(default.context_window),
-            max_output_tokens: self.max_output_tokens.unwrap_or(default.max_output_tokens),
+            context_window: self.context_window.unwrap_or(defaults.context_window),
+            max_output_tokens: self.max_output_tokens.unwrap_or(defaults.max_output_tokens),
             prices: self.prices,
-            images: self.images.unwrap_or(default.images),
+            images: self.images.unwrap_or(defaults.images),
             prompt_cache: self.prices.is_some_and(|one| one.cache_read != one.input),
         };
         (

@@ -159,11 +159,11 @@ impl Used {
     #[cfg(feature = "http")]
     pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
         let limit = self.limits.max_values;
-        let used = match has_more_values(json, limit) {
+        let value_count = match has_more_values(json, limit) {
             true => limit.saturating_add(1),
             false => 0,
         };
-        check(used, limit, "JSON values", "max_values")
+        check(value_count, limit, "JSON values", "max_values")
     }
 }
 

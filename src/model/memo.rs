@@ -31,16 +31,16 @@ struct Counted {
 
 impl Counted {
     fn count(&mut self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
-        let all = messages.as_slice();
-        let same = self
+        let history = messages.as_slice();
+        let shared_len = self
             .seen
             .iter()
-            .zip(all)
+            .zip(history)
             .take_while(|((old, _), new)| Arc::ptr_eq(old, new))
             .count();
-        self.seen.truncate(same);
+        self.seen.truncate(shared_len);
         let mut tokens = self.seen.last().map_or(0, |(_, tokens)| *tokens);
-        for message in &all[same..] {
+        for message in &history[shared_len..] {
             tokens = total([tokens, counter.count_message(message)]);
             self.seen.push((message.clone(), tokens));
         }

@@ -57,14 +57,14 @@ impl ResponseMeter {
     /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge). Of a text, what still
     /// fits is left in `event` and belongs to the answer; any other event does not.
     pub(crate) fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
-        let counted = self.count_event(event);
-        if counted.is_err()
+        let result = self.count_event(event);
+        if result.is_err()
             && let ModelEvent::ToolCall(call) | ModelEvent::Part(Part::ToolCall(call)) = event
         {
             // Arguments that a program built may nest deeper than a drop by recursion can go.
             dismantle_shared(std::mem::take(&mut call.args));
         }
-        counted
+        result
     }
 
     fn count_event(&mut self, event: &mut ModelEvent) -> Result<()> {
@@ -142,7 +142,7 @@ impl ResponseMeter {
 
     fn call(&mut self, call: &ToolCall) -> Result<()> {
         check_call(&call.id, &call.name)?;
-        let seen = match self.begun.remove(&call.id) {
+        let counted_bytes = match self.begun.remove(&call.id) {
             Some(bytes) => bytes,
             None => {
                 self.begin_call()?;
@@ -150,7 +150,7 @@ impl ResponseMeter {
             }
         };
         let size = self.call_size(call)?;
-        self.used.add_bytes(size.saturating_sub(seen))
+        self.used.add_bytes(size.saturating_sub(counted_bytes))
     }
 
     /// The bytes of a whole call, after its values were counted.
@@ -173,10 +173,10 @@ impl ResponseMeter {
     }
 
     fn part(&mut self, part: &Part) -> Result<()> {
-        let mut seen = 0;
-        let shown = self.open == Open::Thinking && matches!(part, Part::Thinking(_));
-        if shown {
-            seen = std::mem::take(&mut self.thinking);
+        let mut counted_bytes = 0;
+        let is_streamed = self.open == Open::Thinking && matches!(part, Part::Thinking(_));
+        if is_streamed {
+            counted_bytes = std::mem::take(&mut self.thinking);
         } else {
             self.used.add_block()?;
         }
@@ -194,7 +194,7 @@ impl ResponseMeter {
                 self.call_size(call)?
             }
         };
-        self.used.add_bytes(size.saturating_sub(seen))
+        self.used.add_bytes(size.saturating_sub(counted_bytes))
     }
 }
 
@@ -209,18 +209,18 @@ fn media_len(media: &Media) -> usize {
 /// value that a program built may nest deeper than any thread's stack.
 fn value_size(value: &Value) -> (usize, usize) {
     let (mut len, mut values) = (0_usize, 0);
-    let mut rest = vec![value];
-    while let Some(value) = rest.pop() {
+    let mut stack = vec![value];
+    while let Some(value) = stack.pop() {
         values += 1;
         len = len.saturating_add(match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => 4,
             Value::String(text) => text.len() + 2,
             Value::Array(items) => {
-                rest.extend(items);
+                stack.extend(items);
                 items.len() + 1
             }
             Value::Object(fields) => {
-                rest.extend(fields.values());
+                stack.extend(fields.values());
                 fields.keys().map(|name| name.len() + 4).sum::<usize>() + 1
             }
         });
@@ -250,10 +250,10 @@ mod tests {
         let mut meter = meter(4);
         let mut first = ModelEvent::Text("abc".into());
         meter.count(&mut first).unwrap();
-        let mut second = ModelEvent::Text("éé".into());
-        let error = meter.count(&mut second).unwrap_err();
+        let mut second_event = ModelEvent::Text("éé".into());
+        let error = meter.count(&mut second_event).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
-        assert_eq!(second, ModelEvent::Text(String::new()));
+        assert_eq!(second_event, ModelEvent::Text(String::new()));
         assert!(error.text().contains("4 bytes"), "{error}");
         assert!(error.text().contains("max_bytes"), "{error}");
     }
@@ -294,8 +294,8 @@ mod tests {
         ] {
             meter.count(&mut event).unwrap();
         }
-        let more = &mut ModelEvent::Text("g".into());
-        meter.count(more).unwrap_err();
+        let extra_event = &mut ModelEvent::Text("g".into());
+        meter.count(extra_event).unwrap_err();
     }
 
     #[test]
@@ -304,8 +304,8 @@ mod tests {
         let mut count = 0;
         let error = loop {
             let empty = [ModelEvent::Text(String::new()), ModelEvent::PartEnd];
-            let counted = empty.into_iter().try_for_each(|mut e| meter.count(&mut e));
-            match counted {
+            let result = empty.into_iter().try_for_each(|mut e| meter.count(&mut e));
+            match result {
                 Ok(()) => count += 1,
                 Err(error) => break error,
             }

@@ -72,13 +72,13 @@ pub trait Model: Send + Sync + 'static {
         let mut fold = ResponseFold::new();
         while let Some(event) = stream.next().await {
             let mut event = event?;
-            let before = meter.bytes();
+            let old_bytes = meter.bytes();
             meter.count(&mut event)?;
             fold.push(event);
             if fold.is_stopped() {
                 break;
             }
-            pace.step(meter.bytes().saturating_sub(before)).await;
+            pace.step(meter.bytes().saturating_sub(old_bytes)).await;
         }
         fold.finish()
     }

@@ -56,8 +56,8 @@ impl ModelProfile {
     #[cfg(feature = "http")]
     pub(crate) fn within(mut self, tokens: u64) -> Self {
         self.context_window = tokens;
-        let most = u32::try_from(tokens).unwrap_or(u32::MAX);
-        self.max_output_tokens = self.max_output_tokens.min(most);
+        let limit = u32::try_from(tokens).unwrap_or(u32::MAX);
+        self.max_output_tokens = self.max_output_tokens.min(limit);
         self
     }
 
@@ -191,11 +191,11 @@ impl Prices {
     /// Returns `true` if every price is finite and not negative.
     pub(crate) fn are_sound(&self) -> bool {
         let base = [self.input, self.output, self.cache_read, self.cache_write];
-        let long = self.long.map_or([0.0; 4], |long| {
+        let long_prices = self.long.map_or([0.0; 4], |long| {
             [long.input, long.output, long.cache_read, long.cache_write]
         });
-        let mut all = base.into_iter().chain(long);
-        all.all(|price| price.is_finite() && price >= 0.0)
+        let mut prices = base.into_iter().chain(long_prices);
+        prices.all(|price| price.is_finite() && price >= 0.0)
     }
 }
 

@@ -61,11 +61,14 @@ impl RetryPolicy {
             return None;
         }
         // A time that is up already says nothing about the next.
-        if let Some(asked) = error.retry_after().filter(|asked| !asked.is_zero()) {
-            return (asked <= self.max_wait).then_some(asked);
+        if let Some(retry_after) = error
+            .retry_after()
+            .filter(|retry_after| !retry_after.is_zero())
+        {
+            return (retry_after <= self.max_wait).then_some(retry_after);
         }
-        let doubled = self.base.saturating_mul(1 << (retry - 1).min(20));
-        Some(doubled.min(self.max_wait).mul_f64(fastrand::f64()))
+        let delay = self.base.saturating_mul(1 << (retry - 1).min(20));
+        Some(delay.min(self.max_wait).mul_f64(fastrand::f64()))
     }
 }
 
@@ -88,20 +91,25 @@ mod tests {
     #[test]
     fn a_server_that_asks_too_much_is_not_waited_for() {
         let policy = RetryPolicy::default();
-        let soon = Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(2));
-        let days =
+        let short_wait =
+            Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(2));
+        let long_wait =
             Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(259_200));
-        assert_eq!(policy.wait(&soon, 1), Some(Duration::from_secs(2)));
-        assert_eq!(policy.wait(&days, 1), None);
+        assert_eq!(policy.wait(&short_wait, 1), Some(Duration::from_secs(2)));
+        assert_eq!(policy.wait(&long_wait, 1), None);
     }
 
     #[test]
     fn a_server_that_asks_for_no_wait_is_not_pressed() {
         let policy = RetryPolicy::default();
-        let past = Error::new(ErrorKind::Overloaded, "").with_retry_after(Duration::ZERO);
-        let waits: Vec<_> = (0..20).filter_map(|_| policy.wait(&past, 3)).collect();
-        assert_eq!(waits.len(), 20);
-        assert!(waits.iter().any(|wait| *wait > Duration::from_millis(100)));
+        let zero_wait = Error::new(ErrorKind::Overloaded, "").with_retry_after(Duration::ZERO);
+        let wait_times: Vec<_> = (0..20).filter_map(|_| policy.wait(&zero_wait, 3)).collect();
+        assert_eq!(wait_times.len(), 20);
+        assert!(
+            wait_times
+                .iter()
+                .any(|wait| *wait > Duration::from_millis(100))
+        );
     }
 
     #[test]

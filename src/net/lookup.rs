@@ -21,24 +21,24 @@ pub(crate) async fn addresses(
     port: u16,
     is_trusted: bool,
 ) -> Result<Vec<SocketAddr>, Refused> {
-    let found = resolver.resolve(host).await;
-    let found = found.map_err(|error| Refused(format!("{host} has no address: {error}")))?;
-    let mut addresses: Vec<_> = found.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+    let ips = resolver.resolve(host).await;
+    let ips = ips.map_err(|error| Refused(format!("{host} has no address: {error}")))?;
+    let mut addresses: Vec<_> = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
     if is_trusted {
         return Ok(addresses);
     }
-    let mut why = Refused(format!("{host} has no address"));
+    let mut refusal = Refused(format!("{host} has no address"));
     addresses.retain(|address| match policy.check_address(*address) {
         Ok(()) => true,
         Err(refused) => {
-            why = Refused(format!(
+            refusal = Refused(format!(
                 "{host} resolves to an address that is refused: {refused}"
             ));
             false
         }
     });
     match addresses.is_empty() {
-        true => Err(why),
+        true => Err(refusal),
         false => Ok(addresses),
     }
 }

@@ -204,19 +204,19 @@ impl AddressPolicy {
     }
 
     fn check_name(&self, name: &str) -> Result<(), Refused> {
-        let known = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-        if name.split('.').any(str::is_empty) || !name.bytes().all(known) {
+        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if name.split('.').any(str::is_empty) || !name.bytes().all(is_allowed) {
             return Err(Refused(format!("{name:?} is not a host name")));
         }
-        let within = |end: &str| {
+        let is_within = |end: &str| {
             let head = name.strip_suffix(end);
             head.is_some_and(|head| head.is_empty() || head.ends_with('.'))
         };
-        if METADATA.iter().any(|end| within(end)) || name.starts_with("metadata.google.") {
+        if METADATA.iter().any(|end| is_within(end)) || name.starts_with("metadata.google.") {
             return Err(Refused(format!("{name} is a cloud's metadata service")));
         }
-        let is_loopback = within("localhost") || within("localdomain");
-        let is_local = !name.contains('.') || LOCAL.iter().any(|end| within(end));
+        let is_loopback = is_within("localhost") || is_within("localdomain");
+        let is_local = !name.contains('.') || LOCAL.iter().any(|end| is_within(end));
         match is_loopback || is_local && !self.private {
             true => Err(Refused(format!("{name} is a name of a local network"))),
             false => Ok(()),
@@ -255,27 +255,27 @@ impl std::error::Error for Refused {}
 
 /// The URL, if its spelling alone is not refused. The result has no fragment.
 fn spelled(text: &str) -> Result<Url, Refused> {
-    let refused = |why: &str| {
-        let (shown, _) = text::head(text, 100);
-        Err(Refused(format!("{shown:?} {why}")))
+    let reject = |why: &str| {
+        let (excerpt, _) = text::head(text, 100);
+        Err(Refused(format!("{excerpt:?} {why}")))
     };
     let text = text.trim();
     if text.len() > MAX_URL {
-        return refused("is too long for a URL");
+        return reject("is too long for a URL");
     }
     // Parsers disagree about what these mean.
     if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
-        return refused("has characters that do not belong in a URL");
+        return reject("has characters that do not belong in a URL");
     }
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return refused("is not a URL; write https://example.com/");
+    let Some((scheme, suffix)) = text.split_once("://") else {
+        return reject("is not a URL; write https://example.com/");
     };
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
-        return refused("is not http or https");
+        return reject("is not http or https");
     }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = suffix.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
-        return refused("names no host");
+        return reject("names no host");
     }
     if authority.contains('@') {
         return Err(Refused(WITH_USER.to_owned()));
@@ -285,16 +285,16 @@ fn spelled(text: &str) -> Result<Url, Refused> {
             url.set_fragment(None);
             Ok(url)
         }
-        Err(error) => refused(&format!("is not a URL: {error}")),
+        Err(error) => reject(&format!("is not a URL: {error}")),
     }
 }
 
 /// The address that a host of a parsed URL is, if it is not a name.
 fn literal(host: &str) -> Option<IpAddr> {
-    let bare = host
+    let bare_host = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
-    bare.unwrap_or(host).parse().ok()
+    bare_host.unwrap_or(host).parse().ok()
 }
 
 /// The name without a trailing dot.

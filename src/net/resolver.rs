@@ -74,22 +74,22 @@ mod tests {
         let places = Arc::new(Semaphore::new(2));
         let (sender, receiver) = mpsc::channel::<()>();
         let receiver = Arc::new(std::sync::Mutex::new(receiver));
-        let mut started = Vec::new();
+        let mut start_receivers = Vec::new();
         for _ in 0..20 {
-            let (begun, begins) = tokio::sync::oneshot::channel();
+            let (start_sender, start_receiver) = tokio::sync::oneshot::channel();
             let receiver = receiver.clone();
             let look_up = move || {
-                let _ = begun.send(());
+                let _ = start_sender.send(());
                 let _ = receiver.lock().unwrap().recv();
                 Ok(())
             };
             let call = bounded(&places, look_up);
             assert!(timeout(Duration::from_millis(20), call).await.is_err());
-            started.push(begins);
+            start_receivers.push(start_receiver);
         }
-        for (at, begins) in started.into_iter().enumerate() {
+        for (at, start_receiver) in start_receivers.into_iter().enumerate() {
             // The others were given up before there was a place for them.
-            assert_eq!(begins.await.is_ok(), at < 2, "{at}");
+            assert_eq!(start_receiver.await.is_ok(), at < 2, "{at}");
         }
         assert_eq!(places.available_permits(), 0);
         // Both end, and their places are free.

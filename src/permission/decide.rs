@@ -55,12 +55,12 @@ impl Policy<'_> {
         if granted {
             return Explanation::new(Verdict::Allow, "allowed for this session");
         }
-        let asked = self.asks(facts, unsure).map(|asked| match self.mode {
-            PermissionMode::DontAsk => refused_instead(asked),
-            _ => asked,
+        let question = self.asks(facts, unsure).map(|question| match self.mode {
+            PermissionMode::DontAsk => refused_instead(question),
+            _ => question,
         });
-        if let Some(asked) = asked {
-            return asked;
+        if let Some(question) = question {
+            return question;
         }
         let gap = match self.allows(facts) {
             Ok(allowed) => return allowed,
@@ -74,19 +74,19 @@ impl Policy<'_> {
         for rule in self.of(Behavior::Ask) {
             match matching::catches(rule, facts, self.places) {
                 Match::Yes => {
-                    let why = match rule.message() {
+                    let text = match rule.message() {
                         Some(message) => message.to_owned(),
                         None => format!("rule {rule} asks"),
                     };
-                    return Some(Explanation::new(Verdict::Ask, why).with_rule(rule));
+                    return Some(Explanation::new(Verdict::Ask, text).with_rule(rule));
                 }
                 Match::Maybe => unsure = unsure.or(Some(rule)),
                 Match::No => {}
             }
         }
         if let Some(rule) = unsure {
-            let why = format!("it may be what rule {rule} is about");
-            return Some(Explanation::new(Verdict::Ask, why).with_rule(rule));
+            let text = format!("it may be what rule {rule} is about");
+            return Some(Explanation::new(Verdict::Ask, text).with_rule(rule));
         }
         let restricted = self
             .rules
@@ -105,13 +105,13 @@ impl Policy<'_> {
                 && !self.names_scripts(facts, analysis)
                 && let Some(reason) = analysis.reason(weight)
             {
-                let why = format!("{reason}, so it may hide what rule {rule} is about");
-                return Some(Explanation::new(Verdict::Ask, why).with_rule(rule));
+                let text = format!("{reason}, so it may hide what rule {rule} is about");
+                return Some(Explanation::new(Verdict::Ask, text).with_rule(rule));
             }
         }
         self.protected(facts).map(|path| {
-            let why = format!("{path} decides what runs later");
-            Explanation::new(Verdict::Ask, why).strictly()
+            let text = format!("{path} decides what runs later");
+            Explanation::new(Verdict::Ask, text).strictly()
         })
     }
 
@@ -129,34 +129,44 @@ impl Policy<'_> {
     }
 
     fn protected(&self, facts: &Facts<'_>) -> Option<String> {
-        let guarded = |path: &PathOf| is_protected(path, self.places, self.own);
-        let written = |path: &PathOf| guarded(path) || is_repository(path, self.places);
+        let is_guarded = |path: &PathOf| is_protected(path, self.places, self.own);
+        let is_write_protected =
+            |path: &PathOf| is_guarded(path) || is_repository(path, self.places);
         for touch in &facts.touches {
             match touch {
                 Touch::Write(path) => {
-                    if written(&PathOf::of_text(path, self.places)) {
+                    if is_write_protected(&PathOf::of_text(path, self.places)) {
                         return Some(path.clone());
                     }
                 }
                 Touch::Command(command) => {
                     let names = &command.names;
-                    let known = |named: &&Named, is: &dyn Fn(&PathOf) -> bool| {
-                        let mut paths = names.paths(named, self.places);
+                    let has_match = |candidate: &&Named, is: &dyn Fn(&PathOf) -> bool| {
+                        let mut paths = names.paths(candidate, self.places);
                         paths.any(|path| path.is_known() && is(&path))
                     };
-                    let targets = || names.targets.iter().find(|named| known(named, &written));
-                    let changed = names.words.iter().filter(|word| !word.only_reads);
-                    let found = names
+                    let targets = || {
+                        names
+                            .targets
+                            .iter()
+                            .find(|candidate| has_match(candidate, &is_write_protected))
+                    };
+                    let changed_words = names.words.iter().filter(|word| !word.only_reads);
+                    let protected_path = names
                         .written
                         .iter()
-                        .find(|named| names.paths(named, self.places).any(|path| written(&path)))
+                        .find(|candidate| {
+                            names
+                                .paths(candidate, self.places)
+                                .any(|path| is_write_protected(&path))
+                        })
                         .or_else(targets)
                         .or_else(|| {
-                            let mut words = changed.map(|word| &word.named);
-                            words.find(|named| known(named, &guarded))
+                            let mut words = changed_words.map(|word| &word.named);
+                            words.find(|candidate| has_match(candidate, &is_guarded))
                         });
-                    if let Some(named) = found {
-                        return Some(named.word.to_string());
+                    if let Some(candidate) = protected_path {
+                        return Some(candidate.word.to_string());
                     }
                 }
                 Touch::Read(_) | Touch::Url(_) => {}
@@ -168,12 +178,12 @@ impl Policy<'_> {
     /// The decision of the rules that cover everything the call does, or what they leave
     /// uncovered, if that has a name.
     fn allows(&self, facts: &Facts<'_>) -> Result<Explanation, Option<String>> {
-        let allowed = |rule: &Rule| {
+        let make_explanation = |rule: &Rule| {
             Explanation::new(Verdict::Allow, format!("allowed by rule {rule}")).with_rule(rule)
         };
         for rule in self.allowing(facts) {
             if matching::allows_all(rule, facts) || matching::allows_argument(rule, facts) {
-                return Ok(allowed(rule));
+                return Ok(make_explanation(rule));
             }
         }
         let mut last = None;
@@ -187,7 +197,7 @@ impl Policy<'_> {
             };
             last = Some(rule);
         }
-        last.map(allowed).ok_or(None)
+        last.map(make_explanation).ok_or(None)
     }
 
     fn allows_command(&self, facts: &Facts<'_>, whole: &Command) -> Result<&Rule, Option<String>> {
@@ -210,9 +220,11 @@ impl Policy<'_> {
         if let Some(reason) = reasons.find(|reason| reason.weight() != Weight::Script) {
             return Err(Some(reason.to_string()));
         }
-        let mut written = whole.names.written.iter();
-        if let Some(named) = written.find(|named| !self.allows_written(facts, whole, named)) {
-            return Err(Some(format!("no rule allows writing {}", named.word)));
+        let mut written_paths = whole.names.written.iter();
+        if let Some(named_path) =
+            written_paths.find(|named_path| !self.allows_written(facts, whole, named_path))
+        {
+            return Err(Some(format!("no rule allows writing {}", named_path.word)));
         }
         last.ok_or(None)
     }
@@ -236,11 +248,11 @@ impl Policy<'_> {
             self.allowing(facts)
                 .any(|rule| matching::allows_redirection(rule, path, self.places))
         };
-        let covers = |path: PathOf| {
+        let is_covered = |path: PathOf| {
             self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
                 || path.is_known() && !named.word.is_glob() && is_allowed(&path)
         };
-        named.is_free() || whole.names.paths(named, self.places).all(covers)
+        named.is_free() || whole.names.paths(named, self.places).all(is_covered)
     }
 
     fn by_mode(&self, facts: &Facts<'_>, gap: Option<&str>) -> Explanation {
@@ -297,11 +309,11 @@ fn restricts_commands(rule: &Rule) -> bool {
 }
 
 fn denied(rule: &Rule) -> Explanation {
-    let why = match rule.message() {
+    let reason = match rule.message() {
         Some(message) => message.to_owned(),
         None => format!("denied by rule {rule}"),
     };
-    Explanation::new(Verdict::Deny, why).with_rule(rule)
+    Explanation::new(Verdict::Deny, reason).with_rule(rule)
 }
 
 fn refused_instead(asked: Explanation) -> Explanation {

@@ -60,7 +60,7 @@ fn starts(command: &SimpleCommand) -> Vec<Word> {
     if !options.is_empty() && !argv.iter().any(|word| is_given(options, word)) {
         return Vec::new();
     }
-    let mut starts = argv[1..].to_vec();
+    let mut start_words = argv[1..].to_vec();
     let begins_here = match program.as_str() {
         "grep" | "egrep" | "fgrep" => searched(argv, "efmABCdD") <= *needed,
         // These search what a pipe gives them.
@@ -81,9 +81,9 @@ fn starts(command: &SimpleCommand) -> Vec<Word> {
         _ => false,
     };
     if begins_here {
-        starts.push(Word::from_text("."));
+        start_words.push(Word::from_text("."));
     }
-    starts
+    start_words
 }
 
 fn is_given(options: &str, word: &Word) -> bool {
@@ -100,7 +100,7 @@ fn is_given(options: &str, word: &Word) -> bool {
 /// The number of words that may be a pattern or a place to search in. A pattern given as an option
 /// counts.
 fn searched(argv: &[Word], values: &str) -> usize {
-    let mut kept = Vec::new();
+    let mut search_words = Vec::new();
     let mut has_pattern = false;
     let mut words = argv.iter();
     while let Some(word) = words.next() {
@@ -117,7 +117,7 @@ fn searched(argv: &[Word], values: &str) -> usize {
             let first = prefix.chars().skip(1).find(|c| values.contains(*c));
             has_pattern |= matches!(first, Some('e' | 'f'));
         }
-        kept.push(word.clone());
+        search_words.push(word.clone());
     }
-    operands(&kept, values).count() + usize::from(has_pattern)
+    operands(&search_words, values).count() + usize::from(has_pattern)
 }

@@ -53,11 +53,11 @@ impl<'a> Facts<'a> {
             touches = named(&call.name, &call.args, read_only, places);
         }
         if places.follows_links {
-            let led: Vec<_> = touches
+            let targets: Vec<_> = touches
                 .iter()
                 .filter_map(|touch| touch.led(places))
                 .collect();
-            touches.extend(led);
+            touches.extend(targets);
         }
         Self {
             tool: &call.name,
@@ -131,12 +131,12 @@ fn named(tool: &str, args: &Value, read_only: bool, places: &Places) -> Vec<Touc
         touches.push(Touch::command(&command, places));
     }
     if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
-        let reads = match family(tool) {
+        let is_read = match family(tool) {
             Family::Read => true,
             Family::Write => false,
             _ => read_only,
         };
-        touches.push(if reads {
+        touches.push(if is_read {
             Touch::Read(path)
         } else {
             Touch::Write(path)

@@ -110,20 +110,22 @@ pub(crate) struct NameGlob {
 impl NameGlob {
     /// `None` if the braces expand to too many names.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
-        let mut open = vec![pattern.to_owned()];
+        let mut open_patterns = vec![pattern.to_owned()];
         let mut alternatives = Vec::new();
-        while let Some(text) = open.pop() {
-            if alternatives.len() + open.len() > MOST_ALTERNATIVES {
+        while let Some(text) = open_patterns.pop() {
+            if alternatives.len() + open_patterns.len() > MOST_ALTERNATIVES {
                 return None;
             }
             match braces(&text) {
                 None => alternatives.push(tokens(&text)),
                 Some((before, items, after)) => {
                     // Before they are made: their number is the pattern's to choose.
-                    if alternatives.len() + open.len() + items.len() > MOST_ALTERNATIVES + 1 {
+                    if alternatives.len() + open_patterns.len() + items.len()
+                        > MOST_ALTERNATIVES + 1
+                    {
                         return None;
                     }
-                    open.extend(items.iter().map(|item| format!("{before}{item}{after}")));
+                    open_patterns.extend(items.iter().map(|item| format!("{before}{item}{after}")));
                 }
             }
         }

@@ -34,7 +34,7 @@ impl Grants {
 }
 
 fn grants<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Grant> + 'a {
-    let whole = facts
+    let call_grant = facts
         .touches
         .is_empty()
         .then(|| Grant::Call(facts.tool.to_owned(), facts.args.to_string()));
@@ -47,5 +47,5 @@ fn grants<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Grant> + 'a {
             None => url.clone(),
         }),
     });
-    whole.into_iter().chain(parts)
+    call_grant.into_iter().chain(parts)
 }

@@ -43,8 +43,8 @@ fn label(label: &str) -> Option<String> {
 fn spelled(label: &str) -> Option<String> {
     let lower = label.to_lowercase();
     if lower.is_ascii() {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
-        return (!lower.is_empty() && lower.bytes().all(plain)).then_some(lower);
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        return (!lower.is_empty() && lower.bytes().all(is_plain)).then_some(lower);
     }
     if lower.chars().all(stands_for_itself) {
         return Some(format!("xn--{}", punycode(&lower)?));
@@ -67,12 +67,12 @@ fn punycode(label: &str) -> Option<String> {
     const BASE: u32 = 36;
     let digit = |value: u32| char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[value as usize]);
     let mut out: String = label.chars().filter(char::is_ascii).collect();
-    let basic = u32::try_from(out.len()).ok()?;
+    let basic_count = u32::try_from(out.len()).ok()?;
     let total = u32::try_from(label.chars().count()).ok()?;
-    if basic > 0 {
+    if basic_count > 0 {
         out.push('-');
     }
-    let (mut n, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic);
+    let (mut n, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic_count);
     while handled < total {
         let next = label.chars().map(u32::from).filter(|c| *c >= n).min()?;
         delta = delta.checked_add((next - n).checked_mul(handled + 1)?)?;
@@ -84,19 +84,21 @@ fn punycode(label: &str) -> Option<String> {
             if c != n {
                 continue;
             }
-            let mut left = delta;
+            let mut remaining = delta;
             let mut k = BASE;
             loop {
                 let threshold = k.saturating_sub(bias).clamp(1, 26);
-                if left < threshold {
+                if remaining < threshold {
                     break;
                 }
-                out.push(digit(threshold + (left - threshold) % (BASE - threshold)));
-                left = (left - threshold) / (BASE - threshold);
+                out.push(digit(
+                    threshold + (remaining - threshold) % (BASE - threshold),
+                ));
+                remaining = (remaining - threshold) / (BASE - threshold);
                 k += BASE;
             }
-            out.push(digit(left));
-            bias = adapted(delta, handled + 1, handled == basic);
+            out.push(digit(remaining));
+            bias = adapted(delta, handled + 1, handled == basic_count);
             delta = 0;
             handled += 1;
         }

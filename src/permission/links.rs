@@ -25,8 +25,11 @@ pub(super) struct Links<'a> {
 
 impl<'a> Links<'a> {
     pub(super) fn new(places: &'a Places) -> Self {
-        let known = HashMap::new();
-        Self { places, known }
+        let targets = HashMap::new();
+        Self {
+            places,
+            known: targets,
+        }
     }
 
     /// The other paths that `word` leads to, from the workspace and from where the command may have
@@ -35,7 +38,7 @@ impl<'a> Links<'a> {
         if !self.places.follows_links || word.starts_with_dash() {
             return Vec::new();
         }
-        let Some((path, rest)) = fixed(word, self.places) else {
+        let Some((path, suffix)) = fixed(word, self.places) else {
             return Vec::new();
         };
         let mut bases = vec![String::new()];
@@ -47,25 +50,25 @@ impl<'a> Links<'a> {
                 }
             }
         }
-        let mut led = Vec::new();
+        let mut targets = Vec::new();
         for base in bases {
             let path = join(&base, &path);
             if self.known.len() >= MOST_PATHS && !self.known.contains_key(&path) {
                 return vec![Word::unknown()];
             }
             let places = self.places;
-            let found = self.known.entry(path);
-            let found = found.or_insert_with_key(|path| destination(path, places));
-            led.extend(found.as_ref().map(|path| {
+            let target = self.known.entry(path);
+            let target = target.or_insert_with_key(|path| destination(path, places));
+            targets.extend(target.as_ref().map(|path| {
                 let mut word = Word::from_text(path);
-                if !rest.is_empty() {
+                if !suffix.is_empty() {
                     word.push_text("/", true);
                 }
-                word.parts.extend_from_slice(rest);
+                word.parts.extend_from_slice(suffix);
                 word
             }));
         }
-        led
+        targets
     }
 }
 
@@ -105,33 +108,35 @@ fn join(base: &str, path: &str) -> String {
 /// A path in the workspace is returned as one, regardless of links to the workspace itself.
 pub(super) fn destination(path: &str, places: &Places) -> Option<String> {
     let workspace = places.workspace.as_deref();
-    let full = match (path.strip_prefix("~/"), places.home.as_deref()) {
+    let full_path = match (path.strip_prefix("~/"), places.home.as_deref()) {
         (Some(rest), Some(home)) => Path::new(home).join(rest),
         _ if path.starts_with('/') => PathBuf::from(path),
         _ => Path::new(workspace?).join(path),
     };
-    let real = resolve(&full, MOST_LINKS)?;
-    let within = workspace.and_then(|workspace| {
-        let beneath = real.strip_prefix(fs::canonicalize(workspace).ok()?).ok()?;
-        Some(Path::new(workspace).join(beneath))
+    let real_path = resolve(&full_path, MOST_LINKS)?;
+    let workspace_path = workspace.and_then(|workspace| {
+        let relative_path = real_path
+            .strip_prefix(fs::canonicalize(workspace).ok()?)
+            .ok()?;
+        Some(Path::new(workspace).join(relative_path))
     });
-    let told = lexical(&within.unwrap_or(real).to_string_lossy());
-    (told != lexical(&full.to_string_lossy())).then_some(told)
+    let lexical_path = lexical(&workspace_path.unwrap_or(real_path).to_string_lossy());
+    (lexical_path != lexical(&full_path.to_string_lossy())).then_some(lexical_path)
 }
 
 /// Follows all links of the existing part of a path, also one whose target is missing: a write
 /// would create it.
 fn resolve(path: &Path, links: usize) -> Option<PathBuf> {
-    if let Ok(real) = fs::canonicalize(path) {
-        return Some(real);
+    if let Ok(real_path) = fs::canonicalize(path) {
+        return Some(real_path);
     }
     let Some(Component::Normal(name)) = path.components().next_back() else {
         return None;
     };
     let parent = resolve(path.parent()?, links)?;
-    let full = parent.join(name);
-    match fs::read_link(&full) {
+    let full_path = parent.join(name);
+    match fs::read_link(&full_path) {
         Ok(target) => resolve(&parent.join(target), links.checked_sub(1)?),
-        Err(_) => Some(full),
+        Err(_) => Some(full_path),
     }
 }

@@ -32,19 +32,23 @@ pub(super) fn catches(rule: &Rule, facts: &Facts<'_>, places: &Places) -> Match 
         }
         Kind::Path(pattern) => paths(rule, by_name, pattern, facts, places),
         Kind::Url(pattern) => {
-            let mut seen = false;
-            let mut found = Match::No;
+            let mut has_touch = false;
+            let mut best_match = Match::No;
             for touch in &facts.touches {
                 if let Touch::Url(url) = touch {
-                    seen = true;
+                    has_touch = true;
                     if by_name || rule.name.matches("WebFetch") {
                         // What is no plain address may lead anywhere.
                         let hit = Url::parse(url).is_none_or(|url| pattern.matches(&url));
-                        found = found.max(hit.into());
+                        best_match = best_match.max(hit.into());
                     }
                 }
             }
-            if seen { found } else { by_name.into() }
+            if has_touch {
+                best_match
+            } else {
+                by_name.into()
+            }
         }
         Kind::Named(pattern) if by_name => match name_argument(facts.args) {
             Some(name) => pattern.catches(&words_of(name)),
@@ -66,50 +70,54 @@ fn paths(
     facts: &Facts<'_>,
     places: &Places,
 ) -> Match {
-    let reads = rule.name.matches("Read");
-    let writes = governs_writes(rule);
-    let mut seen = false;
-    let mut found = Match::No;
+    let covers_reads = rule.name.matches("Read");
+    let covers_writes = governs_writes(rule);
+    let mut has_touch = false;
+    let mut best_match = Match::No;
     for touch in &facts.touches {
         match touch {
             Touch::Read(path) | Touch::Write(path) => {
-                seen = true;
+                has_touch = true;
                 let is_read = matches!(touch, Touch::Read(_));
-                if by_name || (is_read && reads) || (!is_read && writes) {
+                if by_name || (is_read && covers_reads) || (!is_read && covers_writes) {
                     let path = PathOf::of_text(path, places);
-                    found = found.max(pattern.catches(&path, places));
+                    best_match = best_match.max(pattern.catches(&path, places));
                 }
             }
             Touch::Command(command) => {
-                if reads {
-                    found = found.max(read_by(&command.names, pattern, places));
+                if covers_reads {
+                    best_match = best_match.max(read_by(&command.names, pattern, places));
                 }
-                if writes {
-                    found = found.max(written_by(&command.names, pattern, places));
+                if covers_writes {
+                    best_match = best_match.max(written_by(&command.names, pattern, places));
                 }
             }
             Touch::Url(_) => {}
         }
     }
-    if by_name && !seen { Match::Yes } else { found }
+    if by_name && !has_touch {
+        Match::Yes
+    } else {
+        best_match
+    }
 }
 
 /// Matches the pattern against the files the command reads, by its words.
 fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
     let hit = |named: &Named| caught(names, named, pattern, places);
-    let opened = names.read.iter().map(hit);
+    let read_hits = names.read.iter().map(hit);
     let words = names.words.iter().map(|word| match hit(&word.named) {
         Match::Maybe if word.speaks => Match::No,
         hit => hit,
     });
-    let found = opened.chain(words).max().unwrap_or(Match::No);
-    let above = |named: &Named| {
+    let best_match = read_hits.chain(words).max().unwrap_or(Match::No);
+    let is_above = |named: &Named| {
         let mut paths = names.paths(named, places);
         paths.any(|path| pattern.lies_beneath(&path, places))
     };
-    match names.deep.iter().any(above) {
-        true => found.max(Match::Maybe),
-        false => found,
+    match names.deep.iter().any(is_above) {
+        true => best_match.max(Match::Maybe),
+        false => best_match,
     }
 }
 
@@ -117,8 +125,8 @@ fn read_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match 
 /// that do more than read.
 fn written_by(names: &NamedPaths, pattern: &PathPattern, places: &Places) -> Match {
     let words = names.words.iter().filter(|word| !word.only_reads);
-    let written = names.written.iter().chain(words.map(|word| &word.named));
-    let hits = written.map(|named| caught(names, named, pattern, places));
+    let written_paths = names.written.iter().chain(words.map(|word| &word.named));
+    let hits = written_paths.map(|named| caught(names, named, pattern, places));
     hits.max().unwrap_or(Match::No)
 }
 
@@ -192,12 +200,12 @@ pub(super) fn allows_command(rule: &Rule, facts: &Facts<'_>, command: &SimpleCom
 
 /// Returns `true` if an allow rule covers writing to this redirection's target.
 pub(super) fn allows_redirection(rule: &Rule, path: &PathOf, places: &Places) -> bool {
-    let covers = match &rule.kind {
+    let is_covered = match &rule.kind {
         Kind::Whole => true,
         Kind::Path(pattern) => pattern.covers(path, places),
         _ => false,
     };
-    covers && governs_writes(rule)
+    is_covered && governs_writes(rule)
 }
 
 /// Returns `true` if the rule is about this tool by its name.
@@ -229,20 +237,21 @@ fn is_server_of(rule: &str, tool: &str) -> bool {
 fn governs(rule: &Rule, touch: &Touch) -> bool {
     // A pattern such as `*` names tools; a family's own name stands for what its tools do.
     let names = rule.name.names().unwrap_or_default();
-    let has =
+    let has_tool =
         |wanted: Family, name: &str| family(name) == wanted && names.iter().any(|n| n == name);
     match touch {
         Touch::Command(command) => {
             let names = &command.names;
-            let reads = !command.analysis.reads.is_empty() || names.shows_some;
-            let writes = !names.written.iter().all(Named::is_free) || names.changes_some;
-            let opens = has(Family::Read, "Read") && reads
-                || (has(Family::Write, "Write") || has(Family::Write, "Edit")) && writes;
-            has(Family::Command, "Bash") || rule.behavior() != Behavior::Allow && opens
+            let has_reads = !command.analysis.reads.is_empty() || names.shows_some;
+            let has_writes = !names.written.iter().all(Named::is_free) || names.changes_some;
+            let has_access = has_tool(Family::Read, "Read") && has_reads
+                || (has_tool(Family::Write, "Write") || has_tool(Family::Write, "Edit"))
+                    && has_writes;
+            has_tool(Family::Command, "Bash") || rule.behavior() != Behavior::Allow && has_access
         }
-        Touch::Read(_) => has(Family::Read, "Read"),
-        Touch::Write(_) => has(Family::Write, "Write") || has(Family::Write, "Edit"),
-        Touch::Url(_) => has(Family::Url, "WebFetch"),
+        Touch::Read(_) => has_tool(Family::Read, "Read"),
+        Touch::Write(_) => has_tool(Family::Write, "Write") || has_tool(Family::Write, "Edit"),
+        Touch::Url(_) => has_tool(Family::Url, "WebFetch"),
     }
 }
 

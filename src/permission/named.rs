@@ -60,24 +60,24 @@ impl NamedPaths {
     pub(super) fn of(analysis: &Analysis, places: &Places) -> Self {
         let mut links = Links::new(places);
         let directories = &analysis.directories;
-        let mut named = |word: &Word| {
+        let mut make_named = |word: &Word| {
             let readings = analysis.readings(word).into_iter().map(|word| {
-                let led = links.of_word(&word, directories);
-                (word, led)
+                let link_targets = links.of_word(&word, directories);
+                (word, link_targets)
             });
             let readings = readings.collect();
             let word = word.clone();
             Named { word, readings }
         };
-        let read = analysis.reads.iter().chain(directories);
+        let read_words = analysis.reads.iter().chain(directories);
         Self {
-            read: read.map(&mut named).collect(),
-            written: analysis.writes.iter().map(&mut named).collect(),
-            targets: targets(analysis).iter().map(&mut named).collect(),
-            deep: deep_words(analysis).iter().map(&mut named).collect(),
+            read: read_words.map(&mut make_named).collect(),
+            written: analysis.writes.iter().map(&mut make_named).collect(),
+            targets: targets(analysis).iter().map(&mut make_named).collect(),
+            deep: deep_words(analysis).iter().map(&mut make_named).collect(),
             words: path_words(analysis)
                 .map(|(word, only_reads, speaks)| NamedWord {
-                    named: named(&word),
+                    named: make_named(&word),
                     only_reads,
                     speaks,
                 })

@@ -26,21 +26,21 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let groups = SAME.iter().find(|(name, _)| *name == program);
     let groups = groups.map_or("", |(_, groups)| *groups);
     if wanted.starts_with("--") {
-        let same = group_of(groups, wanted);
-        return given.iter().any(|flag| is_long(flag, wanted, &same));
+        let aliases = group_of(groups, wanted);
+        return given.iter().any(|flag| is_long(flag, wanted, &aliases));
     }
     given.iter().any(|flag| flag == wanted)
         || wanted[1..].chars().all(|letter| {
-            let same = group_of(groups, letter.encode_utf8(&mut [0; 4]));
-            given.iter().any(|flag| has_letter(flag, letter, &same))
+            let aliases = group_of(groups, letter.encode_utf8(&mut [0; 4]));
+            given.iter().any(|flag| has_letter(flag, letter, &aliases))
         })
 }
 
 /// The options that mean the same as `option`, itself among them; none when it stands alone.
 fn group_of<'a>(groups: &'a str, option: &str) -> Vec<&'a str> {
     let mut groups = groups.split(' ').map(|group| group.split('='));
-    let found = groups.find(|group| group.clone().any(|known| known == option));
-    found.into_iter().flatten().collect()
+    let option_group = groups.find(|group| group.clone().any(|known| known == option));
+    option_group.into_iter().flatten().collect()
 }
 
 fn is_long(flag: &str, wanted: &str, same: &[&str]) -> bool {
@@ -57,8 +57,8 @@ fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
         return flag[1..].contains(letter) || has_short(flag, same);
     }
     let name = flag.split('=').next().unwrap_or_default();
-    let mut long = same.iter().filter(|option| option.len() > 1);
-    name.len() > 3 && long.any(|option| option.starts_with(name))
+    let mut long_options = same.iter().filter(|option| option.len() > 1);
+    name.len() > 3 && long_options.any(|option| option.starts_with(name))
 }
 
 /// Returns `true` if one of the letters in `same` is among those of `flag`.
@@ -109,24 +109,24 @@ const GLOBAL_VALUES: &[(&str, &str)] = &[
 
 /// The words as given but for the program's directory, and without options before the subcommand.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
-    let mut plain = argv.to_vec();
+    let mut plain_argv = argv.to_vec();
     if let Some(name) = argv[0].basename() {
-        plain[0] = Word::from_text(name.clone());
+        plain_argv[0] = Word::from_text(name.clone());
         if let Some((_, values)) = GLOBAL_VALUES.iter().find(|(known, _)| *known == name) {
-            let mut at = 1;
-            while let Some(word) = plain.get(at) {
+            let mut index = 1;
+            while let Some(word) = plain_argv.get(index) {
                 let prefix = word.literal_prefix();
                 if !prefix.starts_with('-') {
                     break;
                 }
-                at += 1 + usize::from(values.split(' ').any(|known| known == prefix));
+                index += 1 + usize::from(values.split(' ').any(|known| known == prefix));
             }
-            if at > 1 && at < plain.len() {
-                let mut skipped = vec![plain[0].clone()];
-                skipped.extend_from_slice(&plain[at..]);
-                return vec![plain, skipped];
+            if index > 1 && index < plain_argv.len() {
+                let mut short_argv = vec![plain_argv[0].clone()];
+                short_argv.extend_from_slice(&plain_argv[index..]);
+                return vec![plain_argv, short_argv];
             }
         }
     }
-    vec![plain]
+    vec![plain_argv]
 }

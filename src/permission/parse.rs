@@ -106,12 +106,14 @@ pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
 }
 
 fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
-    let (said, text) = split_behavior(text.trim());
-    let behavior = match (behavior, said) {
-        (Some(wanted), Some(said)) if wanted != said => {
-            return Err(format!("a rule to {said} among rules to {wanted}"));
+    let (prefix_behavior, text) = split_behavior(text.trim());
+    let behavior = match (behavior, prefix_behavior) {
+        (Some(wanted), Some(prefix_behavior)) if wanted != prefix_behavior => {
+            return Err(format!(
+                "a rule to {prefix_behavior} among rules to {wanted}"
+            ));
         }
-        (wanted, said) => wanted.or(said).unwrap_or(Behavior::Allow),
+        (wanted, prefix_behavior) => wanted.or(prefix_behavior).unwrap_or(Behavior::Allow),
     };
     let (tool, specifier) = split_specifier(text)?;
     let name = tool_name(tool)?;
@@ -132,32 +134,34 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
 
 /// The behaviour before the colon, if there is one, and the rest.
 fn split_behavior(text: &str) -> (Option<Behavior>, &str) {
-    let all = [Behavior::Allow, Behavior::Deny, Behavior::Ask];
-    let found = all.into_iter().find_map(|behavior| {
-        let rest = text.strip_prefix(behavior.as_str())?;
-        Some((behavior, rest.trim_start().strip_prefix(':')?))
+    let behaviors = [Behavior::Allow, Behavior::Deny, Behavior::Ask];
+    let behavior_and_rest = behaviors.into_iter().find_map(|behavior| {
+        let suffix = text.strip_prefix(behavior.as_str())?;
+        Some((behavior, suffix.trim_start().strip_prefix(':')?))
     });
-    match found {
-        Some((behavior, rest)) => (Some(behavior), rest.trim()),
+    match behavior_and_rest {
+        Some((behavior, suffix)) => (Some(behavior), suffix.trim()),
         None => (None, text),
     }
 }
 
 /// The tool, and what stands in the parentheses.
 fn split_specifier(text: &str) -> Result<(&str, Option<&str>), String> {
-    let Some((tool, rest)) = text.split_once('(') else {
+    let Some((tool, remainder)) = text.split_once('(') else {
         return Ok((text, None));
     };
-    match rest.strip_suffix(')') {
+    match remainder.strip_suffix(')') {
         Some(specifier) => Ok((tool.trim(), Some(specifier.trim()))),
-        None if rest.contains(')') => Err("nothing may follow the closing parenthesis".to_owned()),
+        None if remainder.contains(')') => {
+            Err("nothing may follow the closing parenthesis".to_owned())
+        }
         None => Err("the parenthesis is not closed; write Tool(specifier)".to_owned()),
     }
 }
 
 fn tool_name(tool: &str) -> Result<NameGlob, String> {
     let strange = |c: char| !(c.is_ascii_alphanumeric() || "_-*?{},.".contains(c));
-    let why = if tool.is_empty() {
+    let reason = if tool.is_empty() {
         "it names no tool; write Tool or Tool(specifier)"
     } else if tool.contains(strange) {
         "a tool's name may contain letters, digits, `_`, `-` and the wildcards `*`, `?`, `{a,b}`"
@@ -165,7 +169,7 @@ fn tool_name(tool: &str) -> Result<NameGlob, String> {
         let name = NameGlob::new(tool);
         return name.ok_or_else(|| "its braces stand for too many names".to_owned());
     };
-    Err(why.to_owned())
+    Err(reason.to_owned())
 }
 
 fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {

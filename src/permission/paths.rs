@@ -63,44 +63,44 @@ impl PathPattern {
 
     fn segments(&self, places: &Places) -> Vec<Segment> {
         let text = self.text.as_str();
-        let trimmed = text.trim_end_matches('/');
-        let mut all = Vec::new();
-        let rest = if text.starts_with('/') {
+        let trimmed_text = text.trim_end_matches('/');
+        let mut segments = Vec::new();
+        let remainder = if text.starts_with('/') {
             text
-        } else if let Some(rest) = text.strip_prefix('~') {
-            all.extend(start(places.home.as_deref(), NO_HOME));
-            rest
+        } else if let Some(remainder) = text.strip_prefix('~') {
+            segments.extend(start(places.home.as_deref(), NO_HOME));
+            remainder
         } else {
-            all.extend(start(places.workspace.as_deref(), NO_WORKSPACE));
-            if !trimmed.contains('/') && !trimmed.is_empty() {
-                all.clear();
-                all.push(Segment::Deep);
+            segments.extend(start(places.workspace.as_deref(), NO_WORKSPACE));
+            if !trimmed_text.contains('/') && !trimmed_text.is_empty() {
+                segments.clear();
+                segments.push(Segment::Deep);
             }
             text
         };
-        for name in rest.split('/') {
+        for name in remainder.split('/') {
             match name {
                 "" | "." => {}
                 ".." => {
-                    all.pop();
+                    segments.pop();
                 }
-                "**" => all.push(Segment::Deep),
-                name => all.push(Segment::Name(tokens(name))),
+                "**" => segments.push(Segment::Deep),
+                name => segments.push(Segment::Name(tokens(name))),
             }
         }
-        all
+        segments
     }
 
     /// Returns `true` if a rule to allow covers `path`: it certainly is the pattern's.
     pub(crate) fn covers(&self, path: &PathOf, places: &Places) -> bool {
-        let beneath = self.text.ends_with('/');
+        let is_folder = self.text.ends_with('/');
         let mut pattern = self.segments(places);
         if pattern.last() == Some(&Segment::Deep) {
             // What lies beneath, not the folder itself.
             pattern.push(Segment::Name(vec![Tok::Many]));
         }
-        let is = |path: &Vec<Segment>| compare(&pattern, path, beneath) == Match::Yes;
-        path.is_known() && path.0.iter().all(is)
+        let is_match = |path: &Vec<Segment>| compare(&pattern, path, is_folder) == Match::Yes;
+        path.is_known() && path.0.iter().all(is_match)
     }
 
     /// Matches a rule to deny or to ask against `path`: it may be the pattern's or lie under one
@@ -116,7 +116,7 @@ impl PathPattern {
 
     fn restricts(&self, path: &PathOf, places: &Places, beneath: bool) -> Match {
         let pattern = self.segments(places);
-        let found = match places.folds_case {
+        let best_match = match places.folds_case {
             true => {
                 let pattern: Vec<Segment> = pattern.iter().map(folded).collect();
                 self.find(&pattern, &path.folded(), beneath)
@@ -124,17 +124,17 @@ impl PathPattern {
             false => self.find(&pattern, path, beneath),
         };
         if path.is_known() {
-            found
+            best_match
         } else {
             // What is not known may begin with `..`.
-            found.max(Match::Maybe)
+            best_match.max(Match::Maybe)
         }
     }
 
     fn find(&self, pattern: &[Segment], path: &PathOf, beneath: bool) -> Match {
         let paths = path.0.iter();
-        let found = paths.map(|path| compare(pattern, path, beneath)).max();
-        found.unwrap_or(Match::No)
+        let best_match = paths.map(|path| compare(pattern, path, beneath)).max();
+        best_match.unwrap_or(Match::No)
     }
 
     /// Returns `true` if a path the pattern matches may lie beneath `path`.
@@ -161,19 +161,19 @@ fn folded(segment: &Segment) -> Segment {
     let Segment::Name(name) = segment else {
         return segment.clone();
     };
-    let mut folded = Vec::with_capacity(name.len());
+    let mut folded_tokens = Vec::with_capacity(name.len());
     for tok in name {
         match tok {
             Tok::Char(c) if is_hidden(*c) => {}
             // Upper case first: some letters have the same capital, and ligatures come apart.
             Tok::Char(c) => {
-                let small = c.to_uppercase().flat_map(char::to_lowercase);
-                folded.extend(small.map(Tok::Char));
+                let lowercase = c.to_uppercase().flat_map(char::to_lowercase);
+                folded_tokens.extend(lowercase.map(Tok::Char));
             }
-            wild => folded.push(*wild),
+            wild => folded_tokens.push(*wild),
         }
     }
-    Segment::Name(folded)
+    Segment::Name(folded_tokens)
 }
 
 fn is_literal(segment: &Segment) -> bool {
@@ -207,7 +207,7 @@ impl PathOf {
 
     /// A word of a command that may have changed to one of `directories`.
     pub(crate) fn of_word(word: &Word, places: &Places, directories: &[Word]) -> Self {
-        let mut all = vec![resolve(
+        let mut paths = vec![resolve(
             word,
             &start(places.workspace.as_deref(), NO_WORKSPACE),
             places,
@@ -225,16 +225,16 @@ impl PathOf {
                     }
                 }
             }
-            all.extend(bases.iter().skip(1).map(|base| resolve(word, base, places)));
+            paths.extend(bases.iter().skip(1).map(|base| resolve(word, base, places)));
         }
-        Self(all)
+        Self(paths)
     }
 
     /// The same path, with the targets of links as alternatives.
     pub(crate) fn or_led(mut self, led: &[Word]) -> Self {
-        let nowhere = Places::default();
+        let no_places = Places::default();
         self.0
-            .extend(led.iter().map(|word| resolve(word, &[], &nowhere)));
+            .extend(led.iter().map(|word| resolve(word, &[], &no_places)));
         self
     }
 
@@ -334,11 +334,11 @@ fn resolve(word: &Word, base: &[Segment], places: &Places) -> Vec<Segment> {
 
 fn finish(path: &mut Vec<Segment>, name: &mut Vec<Tok>) {
     let name = std::mem::take(name);
-    let is = |text: &str| name.iter().copied().eq(text.chars().map(Tok::Char));
-    if name.is_empty() || is(".") {
+    let is_text = |text: &str| name.iter().copied().eq(text.chars().map(Tok::Char));
+    if name.is_empty() || is_text(".") {
         return;
     }
-    if is("..") {
+    if is_text("..") {
         path.pop();
         return;
     }
@@ -348,7 +348,7 @@ fn finish(path: &mut Vec<Segment>, name: &mut Vec<Tok>) {
 /// Matches `pattern` against `path`; with `beneath`, also against paths under it.
 fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     let columns = path.len() + 1;
-    let mut below = vec![Match::No; columns];
+    let mut next_row = vec![Match::No; columns];
     for i in (0..=pattern.len()).rev() {
         let mut row = vec![Match::No; columns];
         for j in (0..columns).rev() {
@@ -357,24 +357,24 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (None, Some(_)) if beneath => Match::Yes,
                 (None, Some(Segment::Unknown)) => Match::Maybe,
                 (None, Some(_)) => Match::No,
-                (Some(Segment::Deep), None) => below[j],
-                (Some(Segment::Deep), Some(_)) => below[j].max(row[j + 1]),
+                (Some(Segment::Deep), None) => next_row[j],
+                (Some(Segment::Deep), Some(_)) => next_row[j].max(row[j + 1]),
                 (Some(_), None) => Match::No,
                 (Some(_), Some(Segment::Unknown)) => Match::Maybe,
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
-                    below[j + 1].min(segment(wanted, given))
+                    next_row[j + 1].min(segment(wanted, given))
                 }
                 (Some(_), Some(_)) => Match::Maybe,
             };
         }
-        below = row;
+        next_row = row;
     }
-    below[0]
+    next_row[0]
 }
 
 /// One name against another; both may hold wildcards.
 fn segment(wanted: &[Tok], given: &[Tok]) -> Match {
-    let shown = given
+    let pattern = given
         .iter()
         .map(|tok| match tok {
             Tok::Char(c) => *c,
@@ -382,7 +382,7 @@ fn segment(wanted: &[Tok], given: &[Tok]) -> Match {
             _ => '\0',
         })
         .collect::<Vec<_>>();
-    if matches(wanted, &shown) {
+    if matches(wanted, &pattern) {
         Match::Yes
     } else if given.iter().any(|tok| !matches!(tok, Tok::Char(_))) && intersect(wanted, given) {
         Match::Maybe

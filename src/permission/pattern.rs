@@ -24,14 +24,14 @@ enum PatternWord {
 impl CommandPattern {
     /// Parses `text`; the error describes a pattern that can match nothing.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let (body, mut rest) = match text.strip_suffix(":*") {
+        let (body, mut has_rest) = match text.strip_suffix(":*") {
             Some(body) => (body.trim_end(), true),
             None => (text, false),
         };
         let mut words = split(body)?;
-        if !rest && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
+        if !has_rest && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
             words.pop();
-            rest = true;
+            has_rest = true;
         }
         if words.is_empty() {
             return Err(
@@ -41,9 +41,12 @@ impl CommandPattern {
         }
         if words == [PatternWord::Any] {
             words.clear();
-            rest = true;
+            has_rest = true;
         }
-        Ok(Self { words, rest })
+        Ok(Self {
+            words,
+            rest: has_rest,
+        })
     }
 
     /// Returns `true` if every command matches.
@@ -61,13 +64,13 @@ impl CommandPattern {
         let Some(program) = argv.first().and_then(Word::literal) else {
             return false;
         };
-        let rest = self.rest || (self.words.len() == 1 && ends_open(&self.words[0]));
+        let has_rest = self.rest || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
-            let named = self.words.get(script).is_some_and(|word| match word {
+            let is_named = self.words.get(script).is_some_and(|word| match word {
                 PatternWord::Word(toks) => toks.iter().all(|tok| matches!(tok, Tok::Char(_))),
                 PatternWord::Any => false,
             });
-            if !named {
+            if !is_named {
                 return false;
             }
         }
@@ -78,7 +81,7 @@ impl CommandPattern {
         if !self.words.first().is_some_and(first_fits) {
             return false;
         }
-        self.walk(argv, rest, &|toks, word, _| match word.literal() {
+        self.walk(argv, has_rest, &|toks, word, _| match word.literal() {
             Some(text) => {
                 let has_star = toks.contains(&Tok::Many);
                 let up = text.split('/').any(|name| name == "..");
@@ -100,17 +103,17 @@ impl CommandPattern {
         if command.argv.is_empty() {
             return Match::No;
         }
-        let rest = self.rest || self.words.last().is_some_and(ends_open);
-        let mut best = Match::No;
+        let has_rest = self.rest || self.words.last().is_some_and(ends_open);
+        let mut best_match = Match::No;
         for argv in variants(&command.argv) {
-            let found = self.walk(&argv, rest, &caught);
-            best = best.max(found).max(self.as_text(&argv));
-            best = best.max(self.as_flags(&argv));
-            if best == Match::Yes {
-                return best;
+            let walk_match = self.walk(&argv, has_rest, &caught);
+            best_match = best_match.max(walk_match).max(self.as_text(&argv));
+            best_match = best_match.max(self.as_flags(&argv));
+            if best_match == Match::Yes {
+                return best_match;
             }
         }
-        best
+        best_match
     }
 
     /// Matches word by word: a table of pattern words against words.
@@ -121,35 +124,39 @@ impl CommandPattern {
         fits: &dyn Fn(&[Tok], &Word, usize) -> Match,
     ) -> Match {
         let columns = argv.len() + 1;
-        let mut below = vec![Match::No; columns];
+        let mut next_row = vec![Match::No; columns];
         let splits = argv.iter().map(Word::may_split).collect::<Vec<_>>();
         for i in (0..=self.words.len()).rev() {
             let mut row = vec![Match::No; columns];
             for j in (0..columns).rev() {
-                let mut best = match (self.words.get(i), argv.get(j)) {
+                let mut best_match = match (self.words.get(i), argv.get(j)) {
                     (None, None) => Match::Yes,
                     (None, Some(_)) => rest.into(),
                     (Some(_), None) => Match::No,
-                    (Some(PatternWord::Any), Some(_)) => below[j + 1].max(row[j + 1]),
+                    (Some(PatternWord::Any), Some(_)) => next_row[j + 1].max(row[j + 1]),
                     (Some(PatternWord::Word(toks)), Some(word)) => {
-                        let one = below[j + 1];
-                        if one == Match::No {
+                        let next_match = next_row[j + 1];
+                        if next_match == Match::No {
                             Match::No
                         } else {
-                            one.min(fits(toks, word, j))
+                            next_match.min(fits(toks, word, j))
                         }
                     }
                 };
-                if splits.get(j) == Some(&true) && best != Match::Yes {
+                if splits.get(j) == Some(&true) && best_match != Match::Yes {
                     // It may be any number of words.
-                    let skipped = row.get(j + 1).copied().unwrap_or(Match::No).max(below[j]);
-                    best = best.max(skipped.min(Match::Maybe));
+                    let skip_match = row
+                        .get(j + 1)
+                        .copied()
+                        .unwrap_or(Match::No)
+                        .max(next_row[j]);
+                    best_match = best_match.max(skip_match.min(Match::Maybe));
                 }
-                row[j] = best;
+                row[j] = best_match;
             }
-            below = row;
+            next_row = row;
         }
-        below[0]
+        next_row[0]
     }
 
     /// The pattern over the words joined by blanks: `*` crosses words.
@@ -183,24 +190,24 @@ impl CommandPattern {
     /// The pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
     /// `rm -f x -r` and `rm --recursive --force`.
     fn as_flags(&self, argv: &[Word]) -> Match {
-        let Some(wanted) = self.parts() else {
+        let Some(pattern_parts) = self.parts() else {
             return Match::No;
         };
-        if wanted.flags.is_empty() && wanted.words.len() < 2 {
+        if pattern_parts.flags.is_empty() && pattern_parts.words.len() < 2 {
             return Match::No;
         }
-        let Some(given) = Parts::of(argv) else {
+        let Some(command_parts) = Parts::of(argv) else {
             return Match::No;
         };
-        let open = self.rest || self.words.last().is_some_and(ends_open);
-        let fits = given.begins_with(&wanted.words);
-        if !fits || (!open && given.words.len() != wanted.words.len()) {
+        let is_open = self.rest || self.words.last().is_some_and(ends_open);
+        let has_prefix = command_parts.begins_with(&pattern_parts.words);
+        if !has_prefix || (!is_open && command_parts.words.len() != pattern_parts.words.len()) {
             return Match::No;
         }
-        let program = &given.words[0];
-        let has = |flag: &String| has_flag(program, &given.flags, flag);
-        if !wanted.flags.iter().all(has) {
-            return match given.is_partial {
+        let program = &command_parts.words[0];
+        let is_given = |flag: &String| has_flag(program, &command_parts.flags, flag);
+        if !pattern_parts.flags.iter().all(is_given) {
+            return match command_parts.is_partial {
                 true => Match::Maybe,
                 false => Match::No,
             };
@@ -210,9 +217,9 @@ impl CommandPattern {
             let is_like = |wanted: &String| {
                 wanted == flag || (!flag.starts_with("--") && !wanted.starts_with("--"))
             };
-            wanted.flags.iter().any(is_like) || has_flag(program, &wanted.flags, flag)
+            pattern_parts.flags.iter().any(is_like) || has_flag(program, &pattern_parts.flags, flag)
         };
-        (open || given.flags.iter().all(knows)).into()
+        (is_open || command_parts.flags.iter().all(knows)).into()
     }
 
     /// The pattern's words and flags, if it has no wildcard but at the end.
@@ -222,15 +229,15 @@ impl CommandPattern {
             let PatternWord::Word(toks) = word else {
                 return None;
             };
-            let open = toks.last() == Some(&Tok::Many);
-            let known = toks.iter().take(toks.len() - usize::from(open));
-            let text = known.map(|tok| match tok {
+            let is_open = toks.last() == Some(&Tok::Many);
+            let literal = toks.iter().take(toks.len() - usize::from(is_open));
+            let text = literal.map(|tok| match tok {
                 Tok::Char(c) => Some(*c),
                 _ => None,
             });
             match text.collect::<Option<String>>()? {
                 text if text.starts_with('-') && text.len() > 1 => parts.flags.push(text),
-                text if !open => parts.words.push(text),
+                text if !is_open => parts.words.push(text),
                 _ => return None,
             }
         }
@@ -288,11 +295,11 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
         }
         let text = chars(&text);
         if at == 0 {
-            let folded = text
+            let folded_text = text
                 .iter()
                 .flat_map(|c| c.to_lowercase())
                 .collect::<Vec<_>>();
-            return (matches(toks, &text) || matches(toks, &folded)).into();
+            return (matches(toks, &text) || matches(toks, &folded_text)).into();
         }
         return matches(toks, &text).into();
     }
@@ -306,8 +313,8 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
         return matches(&glob, &name.collect::<Vec<_>>()).into();
     }
     let prefix = chars(&word.literal_prefix());
-    let mut open = prefix.iter().map(|c| Tok::Char(*c)).collect::<Vec<_>>();
-    open.push(Tok::Many);
+    let mut open_tokens = prefix.iter().map(|c| Tok::Char(*c)).collect::<Vec<_>>();
+    open_tokens.push(Tok::Many);
     if word.is_glob() && !word.is_dynamic() && prefix.first().is_none_or(|c| *c != '-') {
         // File names are no options.
         let is_option = toks.first() == Some(&Tok::Char('-'));
@@ -315,7 +322,7 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
             return Match::No;
         }
     }
-    if intersect(toks, &open) {
+    if intersect(toks, &open_tokens) {
         Match::Maybe
     } else {
         Match::No
@@ -352,12 +359,12 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
     let mut words = Vec::new();
     let mut toks: Vec<Tok> = Vec::new();
     let mut raw = String::new();
-    let mut any = false;
+    let mut has_word = false;
     let mut quote: Option<char> = None;
-    let mut all = text.chars().chain([' ']);
-    while let Some(c) = all.next() {
-        if let Some(open) = quote {
-            if c == open {
+    let mut chars = text.chars().chain([' ']);
+    while let Some(c) = chars.next() {
+        if let Some(open_quote) = quote {
+            if c == open_quote {
                 quote = None;
             } else {
                 toks.push(Tok::Char(c));
@@ -366,18 +373,18 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
         }
         match c {
             ' ' | '\t' => {
-                if any {
+                if has_word {
                     words.push(word(
                         std::mem::take(&mut toks),
                         &std::mem::take(&mut raw),
                         words.is_empty(),
                     )?);
-                    any = false;
+                    has_word = false;
                 }
                 continue;
             }
             '\'' | '"' => quote = Some(c),
-            '\\' => toks.extend(all.next().map(Tok::Char)),
+            '\\' => toks.extend(chars.next().map(Tok::Char)),
             '*' => {
                 if toks.last() != Some(&Tok::Many) {
                     toks.push(Tok::Many);
@@ -390,7 +397,7 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 raw.push(c);
             }
         }
-        any = true;
+        has_word = true;
     }
     if quote.is_some() {
         return Err("a quote without its end; write `\\'` or `\\\"` for the character".to_owned());

@@ -16,7 +16,7 @@ const PROTECTED: [&str; 6] = [
 /// The protected path that writing `path` may touch.
 pub(super) fn is_protected(path: &PathOf, places: &Places, own: &[String]) -> bool {
     let places = in_any_case(places);
-    let listed = PROTECTED
+    let is_listed = PROTECTED
         .iter()
         .flat_map(|text| match text.split_once('{') {
             None => vec![(*text).to_owned()],
@@ -26,7 +26,7 @@ pub(super) fn is_protected(path: &PathOf, places: &Places, own: &[String]) -> bo
                 .map(|name| format!("{head}{name}/**"))
                 .collect(),
         });
-    listed
+    is_listed
         .chain(own.iter().cloned())
         .filter_map(|text| PathPattern::new(&text).ok())
         .any(|pattern| pattern.catches(path, &places) >= Match::Maybe)

@@ -57,13 +57,13 @@ impl Readable {
     }
 
     fn shows(&self, path: &str) -> bool {
-        let led = self.led(path).map(Touch::Read);
+        let target = self.led(path).map(Touch::Read);
         let facts = Facts {
             tool: &self.tool,
             args: &self.args,
             read_only: true,
             guessed: false,
-            touches: led
+            touches: target
                 .into_iter()
                 .chain([Touch::Read(path.to_owned())])
                 .collect(),
@@ -81,12 +81,12 @@ impl Readable {
         }
         let (folder, name) = path.rsplit_once('/')?;
         let mut folders = lock(&self.folders);
-        let led = match folders.get(folder) {
-            Some(led) => led,
+        let target = match folders.get(folder) {
+            Some(target) => target,
             None => folders
                 .entry(folder.to_owned())
                 .or_insert_with(|| destination(folder, &self.places)),
         };
-        led.as_ref().map(|folder| format!("{folder}/{name}"))
+        target.as_ref().map(|folder| format!("{folder}/{name}"))
     }
 }

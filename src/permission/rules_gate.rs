@@ -191,14 +191,14 @@ impl Permissions {
         mode: PermissionMode,
         session: Option<&str>,
     ) -> Explanation {
-        let granted = session.is_some_and(|session| lock(&self.grants).covers(session, facts));
+        let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, facts));
         let policy = Policy {
             rules: &self.rules,
             places: &self.places,
             own: &self.own,
             mode: self.mode.unwrap_or(mode),
         };
-        policy.decide(facts, granted)
+        policy.decide(facts, is_granted)
     }
 }
 
@@ -221,21 +221,21 @@ impl fmt::Debug for Permissions {
 impl PermissionGate for Permissions {
     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
         let facts = Facts::of(&request.call, &*request.tool, &self.places);
-        let found = self.decide(&facts, request.mode, Some(&request.session_id));
-        Ok(match found.decision {
+        let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
+        Ok(match explanation.decision {
             Verdict::Allow => GateDecision::allow(),
-            Verdict::Deny => GateDecision::deny(found.why),
+            Verdict::Deny => GateDecision::deny(explanation.why),
             Verdict::Ask => GateDecision::Ask {
-                question: question(&facts, &found),
-                by_rule: found.by_rule,
+                question: question(&facts, &explanation),
+                by_rule: explanation.by_rule,
             },
         })
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let facts = Facts::of(&request.call, &*request.tool, &self.places);
-        let found = self.decide(&facts, request.mode, Some(&request.session_id));
-        (found.decision != Verdict::Allow).then(|| found.to_string())
+        let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
+        (explanation.decision != Verdict::Allow).then(|| explanation.to_string())
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
@@ -254,18 +254,18 @@ impl PermissionGate for Permissions {
 /// The question for a person: the call's action, invisible characters shown, and the reason for
 /// asking.
 fn question(facts: &Facts<'_>, found: &Explanation) -> String {
-    let what = facts.touches.first().map(|touch| match touch {
+    let action = facts.touches.first().map(|touch| match touch {
         Touch::Command(command) => format!("run `{}`", printable(&command.text)),
         Touch::Read(path) => format!("read {}", printable(path)),
         Touch::Write(path) => format!("write {}", printable(path)),
         Touch::Url(url) => format!("fetch {}", printable(url)),
     });
-    let why = match &found.source {
+    let reason = match &found.source {
         Some(source) => format!("{} ({source})", found.why),
         None => found.why.clone(),
     };
-    match what {
-        Some(what) => format!("{} wants to {what}: {why}", facts.tool),
-        None => format!("{}: {why}", facts.tool),
+    match action {
+        Some(action) => format!("{} wants to {action}: {reason}", facts.tool),
+        None => format!("{}: {reason}", facts.tool),
     }
 }

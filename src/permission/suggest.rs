@@ -63,11 +63,11 @@ fn path_rule(tool: &str, path: &str) -> Option<Rule> {
 /// The word as a pattern that matches it alone.
 fn word(word: &Word) -> Option<String> {
     let text = word.literal()?;
-    let plain = !text.is_empty()
+    let is_plain = !text.is_empty()
         && text
             .chars()
             .all(|c| c.is_alphanumeric() || "-_./=:@%+,~^".contains(c));
-    if plain {
+    if is_plain {
         return Some(text);
     }
     let quotable = !text.contains(['\'', ')', '(']) && !text.chars().any(char::is_control);

@@ -27,9 +27,9 @@ impl UrlPattern {
         if is_domain {
             return domain(name);
         }
-        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-        let end = rest.find('/').unwrap_or(rest.len());
-        let mut host = rest[..end].to_lowercase();
+        let (scheme, remainder) = text.split_once("://").unwrap_or(("", text));
+        let end = remainder.find('/').unwrap_or(remainder.len());
+        let mut host = remainder[..end].to_lowercase();
         if host.is_empty() || host.contains('@') {
             return Err(format!("`{text}` names no host"));
         }
@@ -41,10 +41,10 @@ impl UrlPattern {
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
             host,
-            rest: if end == rest.len() {
+            rest: if end == remainder.len() {
                 "/".to_owned()
             } else {
-                rest[end..].to_owned()
+                remainder[end..].to_owned()
             },
         })
     }
@@ -58,7 +58,7 @@ impl UrlPattern {
                 }) && port.is_none_or(|port| url.port == Some(port))
             }
             Self::Glob { scheme, host, rest } => {
-                let fits = |pattern: &str, text: &str| {
+                let is_match = |pattern: &str, text: &str| {
                     matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
                 };
                 let authority = if host.contains(':') {
@@ -67,9 +67,9 @@ impl UrlPattern {
                     &url.host
                 };
                 (scheme == "*" || *scheme == url.scheme)
-                    && fits(host, authority)
+                    && is_match(host, authority)
                     && (host.contains(':') || url.default_port)
-                    && fits(rest, &url.rest)
+                    && is_match(rest, &url.rest)
             }
         }
     }
@@ -122,19 +122,19 @@ impl Url {
         {
             return None;
         }
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+        let (scheme, remainder) = match text.split_once("://") {
+            Some((scheme, remainder)) => (scheme.to_ascii_lowercase(), remainder),
             // `https:evil.test` leads there too.
             None if text.starts_with("http") && text.contains(':') => return None,
             None => ("https".to_owned(), text),
         };
-        let known = !scheme.is_empty()
+        let has_scheme = !scheme.is_empty()
             && scheme
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b == b'+');
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let authority = rest[..end].to_lowercase();
-        if !known || authority.contains(['@', '%']) {
+        let end = remainder.find(['/', '?', '#']).unwrap_or(remainder.len());
+        let authority = remainder[..end].to_lowercase();
+        if !has_scheme || authority.contains(['@', '%']) {
             return None;
         }
         let (host, port) = host_and_port(&authority);
@@ -149,8 +149,9 @@ impl Url {
             None => usual,
         };
         let host = canonical(host)?;
-        let rest = &rest[end..];
-        let (path, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+        let remainder = &remainder[end..];
+        let (path, query) =
+            remainder.split_at(remainder.find(['?', '#']).unwrap_or(remainder.len()));
         Some(Self {
             scheme,
             authority,
@@ -163,8 +164,8 @@ impl Url {
 }
 
 fn host_and_port(authority: &str) -> (&str, Option<&str>) {
-    if let Some(close) = authority.rfind(']') {
-        let (host, port) = authority.split_at(close + 1);
+    if let Some(bracket_offset) = authority.rfind(']') {
+        let (host, port) = authority.split_at(bracket_offset + 1);
         return (host, port.strip_prefix(':'));
     }
     match authority.split_once(':') {
@@ -188,15 +189,15 @@ fn normal(path: &str) -> String {
 /// `path` without needless escapes: `%2e%2e` climbs as `..` does.
 fn decoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some(at) = rest.find('%') {
-        let (before, escape) = rest.split_at(at);
-        out.push_str(before);
+    let mut remaining = path;
+    while let Some(offset) = remaining.find('%') {
+        let (prefix, escape) = remaining.split_at(offset);
+        out.push_str(prefix);
         let byte = escape
             .get(1..3)
             .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        let plain = byte.filter(|b| b.is_ascii_alphanumeric() || b"-._~".contains(b));
-        let length = match plain {
+        let plain_byte = byte.filter(|b| b.is_ascii_alphanumeric() || b"-._~".contains(b));
+        let length = match plain_byte {
             Some(byte) => {
                 out.push(char::from(byte));
                 3
@@ -206,8 +207,8 @@ fn decoded(path: &str) -> String {
                 1
             }
         };
-        rest = &escape[length..];
+        remaining = &escape[length..];
     }
-    out.push_str(rest);
+    out.push_str(remaining);
     out
 }

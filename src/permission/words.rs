@@ -68,7 +68,7 @@ const READERS: [&str; 58] = [
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, bool, bool)> {
     analysis.commands.iter().flat_map(|command| {
         let program = command.program().unwrap_or_default();
-        let reads = READERS.contains(&program.as_str()) && !changes_files(&program, command);
+        let is_reader = READERS.contains(&program.as_str()) && !changes_files(&program, command);
         let speaks = matches!(
             program.as_str(),
             "echo" | "printf" | "true" | ":" | "test" | "["
@@ -77,32 +77,32 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, boo
             .argv
             .iter()
             .flat_map(candidates)
-            .map(move |word| (word, reads, speaks))
+            .map(move |word| (word, is_reader, speaks))
     })
 }
 
 /// The parts of a word that may be a path: all of it, or the part after an option's name.
 fn candidates(word: &Word) -> Vec<Word> {
     let prefix = word.literal_prefix();
-    let mut all = vec![word.clone()];
+    let mut words = vec![word.clone()];
     for mark in ['=', '@', ':', '<'] {
-        if let Some((before, _)) = prefix.split_once(mark)
-            && let Some(rest) = word.without_prefix(&format!("{before}{mark}"))
+        if let Some((key, _)) = prefix.split_once(mark)
+            && let Some(suffix) = word.without_prefix(&format!("{key}{mark}"))
         {
-            all.push(retilded(rest));
+            words.push(retilded(suffix));
         }
     }
-    if let Some(rest) = word.without_prefix("file://") {
-        all.push(rest);
+    if let Some(suffix) = word.without_prefix("file://") {
+        words.push(suffix);
     }
     let mut letters = prefix.chars();
     if letters.next() == Some('-')
         && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
-        && let Some(rest) = word.without_prefix(&format!("-{letter}"))
+        && let Some(suffix) = word.without_prefix(&format!("-{letter}"))
     {
-        all.push(retilded(rest));
+        words.push(retilded(suffix));
     }
-    all
+    words
 }
 
 /// Programs expand `~` themselves where the shell does not.
@@ -137,9 +137,9 @@ fn changes_files(program: &str, command: &SimpleCommand) -> bool {
                 pair[0].literal_prefix().as_str(),
                 "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"
             );
-            let reads = |name: String| READERS.contains(&name.as_str());
+            let is_reader = |name: String| READERS.contains(&name.as_str());
             pair[1].literal_prefix() == "-delete"
-                || (runs && !pair[1].basename().is_some_and(reads))
+                || (runs && !pair[1].basename().is_some_and(is_reader))
         }),
         _ => false,
     }
@@ -215,22 +215,22 @@ fn targets_of(command: &SimpleCommand) -> Vec<Word> {
         _ => return Vec::new(),
     };
     let words = &command.argv[1..];
-    let mut found = Vec::new();
+    let mut targets = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let prefix = word.literal_prefix();
         let is_long = prefix.starts_with("--");
         if is_long && prefix.len() > 3 && option.starts_with(&*prefix)
             || !is_long && prefix.starts_with('-') && prefix.ends_with(letter)
         {
-            found.extend(words.get(at + 1).cloned());
+            targets.extend(words.get(at + 1).cloned());
         } else if is_long {
-            found.extend(word.without_prefix(&format!("{option}=")));
+            targets.extend(word.without_prefix(&format!("{option}=")));
         } else {
-            found.extend(word.without_prefix(&format!("-{letter}")));
+            targets.extend(word.without_prefix(&format!("-{letter}")));
         }
     }
     if matches!(letter, 't' | ' ') {
-        found.extend(words.last().cloned());
+        targets.extend(words.last().cloned());
     }
-    found
+    targets
 }

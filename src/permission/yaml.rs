@@ -79,11 +79,11 @@ fn plain() -> Options {
 
 fn texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>> {
     let checked = rules.into_iter().map(|rule| {
-        let at = rule.defined;
+        let location = rule.defined;
         match Rule::new(behavior, &rule.value) {
             Ok(_) => Ok(rule.value),
             Err(error) => {
-                let (line, column) = (at.line(), at.column());
+                let (line, column) = (location.line(), location.column());
                 Err(error.context(format!("permissions: line {line}, column {column}")))
             }
         }

@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::message::TokenCounter;
 use crate::model::{Model, ModelProfile, RequestMemo, SystemPrompt};
 use crate::sdk::{Level, SystemKind};
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{Gates, PermissionGate, PermissionMode, StateView, TaskScope, Tool, ToolMap};
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;

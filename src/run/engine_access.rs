@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::message::ToolCall;
 use crate::model::{Model, RequestMemo, SystemPrompt};
 use crate::sdk::{Envelope, Init, SdkMessage, SystemEvent, SystemKind};
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{GateRequest, Gates, PermissionMode, StateView, Tool, ToolMap};
 use crate::util::panic;
 use crate::util::sync::lock;

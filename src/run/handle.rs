@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::message::Message;
 use crate::model::{self, Model};
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::PermissionMode;
 use crate::usage::Usage;
 use crate::util::sync::lock;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::message::Messages;
 use crate::sdk::PermissionDenial;
-use crate::state::{AgentState, PendingCall};
+use crate::session::{AgentState, PendingCall};
 use crate::usage::Usage;
 
 use super::exit::ExitReason;

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage};
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::{PermissionMode, TaskScope};
 use crate::util::sync::lock;
 

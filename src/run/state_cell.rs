@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::tool::StateView;
 use crate::util::Guarded;
 

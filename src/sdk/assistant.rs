@@ -207,17 +207,17 @@ impl ApiMessage {
 }
 
 impl Serialize for ApiMessage {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut to = Fields::new(to.serialize_map(None)?, &self.extra);
-        to.put("id", &*self.id)?;
-        to.put("type", "message")?;
-        to.put("role", "assistant")?;
-        to.put("model", &*self.model)?;
-        to.put("content", &Blocks(self.message.content().parts()))?;
-        to.put("stop_reason", &self.stop_reason)?;
-        to.put("stop_sequence", &self.stop_sequence)?;
-        to.put("usage", &self.usage)?;
-        to.end()
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields::new(serializer.serialize_map(None)?, &self.extra);
+        fields.put("id", &*self.id)?;
+        fields.put("type", "message")?;
+        fields.put("role", "assistant")?;
+        fields.put("model", &*self.model)?;
+        fields.put("content", &Blocks(self.message.content().parts()))?;
+        fields.put("stop_reason", &self.stop_reason)?;
+        fields.put("stop_sequence", &self.stop_sequence)?;
+        fields.put("usage", &self.usage)?;
+        fields.end()
     }
 }
 

@@ -13,22 +13,22 @@ use super::message::{SdkMessage, UnknownMessage};
 use super::{assistant, partial, progress, result, system, user};
 
 impl Serialize for SdkMessage {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Self::Unknown(message) = self {
-            return one_line(&message.raw).serialize(to);
+            return one_line(&message.raw).serialize(serializer);
         }
-        let mut to = Fields::new(to.serialize_map(None)?, &self.envelope().extra);
+        let mut fields = Fields::new(serializer.serialize_map(None)?, &self.envelope().extra);
         match self {
-            Self::System(event) => event.write(&mut to)?,
-            Self::Assistant(event) => event.write(&mut to)?,
-            Self::User(event) => event.write(&mut to)?,
-            Self::Result(message) => message.write(&mut to)?,
-            Self::StreamEvent(event) => event.write(&mut to)?,
-            Self::ToolProgress(event) => event.write(&mut to)?,
-            Self::PermissionRequest(request) => request.write(&mut to)?,
+            Self::System(event) => event.write(&mut fields)?,
+            Self::Assistant(event) => event.write(&mut fields)?,
+            Self::User(event) => event.write(&mut fields)?,
+            Self::Result(message) => message.write(&mut fields)?,
+            Self::StreamEvent(event) => event.write(&mut fields)?,
+            Self::ToolProgress(event) => event.write(&mut fields)?,
+            Self::PermissionRequest(request) => request.write(&mut fields)?,
             Self::Unknown(_) => {}
         }
-        to.end()
+        fields.end()
     }
 }
 

@@ -49,9 +49,9 @@ impl Envelope {
     pub fn new(session_id: impl Into<Arc<str>>, seq: u64) -> Self {
         // Ids name messages and guard nothing, so the fast generator serves: a system call for
         // each streamed delta would cost more than the delta.
-        let random = fastrand::u128(..).to_be_bytes();
+        let random_bytes = fastrand::u128(..).to_be_bytes();
         Self {
-            uuid: uuid::Builder::from_random_bytes(random).into_uuid(),
+            uuid: uuid::Builder::from_random_bytes(random_bytes).into_uuid(),
             session_id: session_id.into(),
             seq,
             parent_tool_use_id: None,

@@ -47,9 +47,9 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
         match inner {
             None => self.map.serialize_entry(&key, value),
             Some(inner) => {
-                let mut merged = serde_json::to_value(value).map_err(M::Error::custom)?;
-                merge(&mut merged, inner);
-                self.map.serialize_entry(&key, &merged)
+                let mut merged_value = serde_json::to_value(value).map_err(M::Error::custom)?;
+                merge(&mut merged_value, inner);
+                self.map.serialize_entry(&key, &merged_value)
             }
         }
     }
@@ -106,8 +106,8 @@ pub(super) fn with_extra<T: Serialize>(
     extra: impl FnOnce(&mut T) -> &mut Map<String, Value>,
 ) -> serde_json::Result<T> {
     let original = serde_json::from_str(text)?;
-    if let Some(Value::Object(rest)) = rest(original, &serde_json::to_value(&value)?) {
-        *extra(&mut value) = rest;
+    if let Some(Value::Object(unknown_fields)) = rest(original, &serde_json::to_value(&value)?) {
+        *extra(&mut value) = unknown_fields;
     }
     Ok(value)
 }
@@ -117,23 +117,28 @@ pub(super) fn with_extra<T: Serialize>(
 fn rest(original: Value, known: &Value) -> Option<Value> {
     match (original, known) {
         (Value::Object(original), Value::Object(known)) => {
-            let unknown = |(key, value)| match known.get(&key) {
+            let unknown_field = |(key, value)| match known.get(&key) {
                 None => Some((key, value)),
                 Some(known) => Some((key, rest(value, known)?)),
             };
-            let found: Map<_, _> = original.into_iter().filter_map(unknown).collect();
-            (!found.is_empty()).then_some(Value::Object(found))
+            let unknown_items: Map<_, _> = original.into_iter().filter_map(unknown_field).collect();
+            (!unknown_items.is_empty()).then_some(Value::Object(unknown_items))
         }
         (Value::Array(original), Value::Array(known)) if original.len() == known.len() => {
-            let found: Vec<_> = original
+            let unknown_items: Vec<_> = original
                 .into_iter()
                 .zip(known)
                 .map(|(value, known)| rest(value, known))
                 .collect();
-            if found.iter().all(Option::is_none) {
+            if unknown_items.iter().all(Option::is_none) {
                 return None;
             }
-            Some(found.into_iter().map(Option::unwrap_or_default).collect())
+            Some(
+                unknown_items
+                    .into_iter()
+                    .map(Option::unwrap_or_default)
+                    .collect(),
+            )
         }
         (Value::Array(original), Value::String(known)) if is_long_form(&original, known) => {
             Some(Value::Array(original))

@@ -162,30 +162,30 @@ impl PartialEvent {
 }
 
 impl Serialize for ApiStreamEvent {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Self::Unknown(event) = self {
-            return event.serialize(to);
+            return event.serialize(serializer);
         }
-        let none = Map::new();
-        let mut to = Fields::new(to.serialize_map(None)?, &none);
+        let no_fields = Map::new();
+        let mut fields = Fields::new(serializer.serialize_map(None)?, &no_fields);
         match self {
             Self::MessageStart { message } => {
-                to.put("type", "message_start")?;
-                to.put("message", message)?;
+                fields.put("type", "message_start")?;
+                fields.put("message", message)?;
             }
             Self::ContentBlockStart { index, block } => {
-                to.put("type", "content_block_start")?;
-                to.put("index", index)?;
-                to.put("content_block", block)?;
+                fields.put("type", "content_block_start")?;
+                fields.put("index", index)?;
+                fields.put("content_block", block)?;
             }
             Self::ContentBlockDelta { index, delta } => {
-                to.put("type", "content_block_delta")?;
-                to.put("index", index)?;
-                to.put("delta", delta)?;
+                fields.put("type", "content_block_delta")?;
+                fields.put("index", index)?;
+                fields.put("delta", delta)?;
             }
             Self::ContentBlockStop { index } => {
-                to.put("type", "content_block_stop")?;
-                to.put("index", index)?;
+                fields.put("type", "content_block_stop")?;
+                fields.put("index", index)?;
             }
             Self::MessageDelta {
                 stop_reason,
@@ -193,18 +193,18 @@ impl Serialize for ApiStreamEvent {
                 usage,
             } => {
                 let delta = json!({"stop_reason": stop_reason, "stop_sequence": stop_sequence});
-                to.put("type", "message_delta")?;
-                to.put("delta", &delta)?;
-                to.put("usage", &Told(usage))?;
+                fields.put("type", "message_delta")?;
+                fields.put("delta", &delta)?;
+                fields.put("usage", &Told(usage))?;
             }
-            Self::MessageStop => to.put("type", "message_stop")?,
-            Self::Ping | Self::Unknown(_) => to.put("type", "ping")?,
+            Self::MessageStop => fields.put("type", "message_stop")?,
+            Self::Ping | Self::Unknown(_) => fields.put("type", "ping")?,
             Self::Error { error } => {
-                to.put("type", "error")?;
-                to.put("error", error)?;
+                fields.put("type", "error")?;
+                fields.put("error", error)?;
             }
         }
-        to.end()
+        fields.end()
     }
 }
 
@@ -287,8 +287,8 @@ struct EventWire {
 
 /// Reads an event; one of a kind or shape that is not known stays as it is.
 fn event(text: &str) -> serde_json::Result<ApiStreamEvent> {
-    let known = read::<EventWire>(text).ok().and_then(known_event);
-    known.map_or_else(|| Ok(ApiStreamEvent::Unknown(read(text)?)), Ok)
+    let parsed_event = read::<EventWire>(text).ok().and_then(known_event);
+    parsed_event.map_or_else(|| Ok(ApiStreamEvent::Unknown(read(text)?)), Ok)
 }
 
 fn known_event(wire: EventWire) -> Option<ApiStreamEvent> {
@@ -337,7 +337,7 @@ fn block_start(mut block: Value) -> BlockStart {
 }
 
 fn block_delta(mut delta: Value) -> BlockDelta {
-    let (key, make): (_, fn(String) -> BlockDelta) = match delta["type"].as_str() {
+    let (key, constructor): (_, fn(String) -> BlockDelta) = match delta["type"].as_str() {
         Some("text_delta") => ("text", BlockDelta::Text),
         Some("input_json_delta") => ("partial_json", BlockDelta::InputJson),
         Some("thinking_delta") => ("thinking", BlockDelta::Thinking),
@@ -345,7 +345,7 @@ fn block_delta(mut delta: Value) -> BlockDelta {
         _ => return BlockDelta::Other(delta),
     };
     match delta.get_mut(key) {
-        Some(Value::String(text)) => make(std::mem::take(text)),
+        Some(Value::String(text)) => constructor(std::mem::take(text)),
         _ => BlockDelta::Other(delta),
     }
 }

@@ -232,8 +232,8 @@ impl StreamEvents {
         }
         let thread = &result.envelope.session_id;
         let data = json!({"thread_id": &**thread, "total_duration_ms": result.duration_ms});
-        let done = StreamEvent::new(StreamEvent::DONE).with_data(data);
-        out.push(done.with_thread_id(thread.clone()));
+        let done_event = StreamEvent::new(StreamEvent::DONE).with_data(data);
+        out.push(done_event.with_thread_id(thread.clone()));
     }
 
     fn open(&mut self, out: &mut Vec<StreamEvent>) {

@@ -1,60 +1,63 @@
-//! Sessions that outlive the process.
+//! The state of a session, and the stores that keep it.
 //!
-//! A durable store keeps a log for each session, which is only ever appended to; the stores differ
-//! in where they keep it. The cost of a write depends on what it changes, not on how long the
-//! session is.
-//!
-//! A record is a line of JSON that begins with a checksum:
-//!
-//! ```text
-//! {"crc":"9d1e4b02","v":1,"seq":7,"token":2,"at":1767225600000,"kind":"message","data":{..},"info":{..}}
-//! ```
-//!
-//! | field | what it is |
-//! |---|---|
-//! | `crc` | CRC-32 of everything after its comma, up to the end of the line; first in every version |
-//! | `v` | the version of the format; a session with a newer one is left untouched |
-//! | `seq` | counts the session's records from 1, so that missing and repeated ones are noticed |
-//! | `token` | the lease it was written under; a lower one than before is of a writer that was replaced |
-//! | `at` | milliseconds since the Unix epoch |
-//! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
-//! | `info` | the summary of the session for lists; only on the last record of a write |
-//!
-//! The records of a write count only if its last one is complete. Content that a provider wrote in
-//! several lines is kept in one. Where records are lost, `info` contains how many messages were
-//! lost with them: positions in later records are corrected, or dropped where they cannot be.
+//! [`AgentState`] is one conversation. A [`SessionStore`] keeps such states; [`ThreadStore`] does
+//! so in memory, by default for an hour after the last access. The others each have a feature:
+//! `JsonlStore` (`jsonl`) keeps sessions in files, `SqliteStore` (`sqlite`) in one database,
+//! `PostgresStore` (`postgres`) and `RedisStore` (`redis`) on a server, where any machine can
+//! continue them.
 
-mod change;
-mod diff;
+mod agent_state;
+mod damage;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod files;
-mod fold;
+mod forward;
+mod info;
+mod inputs;
+mod json;
 #[cfg(all(feature = "jsonl", unix))]
 mod jsonl;
+mod lease;
+#[cfg(feature = "durable")]
 mod log;
-mod open;
+mod memory;
+mod message_info;
+mod open_calls;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
-mod queue;
 mod record;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod remote;
-mod scan;
-mod slots;
+mod session_store;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
-mod store;
+mod stored;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
+pub use agent_state::{AgentState, PendingCall};
+pub(crate) use agent_state::{Files, changed_files};
+pub use damage::{Damage, DamageKind};
+pub use info::SessionInfo;
+pub use inputs::InputsChange;
+pub(crate) use inputs::{Inputs, Known};
+pub(crate) use json::{cut, title_of};
 #[cfg(all(feature = "jsonl", unix))]
 pub use jsonl::JsonlStore;
+pub use lease::Lease;
+pub use memory::ThreadStore;
+pub(crate) use message_info::Infos;
+pub use message_info::MessageInfo;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+pub use record::Record;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub use remote::ServerOptions;
+pub use session_store::SessionStore;
+pub(crate) use session_store::not_found;
+#[cfg(feature = "durable")]
+pub(crate) use session_store::{busy, check_id, exists, taken_over};
 #[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;
+pub use stored::StoredSession;

@@ -1,173 +1,342 @@
-//! A record as a line of JSON behind the checksum of its bytes.
+//! The changes of a stored session, and their JSON.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::message::is_text_deeper;
+use crate::message::{Message, Todo};
+use crate::model::Compaction;
 
-use super::change::Change;
+use super::agent_state::{AgentState, PendingCall};
+use super::inputs::InputsChange;
+use super::message_info::MessageInfo;
 
-/// The version of the format that is written, and the highest that is read.
-pub(super) const VERSION: u32 = 1;
-
-/// Every record begins with this, in every version.
-pub(super) const MARK: &[u8] = b"{\"crc\":\"";
-const DIGITS: usize = 8;
-/// The position of the comma after the checksum; the checksum covers the bytes behind it.
-const COMMA: usize = MARK.len() + DIGITS + 1;
-
-/// The description of a session for lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Info {
-    pub(super) messages: usize,
-    pub(super) created: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) user_id: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) cwd: Option<Arc<str>>,
+/// A change of a stored session. [`StoredSession::apply`](super::StoredSession::apply) makes it.
+///
+/// JSON: `{"kind": .., "data": ..}`, which a store may keep as it is.
+///
+/// ```
+/// use agentcore::Message;
+/// use agentcore::session::Record;
+///
+/// let record = Record::Message { message: Message::human("hello").into(), input_id: None };
+/// let json = serde_json::to_string(&record)?;
+/// assert_eq!(json, r#"{"kind":"message","data":{"message":{"role":"user","content":"hello"}}}"#);
+/// assert_eq!(serde_json::from_str::<Record>(&json)?, record);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Record {
+    /// Adds a message to the history. Kind `message`.
+    Message {
+        /// The message.
+        message: Arc<Message>,
+        /// The caller's id of an input: the same id is stored once.
+        input_id: Option<Arc<str>>,
+    },
+    /// Sets the metadata of the last message, an answer. Kind `info`.
+    MessageInfo {
+        /// The metadata.
+        info: Arc<MessageInfo>,
+    },
+    /// Cuts the history to its first messages. Kind `keep`. To no message, when there is none any
+    /// more, it also drops the first input as the title.
+    Truncated {
+        /// The number of messages that stay.
+        messages: usize,
+    },
+    /// A tool call is about to run that may change the world. Kind `started`.
+    ToolStarted {
+        /// The call's id.
+        call_id: Arc<str>,
+    },
+    /// A call of several ended while others are in progress. Its message is added when all have
+    /// ended, and takes the place of this. Kind `ended`.
+    ToolEnded {
+        /// The result, a [`Message::Tool`].
+        result: Arc<Message>,
+    },
+    /// No call is open any more. Kind `settled`.
+    ToolsSettled,
+    /// The id of an input whose position in the history is not known. Kind `input`.
+    Input {
+        /// The caller's id.
+        id: Arc<str>,
+    },
+    /// The known inputs and their positions, those added with messages among them. Kind `inputs`.
+    Inputs {
+        /// The difference from those before.
+        change: InputsChange,
+    },
+    /// The session's user, title and working directory, all three. Kind `about`.
+    About {
+        /// The id of the session's user.
+        user_id: Option<Arc<str>>,
+        /// The title in lists; `None` is the user's first input.
+        title: Option<Arc<str>>,
+        /// The working directory of the agent that began it.
+        cwd: Option<Arc<str>>,
+    },
+    /// Replaces the task list. Kind `todos`.
+    Todos {
+        /// All of it.
+        todos: Arc<Vec<Todo>>,
+    },
+    /// Writes or removes a file of the state. Kind `file`.
+    File {
+        /// The path.
+        path: Arc<str>,
+        /// The content; `None` removes the file.
+        content: Option<Arc<str>>,
+    },
+    /// Replaces the summary of the history's beginning. Kind `compaction`.
+    Compaction {
+        /// The summary, if there is one.
+        compaction: Option<Compaction>,
+    },
+    /// Replaces the calls that wait for approval. Kind `pending`.
+    Pending {
+        /// All of them.
+        calls: Vec<PendingCall>,
+    },
+    /// These calls wait for approval no more. Kind `answered`.
+    Answered {
+        /// The ids of the calls.
+        ids: Vec<Arc<str>>,
+    },
+    /// A record of a later version of this crate. Applying it changes nothing.
+    Unknown,
 }
 
-/// A record that was read. Its change is parsed on demand.
-#[derive(Debug, Deserialize)]
-pub(super) struct Line<'a> {
-    pub(super) seq: u64,
-    pub(super) token: u64,
-    pub(super) at: u64,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    data: &'a RawValue,
-    /// The info of the session, on the last record of a write.
-    pub(super) info: Option<Info>,
+/// The data of [`Record::Message`].
+#[derive(Serialize, Deserialize)]
+struct Added<'a> {
+    message: Cow<'a, Arc<Message>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    input_id: Cow<'a, Option<Arc<str>>>,
 }
 
-#[derive(Deserialize)]
-struct Version {
-    v: u32,
+/// The data of [`Record::About`].
+#[derive(Serialize, Deserialize)]
+struct About<'a> {
+    #[serde(default, skip_serializing_if = "is_none")]
+    user_id: Cow<'a, Option<Arc<str>>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    title: Cow<'a, Option<Arc<str>>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    cwd: Cow<'a, Option<Arc<str>>>,
 }
 
-/// The reason why a line is no record.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    Damaged,
-    TooNew(u32),
+/// The data of [`Record::File`].
+#[derive(Serialize, Deserialize)]
+struct Written<'a> {
+    path: Cow<'a, Arc<str>>,
+    content: Cow<'a, Option<Arc<str>>>,
 }
 
-impl<'a> Line<'a> {
-    /// Reads a line without its end.
-    pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
-        let body = checked(line).ok_or(Fault::Damaged)?;
-        // The checksum is right, so the line is what somebody wrote: if it is not understood,
-        // the writer was another version, or damaged it before the checksum was made.
-        let version: Version = parse(body).ok_or(Fault::Damaged)?;
-        if version.v > VERSION {
-            return Err(Fault::TooNew(version.v));
+fn is_none(value: &Option<Arc<str>>) -> bool {
+    value.is_none()
+}
+
+impl Record {
+    /// The record that describes this state's session.
+    pub(crate) fn about(state: &AgentState) -> Self {
+        Self::About {
+            user_id: state.user_id.clone(),
+            title: state.title.clone(),
+            cwd: state.cwd.clone(),
         }
-        parse(body).ok_or(Fault::Damaged)
     }
 
-    /// The change; `Ok(None)` when its kind is unknown.
-    pub(super) fn change(&self) -> serde_json::Result<Option<Change>> {
-        Change::read(&self.kind, self.data)
-    }
-}
-
-/// The line, if its checksum is right.
-fn checked(line: &[u8]) -> Option<&[u8]> {
-    let digits = line.strip_prefix(MARK)?.get(..DIGITS)?;
-    if line.get(COMMA - 1..=COMMA)? != b"\"," {
-        return None;
-    }
-    // Compared as it is written: a digit that can be read in two ways could be flipped unseen.
-    let crc = crc32fast::hash(&line[COMMA + 1..]);
-    (format!("{crc:08x}").as_bytes() == digits).then_some(line)
-}
-
-fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
-    serde_json::from_slice(line).ok()
-}
-
-#[derive(Serialize)]
-struct Out<'a> {
-    v: u32,
-    seq: u64,
-    token: u64,
-    at: u64,
-    kind: &'static str,
-    data: &'a Change,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    info: Option<&'a Info>,
-}
-
-/// The nesting depth from which a line is checked by reading it again: JSON that is nested more than
-/// 127 deep is written but not read. Values that this crate limits stay below it.
-const SHALLOW: usize = 120;
-
-fn check_depth(line: &[u8]) -> Result<()> {
-    if !is_text_deeper(line, SHALLOW) {
-        return Ok(());
-    }
-    let unreadable = |why: String| {
-        let text = format!("a message cannot be stored, for it could not be read again: {why}");
-        Error::new(ErrorKind::InvalidMessages, text)
-    };
-    let read = serde_json::from_slice::<Line<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
-    let change = read.change().map_err(|e| unreadable(e.to_string()))?;
-    drop(change);
-    Ok(())
-}
-
-/// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
-/// has ends of lines that are not escaped, so between its tokens a space does as well.
-fn put_on_one_line(record: &mut [u8]) {
-    let mut rest = record;
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
-        rest[at] = b' ';
-        rest = &mut rest[at + 1..];
+    /// The kind in the JSON.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Message { .. } => "message",
+            Self::MessageInfo { .. } => "info",
+            Self::Truncated { .. } => "keep",
+            Self::ToolStarted { .. } => "started",
+            Self::ToolEnded { .. } => "ended",
+            Self::ToolsSettled => "settled",
+            Self::Input { .. } => "input",
+            Self::Inputs { .. } => "inputs",
+            Self::About { .. } => "about",
+            Self::Todos { .. } => "todos",
+            Self::File { .. } => "file",
+            Self::Compaction { .. } => "compaction",
+            Self::Pending { .. } => "pending",
+            Self::Answered { .. } => "answered",
+            Self::Unknown => "unknown",
+        }
     }
 }
 
-/// The lines of one write. The first record has the number `seq`.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidMessages`] for what is nested too deep.
-pub(super) fn write(
-    changes: &[Change],
-    seq: u64,
-    token: u64,
-    at: u64,
-    info: &Info,
-) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for (number, change) in changes.iter().enumerate() {
-        let start = bytes.len();
-        bytes.extend_from_slice(MARK);
-        bytes.extend_from_slice(b"00000000\"");
-        let out = Out {
-            v: VERSION,
-            seq: seq.saturating_add(number as u64),
-            token,
-            at,
-            kind: change.kind(),
-            data: change,
-            info: (number + 1 == changes.len()).then_some(info),
-        };
-        serde_json::to_writer(&mut bytes, &out)?;
-        put_on_one_line(&mut bytes[start..]);
-        // The object goes on where its own brace would open another.
-        bytes[start + COMMA] = b',';
-        let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-        check_depth(&bytes[start..])?;
-        let digits = start + MARK.len();
-        bytes[digits..digits + DIGITS].copy_from_slice(format!("{crc:08x}").as_bytes());
-        bytes.push(b'\n');
+/// The data of a record, without its kind.
+pub(super) struct Data<'a>(pub(super) &'a Record);
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Record::Message { message, input_id } => Added {
+                message: Cow::Borrowed(message),
+                input_id: Cow::Borrowed(input_id),
+            }
+            .serialize(to),
+            Record::MessageInfo { info } => info.serialize(to),
+            Record::Truncated { messages } => messages.serialize(to),
+            Record::ToolStarted { call_id: id } | Record::Input { id } => id.serialize(to),
+            Record::ToolEnded { result } => result.serialize(to),
+            Record::ToolsSettled | Record::Unknown => to.serialize_unit(),
+            Record::Inputs { change } => change.serialize(to),
+            Record::About {
+                user_id,
+                title,
+                cwd,
+            } => About {
+                user_id: Cow::Borrowed(user_id),
+                title: Cow::Borrowed(title),
+                cwd: Cow::Borrowed(cwd),
+            }
+            .serialize(to),
+            Record::Todos { todos } => todos.serialize(to),
+            Record::File { path, content } => Written {
+                path: Cow::Borrowed(path),
+                content: Cow::Borrowed(content),
+            }
+            .serialize(to),
+            Record::Compaction { compaction } => compaction.serialize(to),
+            Record::Pending { calls } => calls.serialize(to),
+            Record::Answered { ids } => ids.serialize(to),
+        }
     }
-    Ok(bytes)
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut record = to.serialize_struct("Record", 2)?;
+        record.serialize_field("kind", self.kind())?;
+        record.serialize_field("data", &Data(self))?;
+        record.end()
+    }
+}
+
+/// Reads the data of a record of this kind.
+#[derive(Clone, Copy)]
+pub(super) struct OfKind<'a>(pub(super) &'a str);
+
+impl<'de> DeserializeSeed<'de> for OfKind<'_> {
+    type Value = Record;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Record, D::Error> {
+        Ok(match self.0 {
+            "message" => {
+                let Added { message, input_id } = Added::deserialize(from)?;
+                Record::Message {
+                    message: message.into_owned(),
+                    input_id: input_id.into_owned(),
+                }
+            }
+            "info" => Record::MessageInfo {
+                info: Arc::deserialize(from)?,
+            },
+            "keep" => Record::Truncated {
+                messages: usize::deserialize(from)?,
+            },
+            "started" => Record::ToolStarted {
+                call_id: Arc::deserialize(from)?,
+            },
+            "ended" => Record::ToolEnded {
+                result: Arc::deserialize(from)?,
+            },
+            "settled" => {
+                IgnoredAny::deserialize(from)?;
+                Record::ToolsSettled
+            }
+            "input" => Record::Input {
+                id: Arc::deserialize(from)?,
+            },
+            "inputs" => Record::Inputs {
+                change: InputsChange::deserialize(from)?,
+            },
+            "about" => {
+                let about = About::deserialize(from)?;
+                Record::About {
+                    user_id: about.user_id.into_owned(),
+                    title: about.title.into_owned(),
+                    cwd: about.cwd.into_owned(),
+                }
+            }
+            "todos" => Record::Todos {
+                todos: Arc::deserialize(from)?,
+            },
+            "file" => {
+                let Written { path, content } = Written::deserialize(from)?;
+                Record::File {
+                    path: path.into_owned(),
+                    content: content.into_owned(),
+                }
+            }
+            "compaction" => Record::Compaction {
+                compaction: Option::deserialize(from)?,
+            },
+            "pending" => Record::Pending {
+                calls: Vec::deserialize(from)?,
+            },
+            "answered" => Record::Answered {
+                ids: Vec::deserialize(from)?,
+            },
+            _ => {
+                IgnoredAny::deserialize(from)?;
+                Record::Unknown
+            }
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Fields)
+    }
+}
+
+/// Reads kind and data in any order: databases reorder the keys of JSON. Derived code would buffer
+/// the data as values, from which blocks of providers cannot be read byte for byte.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Record;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record with `kind` and `data`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
+        let mut kind: Option<String> = None;
+        let mut data: Option<Box<RawValue>> = None;
+        let mut record = None;
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match (&*key, &kind) {
+                ("kind", _) => kind = Some(map.next_value()?),
+                ("data", Some(kind)) => record = Some(map.next_value_seed(OfKind(kind))?),
+                ("data", None) => data = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        match (kind, record, data) {
+            (None, ..) => Err(de::Error::missing_field("kind")),
+            (Some(_), Some(record), _) => Ok(record),
+            (Some(kind), None, Some(data)) => {
+                let mut data = serde_json::Deserializer::from_str(data.get());
+                OfKind(&kind)
+                    .deserialize(&mut data)
+                    .map_err(de::Error::custom)
+            }
+            (Some(_), None, None) => Err(de::Error::missing_field("data")),
+        }
+    }
 }

@@ -13,7 +13,7 @@ use agentcore::model::{
 };
 use agentcore::run::{Budget, RunStats};
 use agentcore::sdk::{ApiMessage, Envelope, ResultMessage, StreamEvents, SystemEvent};
-use agentcore::state::{Lease, StoredSession};
+use agentcore::session::{Lease, StoredSession};
 use agentcore::testing::{Cassette, FunctionModel, ScriptedModel, StrictModel};
 use agentcore::tool::TaskScope;
 use agentcore::tool::{ArgumentError, Confirmer, GateRequest, PermissionGate, ToolMap, ToolSource};

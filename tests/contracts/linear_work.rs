@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use agentcore::state::{Record, StoredSession};
+use agentcore::session::{Record, StoredSession};
 use agentcore::testing::ScriptedModel;
 use agentcore::{
     AgentBuilder, AgentState, Message, Messages, SessionStore, ThreadStore, ToolCall, ToolResult,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
-use agentcore::state::PendingCall;
+use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::Confirmer;
 use agentcore::{

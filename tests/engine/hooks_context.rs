@@ -7,7 +7,7 @@ use agentcore::hooks::{
     ClearToolResults, CompactionHook, UsageLogger, inject_context, session_hooks,
 };
 use agentcore::model::{ModelProfile, Prices};
-use agentcore::state::{Damage, DamageKind, StoredSession};
+use agentcore::session::{Damage, DamageKind, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     AgentState, Content, ErrorKind, FuncTool, Hook, Messages, Model, ModelRequest, Part, Result,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentcore::message::TokenCounter;
 use agentcore::model::{ModelProfile, ModelStream};
-use agentcore::state::{Lease, Record, StoredSession};
+use agentcore::session::{Lease, Record, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::{Answer, Concurrency, Confirmer};
 use agentcore::{

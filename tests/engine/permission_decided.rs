@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::state::{PendingCall, Record};
+use agentcore::session::{PendingCall, Record};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{

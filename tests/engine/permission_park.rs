@@ -1,7 +1,7 @@
 //! Calls that wait for an approval that comes later and elsewhere.
 
 use agentcore::sdk::SystemKind;
-use agentcore::state::PendingCall;
+use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agentcore::message::Messages;
 use agentcore::message::TokenCounter;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, StopReason};
-use agentcore::state::Record;
+use agentcore::session::Record;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::tool::{GateDecision, GateRequest, SideEffect};
 use agentcore::{

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::state::Record;
+use agentcore::session::Record;
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentState, ErrorKind, ExitReason, Result, ThreadStore, async_trait};
 use serde_json::json;

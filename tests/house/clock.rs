@@ -10,9 +10,15 @@ const DATED: &[(&str, &str)] = &[
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
     ("src/providers/status.rs", "`retry-after` may be a date"),
-    ("src/session/open.rs", "records have dates"),
-    ("src/state/store.rs", "the example of a store has dates"),
-    ("src/state/threads.rs", "lists of sessions have dates"),
+    ("src/session/log/open.rs", "records have dates"),
+    (
+        "src/session/session_store.rs",
+        "the example of a store has dates",
+    ),
+    (
+        "src/session/memory/threads.rs",
+        "lists of sessions have dates",
+    ),
     ("src/tools/datetime.rs", "it tells the date"),
 ];
 

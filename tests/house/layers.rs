@@ -16,11 +16,11 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
             &["message", "backend", "trace"],
             &["model", "sdk"],
             &["tool", "providers"],
-            &["state"],
+            &["session"],
         ],
     ),
     ("engine", &[&["run"], &["hook"], &["engine"], &["agent"]]),
-    ("state", &[&["session", "permission", "prompt", "subagent"]]),
+    ("rules", &[&["permission", "prompt", "subagent"]]),
     ("parts", &[&["tools"], &["hooks"]]),
     (
         "edges",

@@ -1,6 +1,6 @@
 //! A store in memory whose methods somebody gets between.
 
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::{AgentState, Result, SessionStore, ThreadStore, async_trait};
 
 /// What happens in the methods of a store, before it does what they say.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::model::Compaction;
-use agentcore::state::{Lease, Record, SessionStore};
+use agentcore::session::{Lease, Record, SessionStore};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::{
     Agent, AgentState, Error, ErrorKind, ExitReason, Message, ModelEvent, Result, RunHandle,

@@ -1,6 +1,6 @@
 //! The store that an agent has when none is set: what stays in it and how much.
 
-use agentcore::state::{PendingCall, Record, SessionStore};
+use agentcore::session::{PendingCall, Record, SessionStore};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, AgentState, Decision, ExitReason, FuncTool, Message, Messages, ThreadStore, ToolCall,

@@ -224,12 +224,14 @@ impl DockerBackend {
     }
 
     async fn put(&self, what: &str, path: &str, content: &[u8]) -> Result<()> {
-        let more = [
+        let arguments = [
             content.len().to_string(),
             format!("{:016x}", fastrand::u64(..)),
         ];
-        let called = self.files(what, path, &more, content, MAX_LISTING).await?;
-        reply::data(&called, path, self.root()).map(drop)
+        let output = self
+            .files(what, path, &arguments, content, MAX_LISTING)
+            .await?;
+        reply::data(&output, path, self.root()).map(drop)
     }
 }
 
@@ -241,14 +243,14 @@ impl Backend for DockerBackend {
 
     async fn read(&self, path: &str) -> Result<Bytes> {
         let max = self.inner.settings.max_read;
-        let more = [max.to_string()];
+        let arguments = [max.to_string()];
         let room = max.saturating_add(1024);
-        let called = self.files("read", path, &more, b"", room).await?;
-        let content = reply::data(&called, path, self.root())?;
+        let output = self.files("read", path, &arguments, b"", room).await?;
+        let content = reply::data(&output, path, self.root())?;
         if content.len() as u64 > max {
-            let what = "has grown beyond what is read at once; read a range of it";
+            let reason = "has grown beyond what is read at once; read a range of it";
             let kind = std::io::ErrorKind::FileTooLarge;
-            return Err(failure::failed(kind, path, what));
+            return Err(failure::failed(kind, path, reason));
         }
         Ok(Bytes::copy_from_slice(content))
     }
@@ -257,16 +259,16 @@ impl Backend for DockerBackend {
         // No file is larger than what the shell can count.
         let offset = offset.min(i64::MAX as u64 - 1);
         let len = range_length(len, self.inner.settings.max_read) as u64;
-        let more = [offset.to_string(), len.to_string()];
+        let arguments = [offset.to_string(), len.to_string()];
         let room = len.saturating_add(1024);
-        let called = self.files("range", path, &more, b"", room).await?;
-        let content = reply::data(&called, path, self.root())?;
+        let output = self.files("range", path, &arguments, b"", room).await?;
+        let content = reply::data(&output, path, self.root())?;
         Ok(Bytes::copy_from_slice(content))
     }
 
     async fn stat(&self, path: &str) -> Result<Metadata> {
-        let called = self.files("stat", path, &[], b"", 1024).await?;
-        let data = reply::data(&called, path, self.root())?;
+        let output = self.files("stat", path, &[], b"", 1024).await?;
+        let data = reply::data(&output, path, self.root())?;
         listing::metadata(data).ok_or_else(|| listing::unreadable(path))
     }
 
@@ -295,8 +297,8 @@ impl Backend for DockerBackend {
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         for _ in 0..TRIES {
-            let called = self.files("list", path, &[], b"", MAX_LISTING).await?;
-            let data = reply::data(&called, path, self.root())?;
+            let output = self.files("list", path, &[], b"", MAX_LISTING).await?;
+            let data = reply::data(&output, path, self.root())?;
             if let Some(entries) = listing::entries(data) {
                 return Ok(entries);
             }
@@ -306,8 +308,8 @@ impl Backend for DockerBackend {
 
     async fn remove(&self, path: &str) -> Result<()> {
         let _turn = self.inner.writing.lock().await;
-        let called = self.files("remove", path, &[], b"", 1024).await?;
-        reply::data(&called, path, self.root()).map(drop)
+        let output = self.files("remove", path, &[], b"", 1024).await?;
+        reply::data(&output, path, self.root()).map(drop)
     }
 
     #[cfg(feature = "search")]
@@ -329,13 +331,13 @@ impl Backend for DockerBackend {
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
         let limit = command.timeout.or(self.inner.settings.limits.timeout);
         let limit = limit.unwrap_or(TIMEOUT);
-        let running = self.begin(&command).await?;
-        Ok(running.wait(Some(limit)).await)
+        let process = self.begin(&command).await?;
+        Ok(process.wait(Some(limit)).await)
     }
 
     async fn start(&self, command: Command) -> Result<String> {
-        let running = self.begin(&command).await?;
-        self.inner.jobs.start(running, command.timeout)
+        let process = self.begin(&command).await?;
+        self.inner.jobs.start(process, command.timeout)
     }
 
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {

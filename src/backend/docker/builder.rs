@@ -205,42 +205,42 @@ impl DockerBuilder {
     /// The arguments that run a new container of `image`.
     pub(super) fn run_arguments(&self, image: &str) -> Vec<String> {
         let mut arguments: Vec<String> = Vec::new();
-        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|&word| word.to_owned()));
-        add(&["run", "--detach", "--init", "--label", "agentcore"]);
-        add(&["--name", &self.name, "--workdir", &self.workdir]);
-        add(&["--network", &self.network]);
-        add(&["--security-opt", "no-new-privileges"]);
-        add(&["--cap-drop", "ALL"]);
+        let mut push = |words: &[&str]| arguments.extend(words.iter().map(|&word| word.to_owned()));
+        push(&["run", "--detach", "--init", "--label", "agentcore"]);
+        push(&["--name", &self.name, "--workdir", &self.workdir]);
+        push(&["--network", &self.network]);
+        push(&["--security-opt", "no-new-privileges"]);
+        push(&["--cap-drop", "ALL"]);
         for capability in &self.capabilities {
-            add(&["--cap-add", capability]);
+            push(&["--cap-add", capability]);
         }
         if let Some(user) = &self.user {
-            add(&["--user", user]);
+            push(&["--user", user]);
         }
         if let Some(memory) = self.memory {
             let memory = memory.to_string();
             // Alone, the limit would be doubled by swap.
-            add(&["--memory", &memory, "--memory-swap", &memory]);
+            push(&["--memory", &memory, "--memory-swap", &memory]);
         }
         if let Some(cpus) = self.cpus {
-            add(&["--cpus", &cpus.to_string()]);
+            push(&["--cpus", &cpus.to_string()]);
         }
         if let Some(processes) = self.processes {
-            add(&["--pids-limit", &processes.to_string()]);
+            push(&["--pids-limit", &processes.to_string()]);
         }
-        for (from, to) in &self.mounts {
-            let from = format!("source={}", from.display());
-            let fields = ["type=bind".to_owned(), from, format!("target={to}")];
+        for (source, target) in &self.mounts {
+            let source = format!("source={}", source.display());
+            let fields = ["type=bind".to_owned(), source, format!("target={target}")];
             let fields = fields.map(|field| quoted(&field)).join(",");
-            add(&["--mount", &format!("{fields},readonly")]);
+            push(&["--mount", &format!("{fields},readonly")]);
         }
         // It waits forever, and ends at once when it is told to.
-        add(&["--entrypoint", "tail", image, "-f", "/dev/null"]);
+        push(&["--entrypoint", "tail", image, "-f", "/dev/null"]);
         arguments
     }
 
     fn check(&self) -> Result<()> {
-        let wrong = |text: String| Err(Error::new(ErrorKind::Config, text));
+        let reject = |text: String| Err(Error::new(ErrorKind::Config, text));
         let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
         let name = &self.name;
         // What begins with a dash would be taken for an option.
@@ -248,7 +248,7 @@ impl DockerBuilder {
         let is_name = characters.next().is_some_and(|c| c.is_ascii_alphanumeric())
             && characters.all(|c| c.is_ascii_alphanumeric() || b"_.-".contains(&c));
         if !is_name {
-            return wrong(format!(
+            return reject(format!(
                 "container {name:?}: this is not a valid container name"
             ));
         }
@@ -258,22 +258,22 @@ impl DockerBuilder {
             .is_some_and(|i| i.is_empty() || i.starts_with('-'))
         {
             let image = self.image.as_deref().unwrap_or_default();
-            return wrong(format!("image {image:?}: this is not a valid image name"));
+            return reject(format!("image {image:?}: this is not a valid image name"));
         }
         let workdir = &self.workdir;
         if !is_path(workdir) || workdir.split('/').any(|part| part == "..") {
-            return wrong(format!("workdir {workdir:?}: it must be an absolute path"));
+            return reject(format!("workdir {workdir:?}: it must be an absolute path"));
         }
         for (from, to) in &self.mounts {
             if !from.is_absolute() || from.to_str().is_none() || !is_path(to) {
                 let text = format!("mount {from:?} at {to:?}: both must be absolute paths");
-                return wrong(text);
+                return reject(text);
             }
         }
         for name in &self.capabilities {
             let is_name = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
             if name.is_empty() || !name.bytes().all(is_name) {
-                return wrong(format!(
+                return reject(format!(
                     "capability {name:?}: it must be a name such as \"CHOWN\" or \"CAP_CHOWN\""
                 ));
             }
@@ -281,17 +281,17 @@ impl DockerBuilder {
         // The engine takes 0 for no limit.
         if self.memory == Some(0) {
             let text = "memory of 0 bytes: it must be more; `no_memory_limit` removes the limit";
-            return wrong(text.to_owned());
+            return reject(text.to_owned());
         }
         if self.processes == Some(0) {
             let text = "0 processes: it must be more; `no_process_limit` removes the limit";
-            return wrong(text.to_owned());
+            return reject(text.to_owned());
         }
         if self
             .cpus
             .is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0)
         {
-            return wrong("the number of processors must be more than 0".to_owned());
+            return reject("the number of processors must be more than 0".to_owned());
         }
         self.env.keys().try_for_each(|name| check_variable(name))
     }
@@ -374,11 +374,14 @@ mod tests {
 
     #[test]
     fn limits_are_replaced_and_removed() {
-        let set = arguments(&builder().memory(1 << 30).processes(64));
+        let limited_arguments = arguments(&builder().memory(1 << 30).processes(64));
         let expected = " --memory 1073741824 --memory-swap 1073741824 --pids-limit 64 ";
-        assert!(set.contains(expected), "{set}");
-        let none = arguments(&builder().no_memory_limit().no_process_limit());
-        assert!(!none.contains("--memory") && !none.contains("--pids-limit"));
-        assert!(none.contains(" --cap-drop ALL --entrypoint "));
+        assert!(limited_arguments.contains(expected), "{limited_arguments}");
+        let unlimited_arguments = arguments(&builder().no_memory_limit().no_process_limit());
+        assert!(
+            !unlimited_arguments.contains("--memory")
+                && !unlimited_arguments.contains("--pids-limit")
+        );
+        assert!(unlimited_arguments.contains(" --cap-drop ALL --entrypoint "));
     }
 }

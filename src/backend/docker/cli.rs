@@ -57,7 +57,7 @@ impl Cli {
         if let Some(host) = &self.host {
             command.arg("--host").arg(host);
         }
-        let own = PASSED_ON.iter().filter_map(|name| {
+        let variables = PASSED_ON.iter().filter_map(|name| {
             let value = std::env::var_os(name)?;
             Some((OsString::from(name), value))
         });
@@ -65,7 +65,7 @@ impl Cli {
             .args(arguments)
             .env_clear()
             .envs(environment(std::env::vars_os(), &[&BTreeMap::new()]))
-            .envs(own);
+            .envs(variables);
         // What a terminal sends to this process is not meant for it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
@@ -122,12 +122,12 @@ impl Cli {
                 stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
             })
         };
-        let done = timeout(limit, work).await;
-        if matches!(done, Ok(Ok(_))) {
+        let result = timeout(limit, work).await;
+        if matches!(result, Ok(Ok(_))) {
             group.leader_is_reaped();
         }
         drop(group);
-        match done {
+        match result {
             Ok(called) => called.map_err(Error::from),
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
@@ -169,21 +169,21 @@ pub(super) fn refused(what: &str, called: &Called) -> Error {
         text => text.to_owned(),
     };
     let lower = says.to_ascii_lowercase();
-    let has = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
-    let (kind, advice) = if has(&["permission denied while trying to connect"]) {
+    let contains_any = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
+    let (kind, advice) = if contains_any(&["permission denied while trying to connect"]) {
         let advice = "; may this user speak to the engine?";
         (ErrorKind::PermissionDenied, advice)
-    } else if has(&[
+    } else if contains_any(&[
         "cannot connect to the docker daemon",
         "error during connect",
     ]) {
         let advice = "; start the engine, or name another with `DockerBuilder::host`";
         (ErrorKind::Connect, advice)
-    } else if has(&["no such container", "no such object"]) {
+    } else if contains_any(&["no such container", "no such object"]) {
         (ErrorKind::NotFound, "; was it removed?")
-    } else if has(&["is not running", "is paused"]) {
+    } else if contains_any(&["is not running", "is paused"]) {
         (ErrorKind::Conflict, "; start it with `restart_container`")
-    } else if has(&["is already in use"]) {
+    } else if contains_any(&["is already in use"]) {
         let advice = "; attach to that container, or choose another name";
         (ErrorKind::Conflict, advice)
     } else {

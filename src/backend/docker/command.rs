@@ -34,8 +34,8 @@ pub(super) async fn start(
     }
     let end = format!("end-{}", uuid::Uuid::new_v4().simple());
     let work = work(settings, command, &end)?;
-    let merged = if command.merge_stderr { "merged" } else { "-" };
-    arguments.extend([cwd.to_owned(), merged.to_owned(), end]);
+    let stderr_mode = if command.merge_stderr { "merged" } else { "-" };
+    arguments.extend([cwd.to_owned(), stderr_mode.to_owned(), end]);
     let (mut child, group) = container.cli.spawn(&arguments)?;
     let first = async {
         if let Some(stdin) = &mut child.stdin {
@@ -57,14 +57,14 @@ pub(super) async fn start(
         None => {
             drop((child.stdin.take(), child.stdout.take()));
             let stderr = read(child.stderr.take(), MAX_ERROR);
-            let ended = timeout(LIMIT, async { tokio::join!(child.wait(), stderr) }).await;
-            let (status, stderr) = ended.map_err(|_| too_long())?;
-            let called = Called {
+            let outcome = timeout(LIMIT, async { tokio::join!(child.wait(), stderr) }).await;
+            let (status, stderr) = outcome.map_err(|_| too_long())?;
+            let output = Called {
                 status: status?,
                 stdout: Vec::new(),
                 stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
             };
-            return Err(refused("the container", &called));
+            return Err(refused("the container", &output));
         }
     }
     let max = settings.limits.max_output.unwrap_or(MAX_OUTPUT);

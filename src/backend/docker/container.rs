@@ -43,8 +43,10 @@ impl Container {
             name: builder.name.clone(),
             keep: true,
         };
-        let asked = ["version"];
-        container.call("the engine", &asked, LIMIT).await?;
+        let version_arguments = ["version"];
+        container
+            .call("the engine", &version_arguments, LIMIT)
+            .await?;
         let Some(image) = &builder.image else {
             match container.status().await? {
                 ContainerStatus::Running => {}
@@ -67,8 +69,8 @@ impl Container {
         container.keep = false;
         let arguments = builder.run_arguments(image);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let what = format!("image {image:?}");
-        let run = container.call(&what, &arguments, PULL).await;
+        let subject = format!("image {image:?}");
+        let run = container.call(&subject, &arguments, PULL).await;
         container.keep = match &run {
             Ok(_) => builder.keep,
             Err(error) => error.kind() == ErrorKind::Conflict,
@@ -78,17 +80,17 @@ impl Container {
     }
 
     pub(super) async fn status(&self) -> Result<ContainerStatus> {
-        let asked = ["container", "inspect", "--format", "{{.State.Status}}"];
-        let asked = asked.into_iter().chain([self.name.as_str()]);
-        let called = self.cli.call(asked, b"", MAX_ANSWER, LIMIT).await?;
-        if called.status.success() {
-            let status = String::from_utf8_lossy(&called.stdout);
+        let arguments = ["container", "inspect", "--format", "{{.State.Status}}"];
+        let arguments = arguments.into_iter().chain([self.name.as_str()]);
+        let output = self.cli.call(arguments, b"", MAX_ANSWER, LIMIT).await?;
+        if output.status.success() {
+            let status = String::from_utf8_lossy(&output.stdout);
             return Ok(match status.trim() {
                 "running" => ContainerStatus::Running,
                 other => ContainerStatus::Stopped(other.to_owned()),
             });
         }
-        let error = refused(&self.what(), &called);
+        let error = refused(&self.what(), &output);
         match error.kind() {
             ErrorKind::NotFound => Ok(ContainerStatus::Missing),
             _ => Err(error),
@@ -103,13 +105,13 @@ impl Container {
 
     /// Removes it, running or not, and all that runs in it.
     pub(super) async fn remove(&self) -> Result<()> {
-        let called = self
+        let output = self
             .cli
             .call(self.removal(), b"", MAX_ANSWER, LIMIT)
             .await?;
-        match called.status.success() {
+        match output.status.success() {
             true => Ok(()),
-            false => match refused(&self.what(), &called) {
+            false => match refused(&self.what(), &output) {
                 gone if gone.kind() == ErrorKind::NotFound => Ok(()),
                 error => Err(error),
             },
@@ -125,10 +127,10 @@ impl Container {
     }
 
     async fn call(&self, what: &str, arguments: &[&str], limit: Duration) -> Result<Called> {
-        let called = self.cli.call(arguments, b"", MAX_ANSWER, limit).await?;
-        match called.status.success() {
-            true => Ok(called),
-            false => Err(refused(what, &called)),
+        let output = self.cli.call(arguments, b"", MAX_ANSWER, limit).await?;
+        match output.status.success() {
+            true => Ok(output),
+            false => Err(refused(what, &output)),
         }
     }
 }

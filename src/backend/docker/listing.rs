@@ -18,9 +18,9 @@ pub(super) fn metadata(data: &[u8]) -> Option<Metadata> {
     let kind = kind(words.next()?.bytes().next()?)?;
     let metadata = Metadata::new(kind, words.next()?.parse().ok()?);
     let seconds = words.next().and_then(|word| word.parse().ok());
-    let modified = seconds
+    let modified_time = seconds
         .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
-    Some(match modified {
+    Some(match modified_time {
         Some(time) => metadata.with_modified(time),
         None => metadata,
     })

@@ -13,10 +13,10 @@ const MARK: &str = "agentcore:";
 pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a [u8]> {
     let mut parts = called.stdout.splitn(2, |byte| *byte == b'\n');
     let first = parts.next().unwrap_or_default();
-    let rest = parts.next().unwrap_or_default();
+    let body = parts.next().unwrap_or_default();
     let word = std::str::from_utf8(first).unwrap_or_default();
     match word.strip_prefix(MARK) {
-        Some("ok") => Ok(rest),
+        Some("ok") => Ok(body),
         Some(word) => Err(error(word, path, root, &called.stderr)),
         // It never came to the script.
         None => Err(refused("the container", called)),
@@ -33,30 +33,30 @@ pub(super) fn first_line(line: &str, path: &str, root: &str) -> Option<Result<()
 
 fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
     let (word, detail) = word.split_once(' ').unwrap_or((word, ""));
-    let failed = |kind, what: &str| failure::failed(kind, path, what);
+    let make_error = |kind, reason: &str| failure::failed(kind, path, reason);
     match word {
         "outside" => failure::outside(path, root),
-        "missing" => failed(io::ErrorKind::NotFound, "does not exist"),
-        "folder" => failed(io::ErrorKind::IsADirectory, "is a folder"),
-        "not-folder" => failed(
+        "missing" => make_error(io::ErrorKind::NotFound, "does not exist"),
+        "folder" => make_error(io::ErrorKind::IsADirectory, "is a folder"),
+        "not-folder" => make_error(
             io::ErrorKind::NotADirectory,
             "is a file, or lies beneath one",
         ),
-        "not-file" => failed(
+        "not-file" => make_error(
             io::ErrorKind::InvalidInput,
             "is a FIFO, socket or device, not a file",
         ),
-        "loop" => failed(io::ErrorKind::Other, "has too many symbolic links"),
-        "denied" => failed(io::ErrorKind::PermissionDenied, "may not be written"),
-        "many" => failed(io::ErrorKind::FileTooLarge, "has more than 50000 entries"),
-        "cut" => failed(
+        "loop" => make_error(io::ErrorKind::Other, "has too many symbolic links"),
+        "denied" => make_error(io::ErrorKind::PermissionDenied, "may not be written"),
+        "many" => make_error(io::ErrorKind::FileTooLarge, "has more than 50000 entries"),
+        "cut" => make_error(
             io::ErrorKind::UnexpectedEof,
             "was not written: its content did not arrive whole",
         ),
         "large" => {
-            let what =
+            let reason =
                 format!("has {detail} bytes, more than are read at once; read a range of it");
-            failed(io::ErrorKind::FileTooLarge, &what)
+            make_error(io::ErrorKind::FileTooLarge, &reason)
         }
         "gone" => Error::new(
             ErrorKind::Config,
@@ -73,7 +73,7 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
                 false => io::ErrorKind::Other,
             };
             let last = stderr.lines().last().unwrap_or("failed");
-            failed(kind, &format!("in the container: {last}"))
+            make_error(kind, &format!("in the container: {last}"))
         }
     }
 }

@@ -34,8 +34,8 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
-        let called = backend.files("tree", "", &[], b"", MAX_LISTING).await?;
-        let data = reply::data(&called, "", backend.root())?;
+        let output = backend.files("tree", "", &[], b"", MAX_LISTING).await?;
+        let data = reply::data(&output, "", backend.root())?;
         Ok(Self {
             backend: backend.clone(),
             folders: folders(data).unwrap_or_default(),
@@ -53,33 +53,36 @@ impl Snapshot {
         let names = files.map(|entry| entry.name.as_str());
         let names = names.skip_while(|other| *other != name).take(BATCH);
         let end = format!("\n{}\n", uuid::Uuid::new_v4().simple());
-        let mut more = vec![BATCH_BYTES.to_string(), end.trim().to_owned()];
-        more.extend(names.clone().map(str::to_owned));
+        let mut arguments = vec![BATCH_BYTES.to_string(), end.trim().to_owned()];
+        arguments.extend(names.clone().map(str::to_owned));
         let room = self.backend.max_read().saturating_add(2 * BATCH_BYTES);
-        let called = self.backend.files("many", folder, &more, b"", room).await?;
-        let mut data = reply::data(&called, path, self.root())?;
-        let mut wanted = None;
-        let mut ahead = lock(&self.ahead);
-        if ahead.values().map(Bytes::len).sum::<usize>() > MAX_AHEAD {
-            ahead.clear();
+        let output = self
+            .backend
+            .files("many", folder, &arguments, b"", room)
+            .await?;
+        let mut data = reply::data(&output, path, self.root())?;
+        let mut requested_content = None;
+        let mut cache = lock(&self.ahead);
+        if cache.values().map(Bytes::len).sum::<usize>() > MAX_AHEAD {
+            cache.clear();
         }
         for other in names {
-            let Some(at) = memchr::memmem::find(data, end.as_bytes()) else {
+            let Some(offset) = memchr::memmem::find(data, end.as_bytes()) else {
                 break;
             };
             // The first byte says whether it could be read.
-            if let Some((b'+', content)) = data[..at].split_first() {
+            if let Some((b'+', content)) = data[..offset].split_first() {
                 let content = Bytes::copy_from_slice(content);
                 if other == name {
-                    wanted = Some(content);
+                    requested_content = Some(content);
                 } else {
                     let key = path[..path.len() - name.len()].to_owned() + other;
-                    ahead.insert(key, content);
+                    cache.insert(key, content);
                 }
             }
-            data = &data[at + end.len()..];
+            data = &data[offset + end.len()..];
         }
-        Ok(wanted)
+        Ok(requested_content)
     }
 }
 
@@ -90,8 +93,8 @@ impl Backend for Snapshot {
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {
-        let ahead = lock(&self.ahead).remove(path);
-        let content = match ahead {
+        let cached_content = lock(&self.ahead).remove(path);
+        let content = match cached_content {
             Some(content) => Some(content),
             None => self.read_on(path).await?,
         };
@@ -125,8 +128,8 @@ impl Backend for Snapshot {
 /// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the same
 /// way, a NUL. `None` when it is incomplete.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
-    let at = memchr::memmem::find(data, b"\0\0")? + 1;
-    let (dirs, files) = (&data[..at], &data[at + 1..]);
+    let offset = memchr::memmem::find(data, b"\0\0")? + 1;
+    let (dirs, files) = (&data[..offset], &data[offset + 1..]);
     let files = files.strip_suffix(b"\0")?;
     let mut folders: BTreeMap<String, Vec<DirEntry>> = BTreeMap::new();
     for (paths, kind) in [(dirs, EntryKind::Dir), (files, EntryKind::File)] {

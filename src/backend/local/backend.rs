@@ -181,8 +181,8 @@ impl LocalBackend {
     /// sandbox.
     #[cfg(feature = "sandbox")]
     pub fn sandbox_report(&self) -> Option<SandboxReport> {
-        let confined = self.settings.sandbox.as_ref()?;
-        Some(confined.sandbox().check())
+        let confinement = self.settings.sandbox.as_ref()?;
+        Some(confinement.sandbox().check())
     }
 
     async fn on_root<T: Send + 'static>(

@@ -66,11 +66,11 @@ fn open_by_steps(
     mode: Mode,
 ) -> rustix::io::Result<OwnedFd> {
     let mut folders: Vec<OwnedFd> = Vec::new();
-    let mut rest: Vec<OsString> = Vec::new();
+    let mut remaining: Vec<OsString> = Vec::new();
     let mut links = 0;
-    push(&mut rest, path.as_os_str());
-    while let Some(part) = rest.pop() {
-        let here = folders.last().map_or(root.dir(), AsFd::as_fd);
+    push(&mut remaining, path.as_os_str());
+    while let Some(part) = remaining.pop() {
+        let current_dir = folders.last().map_or(root.dir(), AsFd::as_fd);
         match part.as_bytes() {
             b"." => continue,
             b".." => {
@@ -79,30 +79,35 @@ fn open_by_steps(
             }
             _ => {}
         }
-        if let Some(target) = read_link(here, &part)? {
+        if let Some(target) = read_link(current_dir, &part)? {
             links += 1;
             if links > MAX_LINKS {
                 return Err(Errno::LOOP);
             }
             if target.as_bytes().starts_with(b"/") {
                 folders.clear();
-                let inside = root.link_target(Path::new(&target)).ok_or(Errno::XDEV)?;
-                push(&mut rest, inside.as_os_str());
+                let inner_path = root.link_target(Path::new(&target)).ok_or(Errno::XDEV)?;
+                push(&mut remaining, inner_path.as_os_str());
             } else {
-                push(&mut rest, &target);
+                push(&mut remaining, &target);
             }
-        } else if rest.is_empty() {
-            return fs::openat(here, &part, flags | OFlags::NOFOLLOW, mode);
+        } else if remaining.is_empty() {
+            return fs::openat(current_dir, &part, flags | OFlags::NOFOLLOW, mode);
         } else {
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             #[cfg(any(target_os = "linux", target_os = "android"))]
             let flags = flags | OFlags::PATH;
-            folders.push(fs::openat(here, &part, flags, Mode::empty())?);
+            folders.push(fs::openat(current_dir, &part, flags, Mode::empty())?);
         }
     }
     // The path ended in a folder that is open already.
-    let here = folders.last().map_or(root.dir(), AsFd::as_fd);
-    fs::openat(here, ".", flags.difference(OFlags::CREATE), Mode::empty())
+    let current_dir = folders.last().map_or(root.dir(), AsFd::as_fd);
+    fs::openat(
+        current_dir,
+        ".",
+        flags.difference(OFlags::CREATE),
+        Mode::empty(),
+    )
 }
 
 /// Puts the parts of a path before those that are left, in reverse. A slash at its end stays as
@@ -139,9 +144,9 @@ mod tests {
     /// The way that kernels without `openat2` take holds the same line.
     #[test]
     fn steps_stay_beneath_the_root() {
-        let held = tempfile::tempdir().expect("a folder");
-        let (ws, out) = (held.path().join("ws"), held.path().join("out"));
-        let made = std::fs::create_dir_all(ws.join("a/b"))
+        let folder = tempfile::tempdir().expect("a folder");
+        let (ws, out) = (folder.path().join("ws"), folder.path().join("out"));
+        let result = std::fs::create_dir_all(ws.join("a/b"))
             .and_then(|()| std::fs::create_dir(&out))
             .and_then(|()| std::fs::write(ws.join("a/in"), "inside"))
             .and_then(|()| std::fs::write(out.join("secret"), "outside"))
@@ -151,9 +156,9 @@ mod tests {
             .and_then(|()| symlink(ws.join("a"), ws.join("whole")))
             .and_then(|()| symlink(ws.join("../out"), ws.join("through")))
             .and_then(|()| symlink("loop", ws.join("loop")));
-        made.expect("a tree");
+        result.expect("a tree");
         let root = Root::open(&ws).expect("a root");
-        let open = |path: &str| {
+        let open_path = |path: &str| {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             open_by_steps(&root, Path::new(path), flags, Mode::empty())
         };
@@ -166,7 +171,7 @@ mod tests {
             "whole/again/in",
         ] {
             let mut text = String::new();
-            let mut file = std::fs::File::from(open(path).expect(path));
+            let mut file = std::fs::File::from(open_path(path).expect(path));
             file.read_to_string(&mut text).expect(path);
             assert_eq!(text, "inside", "{path}");
         }
@@ -182,7 +187,7 @@ mod tests {
             ("a/in/..", Errno::NOTDIR),
             ("none/in", Errno::NOENT),
         ] {
-            assert_eq!(open(path).map(drop), Err(error), "{path}");
+            assert_eq!(open_path(path).map(drop), Err(error), "{path}");
         }
     }
 }

@@ -36,8 +36,8 @@ impl Root {
         }
         let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         // It may grow while it is read.
-        let read = file.take(max.saturating_add(1)).read_to_end(&mut content);
-        read.map_err(|error| self.error(path, error))?;
+        let result = file.take(max.saturating_add(1)).read_to_end(&mut content);
+        result.map_err(|error| self.error(path, error))?;
         if content.len() as u64 > max {
             return Err(too_large(content.len() as u64));
         }
@@ -47,16 +47,16 @@ impl Root {
     /// Reads at most `len` bytes from `offset` on.
     pub(super) fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let (mut file, stat) = self.open_file(path)?;
-        let left = size_of(&stat).saturating_sub(offset);
-        if left == 0 {
+        let remaining = size_of(&stat).saturating_sub(offset);
+        if remaining == 0 {
             return Ok(Bytes::new());
         }
-        let expected = usize::try_from(left).unwrap_or(usize::MAX).min(len);
+        let expected = usize::try_from(remaining).unwrap_or(usize::MAX).min(len);
         let mut content = Vec::with_capacity(expected);
-        let read = file
+        let result = file
             .seek(SeekFrom::Start(offset))
             .and_then(|_| file.take(len as u64).read_to_end(&mut content));
-        read.map_err(|error| self.error(path, error))?;
+        result.map_err(|error| self.error(path, error))?;
         Ok(content.into())
     }
 
@@ -64,8 +64,8 @@ impl Root {
         // For the folders above it, which are made if they are missing.
         drop(self.target_of(path, Parents::Make)?);
         let mut file = self.open_append(path)?;
-        let written = file.write_all(content).and_then(|()| file.sync_all());
-        written.map_err(|error| self.error(path, error))
+        let result = file.write_all(content).and_then(|()| file.sync_all());
+        result.map_err(|error| self.error(path, error))
     }
 
     pub(super) fn stat(&self, path: &str) -> Result<Metadata> {
@@ -104,10 +104,10 @@ impl Root {
 
     fn entries(&self, path: &str, sizes: bool) -> Result<Vec<DirEntry>> {
         let folder = self.open_folder(path)?;
-        let failed = |error: rustix::io::Errno| self.error(path, error.into());
+        let make_error = |error: rustix::io::Errno| self.error(path, error.into());
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
+        for entry in Dir::read_from(&folder).map_err(make_error)? {
+            let entry = entry.map_err(make_error)?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -139,14 +139,14 @@ impl Root {
     }
 
     pub(super) fn remove(&self, path: &str) -> Result<()> {
-        let relative = self.relative(path)?;
-        let (folder, name) = self.place_of(path, &relative, Parents::Expect)?;
-        let failed = |error: rustix::io::Errno| self.error(path, error.into());
-        let stat = fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let relative_path = self.relative(path)?;
+        let (folder, name) = self.place_of(path, &relative_path, Parents::Expect)?;
+        let make_error = |error: rustix::io::Errno| self.error(path, error.into());
+        let stat = fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(make_error)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             return Err(not_a_file(path, FileType::Directory));
         }
-        fs::unlinkat(&folder, &name, AtFlags::empty()).map_err(failed)
+        fs::unlinkat(&folder, &name, AtFlags::empty()).map_err(make_error)
     }
 }
 

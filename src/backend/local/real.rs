@@ -14,19 +14,19 @@ impl Root {
     /// The path without links, from the root on. It names a file and opens nothing: opening it
     /// checks again that it is beneath the root.
     pub(super) fn real_path(&self, path: &str) -> Result<String> {
-        let full = self.real().join(self.relative(path)?);
-        let real = follow(&full, MAX_LINKS).map_err(|error| self.error(path, error))?;
-        let beneath = real
+        let full_path = self.real().join(self.relative(path)?);
+        let real_path = follow(&full_path, MAX_LINKS).map_err(|error| self.error(path, error))?;
+        let relative_path = real_path
             .strip_prefix(self.real())
             .map_err(|_| self.outside(path))?;
         let not_text = || io::Error::new(io::ErrorKind::InvalidFilename, "it is not UTF-8");
-        let beneath = beneath
+        let relative_path = relative_path
             .to_str()
             .ok_or_else(|| self.error(path, not_text()))?;
         let root = self.shown().trim_end_matches('/');
-        Ok(match beneath.is_empty() {
+        Ok(match relative_path.is_empty() {
             true => root.to_owned(),
-            false => format!("{root}/{beneath}"),
+            false => format!("{root}/{relative_path}"),
         })
     }
 }
@@ -45,12 +45,12 @@ fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
         Some(Component::ParentDir) => return Ok(parent.parent().unwrap_or(&parent).to_owned()),
         _ => return Ok(parent),
     };
-    let full = parent.join(name);
-    match full.read_link() {
+    let full_path = parent.join(name);
+    match full_path.read_link() {
         Ok(target) => {
             let links = links.checked_sub(1).ok_or(Errno::LOOP)?;
             follow(&parent.join(target), links)
         }
-        Err(_) => Ok(full),
+        Err(_) => Ok(full_path),
     }
 }

@@ -51,12 +51,12 @@ impl Root {
             None => Parents::Make,
         };
         let (folder, name) = self.target_of(path, parents)?;
-        let failed = |error: Errno| self.error(path, error.into());
-        let _held = lock_path(&folder, &name).map_err(failed)?;
+        let make_error = |error: Errno| self.error(path, error.into());
+        let _held = lock_path(&folder, &name).map_err(make_error)?;
         let old = match fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
             Err(Errno::NOENT) if expected.is_none() => None,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(make_error(error)),
         };
         if let Some(stat) = &old {
             let kind = FileType::from_raw_mode(stat.st_mode);
@@ -64,7 +64,7 @@ impl Root {
                 return Err(not_a_file(path, kind));
             }
             // A new file could take the place of one that may not be written.
-            fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(failed)?;
+            fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(make_error)?;
         }
         if let Some(expected) = expected {
             // What has grown beyond all bounds need not be read.
@@ -85,19 +85,19 @@ impl Root {
     /// The folder is a handle beneath the root, so that operations in it stay beneath, regardless
     /// of later changes of the path.
     pub(super) fn target_of(&self, path: &str, parents: Parents) -> Result<(OwnedFd, OsString)> {
-        let mut relative = self.relative(path)?;
+        let mut relative_path = self.relative(path)?;
         for _ in 0..MAX_LINKS {
-            let (folder, name) = self.place_of(path, &relative, parents)?;
+            let (folder, name) = self.place_of(path, &relative_path, parents)?;
             let link = read_link(folder.as_fd(), &name);
             let Some(target) = link.map_err(|error| self.error(path, error.into()))? else {
                 return Ok((folder, name));
             };
             let target = PathBuf::from(target);
-            relative = if target.is_absolute() {
-                let inside = self.link_target(&target);
-                inside.ok_or_else(|| self.outside(path))?.to_owned()
+            relative_path = if target.is_absolute() {
+                let inner_path = self.link_target(&target);
+                inner_path.ok_or_else(|| self.outside(path))?.to_owned()
             } else {
-                relative.parent().unwrap_or(Path::new("")).join(target)
+                relative_path.parent().unwrap_or(Path::new("")).join(target)
             };
         }
         Err(self.error(path, Errno::LOOP.into()))
@@ -131,14 +131,14 @@ impl Root {
     }
 
     fn make_parents(&self, path: &Path) -> io::Result<OwnedFd> {
-        let mut here = self.open_parent(Path::new(""))?;
+        let mut folder = self.open_parent(Path::new(""))?;
         let mut so_far = PathBuf::new();
         for part in path.components() {
             so_far.push(part);
-            here = match self.open_parent(&so_far) {
+            folder = match self.open_parent(&so_far) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    match fs::mkdirat(&here, part.as_os_str(), Mode::from_raw_mode(0o777)) {
-                        Ok(()) => sync_folder(here.as_fd())?,
+                    match fs::mkdirat(&folder, part.as_os_str(), Mode::from_raw_mode(0o777)) {
+                        Ok(()) => sync_folder(folder.as_fd())?,
                         Err(Errno::EXIST) => {}
                         Err(error) => return Err(error.into()),
                     }
@@ -147,7 +147,7 @@ impl Root {
                 done => done?,
             };
         }
-        Ok(here)
+        Ok(folder)
     }
 }
 

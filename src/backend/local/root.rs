@@ -41,22 +41,26 @@ pub(super) struct Root {
 
 impl Root {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let failed = |error: io::Error| {
+        let make_error = |error: io::Error| {
             let text = format!("workspace {path:?}: {error}");
             Error::new(ErrorKind::Config, text).with_source(error)
         };
-        let given = std::path::absolute(path).map_err(failed)?;
-        let real = given.canonicalize().map_err(failed)?;
+        let absolute_path = std::path::absolute(path).map_err(make_error)?;
+        let real_path = absolute_path.canonicalize().map_err(make_error)?;
         let flags = HANDLE | OFlags::DIRECTORY;
-        let dir = fs::openat(CWD, &real, flags, Mode::empty()).map_err(|e| failed(e.into()))?;
-        let shown = given.to_str().or(real.to_str()).ok_or_else(|| {
-            let text = format!("workspace {path:?}: its path is not UTF-8");
-            Error::new(ErrorKind::Config, text)
-        })?;
+        let dir =
+            fs::openat(CWD, &real_path, flags, Mode::empty()).map_err(|e| make_error(e.into()))?;
+        let root_text = absolute_path
+            .to_str()
+            .or(real_path.to_str())
+            .ok_or_else(|| {
+                let text = format!("workspace {path:?}: its path is not UTF-8");
+                Error::new(ErrorKind::Config, text)
+            })?;
         Ok(Self {
             dir,
-            shown: shown.to_owned(),
-            names: vec![given, real],
+            shown: root_text.to_owned(),
+            names: vec![absolute_path, real_path],
             swept: Swept::default(),
         })
     }
@@ -76,23 +80,27 @@ impl Root {
 
     /// The path relative to the root. It may still lead out of it: only opening it shows that.
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf> {
-        let rest = if path.starts_with('/') {
+        let relative_path = if path.starts_with('/') {
             self.beneath(Path::new(path))
                 .ok_or_else(|| self.outside(path))?
         } else {
             path
         };
-        Ok(PathBuf::from(if rest.is_empty() { "." } else { rest }))
+        Ok(PathBuf::from(if relative_path.is_empty() {
+            "."
+        } else {
+            relative_path
+        }))
     }
 
     /// The part of an absolute path after the root, as it was written: a slash at its end marks a
     /// folder.
     fn beneath<'a>(&self, path: &'a Path) -> Option<&'a str> {
         let mut names = self.names.iter();
-        let rest = names.find_map(|name| path.strip_prefix(name).ok())?;
-        let (whole, rest) = (path.to_str()?, rest.to_str()?);
-        let at = whole.rfind(rest).filter(|_| !rest.is_empty());
-        Some(at.map_or("", |at| &whole[at..]))
+        let suffix = names.find_map(|name| path.strip_prefix(name).ok())?;
+        let (full_path, suffix) = (path.to_str()?, suffix.to_str()?);
+        let offset = full_path.rfind(suffix).filter(|_| !suffix.is_empty());
+        Some(offset.map_or("", |offset| &full_path[offset..]))
     }
 
     /// Opens a file to read it. Anything else is refused.
@@ -120,17 +128,22 @@ impl Root {
     }
 
     /// A handle for the folder of that path relative to the root, to work in it.
-    pub(super) fn open_parent(&self, relative: &Path) -> io::Result<OwnedFd> {
-        let relative = match relative.as_os_str().is_empty() {
+    pub(super) fn open_parent(&self, relative_path: &Path) -> io::Result<OwnedFd> {
+        let relative_path = match relative_path.as_os_str().is_empty() {
             true => Path::new("."),
-            false => relative,
+            false => relative_path,
         };
-        beneath::open(self, relative, HANDLE | OFlags::DIRECTORY, Mode::empty())
+        beneath::open(
+            self,
+            relative_path,
+            HANDLE | OFlags::DIRECTORY,
+            Mode::empty(),
+        )
     }
 
     fn open_beneath(&self, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
-        let relative = self.relative(path)?;
-        beneath::open(self, &relative, flags, mode).map_err(|error| self.error(path, error))
+        let relative_path = self.relative(path)?;
+        beneath::open(self, &relative_path, flags, mode).map_err(|error| self.error(path, error))
     }
 
     fn only_file(&self, path: &str, fd: OwnedFd) -> Result<(File, Stat)> {
@@ -146,13 +159,13 @@ impl Root {
     pub(super) fn link_target<'a>(&self, target: &'a Path) -> Option<&'a Path> {
         let climbs = target.components().any(|part| part == Component::ParentDir);
         let mut names = self.names.iter();
-        let rest = names.find_map(|name| target.strip_prefix(name).ok())?;
-        (!climbs).then_some(rest)
+        let relative_path = names.find_map(|name| target.strip_prefix(name).ok())?;
+        (!climbs).then_some(relative_path)
     }
 
     /// Converts an error about a path to one with a description in words.
     pub(super) fn error(&self, path: &str, error: io::Error) -> Error {
-        let what = match error.kind() {
+        let reason = match error.kind() {
             // What leaves the root is told by the error of a link across file systems.
             io::ErrorKind::CrossesDevices => return self.outside(path),
             io::ErrorKind::NotFound => "does not exist".to_owned(),
@@ -167,7 +180,7 @@ impl Root {
                 return Error::new(ErrorKind::Io, text).with_source(error);
             }
         };
-        Error::new(ErrorKind::Io, format!("{path:?} {what}")).with_source(error)
+        Error::new(ErrorKind::Io, format!("{path:?} {reason}")).with_source(error)
     }
 
     pub(super) fn outside(&self, path: &str) -> Error {
@@ -177,7 +190,7 @@ impl Root {
 
 /// The error for what exists but is not a file.
 pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
-    let (kind, what) = match kind {
+    let (kind, reason) = match kind {
         FileType::Directory => (io::ErrorKind::IsADirectory, "is a folder"),
         FileType::Fifo => (
             io::ErrorKind::InvalidInput,
@@ -189,5 +202,5 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
         }
         _ => (io::ErrorKind::InvalidInput, "is not a regular file"),
     };
-    failure::failed(kind, path, what)
+    failure::failed(kind, path, reason)
 }

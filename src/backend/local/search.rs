@@ -19,15 +19,15 @@ use super::root::Root;
 pub(super) async fn glob(root: Arc<Root>, query: GlobQuery) -> Result<GlobMatches> {
     let cancellation = Cancellation::default();
     let _over = cancellation.guard();
-    let over = cancellation.clone();
-    blocking_until(&cancellation, move || glob_now(&root, &query, &over)).await
+    let token = cancellation.clone();
+    blocking_until(&cancellation, move || glob_now(&root, &query, &token)).await
 }
 
 pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatches> {
     let cancellation = Cancellation::default();
     let _over = cancellation.guard();
-    let over = cancellation.clone();
-    blocking_until(&cancellation, move || grep_now(&root, &query, &over)).await
+    let token = cancellation.clone();
+    blocking_until(&cancellation, move || grep_now(&root, &query, &token)).await
 }
 
 fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
@@ -58,8 +58,8 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
         match want {
             Want::Folder(path) => add(root, &mut search, path),
             Want::File(path) => {
-                let opened = root.open_file(&path);
-                let haystack = match &opened {
+                let result = root.open_file(&path);
+                let haystack = match &result {
                     Ok((file, _)) => Haystack::File(file),
                     Err(_) => Haystack::Unreadable,
                 };

@@ -68,15 +68,15 @@ pub(super) struct Settings {
 impl fmt::Debug for Settings {
     /// Of the variables their names only: a value may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Settings");
-        shown
+        let mut debug = f.debug_struct("Settings");
+        debug
             .field("limits", &self.limits)
             .field("env", &self.env.keys())
             .field("sweeper", &self.sweeper)
             .field("cgroups", &self.cgroups);
         #[cfg(feature = "sandbox")]
-        shown.field("sandbox", &self.sandbox);
-        shown.finish()
+        debug.field("sandbox", &self.sandbox);
+        debug.finish()
     }
 }
 
@@ -97,8 +97,8 @@ impl Default for Settings {
 impl Settings {
     /// The environment variables that the sandbox sets for commands.
     fn sandbox_environment(&self) -> Result<BTreeMap<String, String>> {
-        let own = self.sandbox.as_ref().map(Confined::environment);
-        own.transpose().map(Option::unwrap_or_default)
+        let environment = self.sandbox.as_ref().map(Confined::environment);
+        environment.transpose().map(Option::unwrap_or_default)
     }
 
     /// Runs `start`, under the sandbox if there is one.
@@ -133,7 +133,7 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let cwd = command.cwd.as_deref().unwrap_or("");
     let folder = open_cwd(root, cwd)?;
     let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
-    let own = settings.sandbox_environment()?;
+    let sandbox_environment = settings.sandbox_environment()?;
     let cage = if settings.cgroups { Cage::new() } else { None };
     let has_cage = cage.is_some();
     let mut process = starter();
@@ -147,12 +147,12 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         .env_clear()
         .envs(environment(
             std::env::vars_os(),
-            &[&own, &settings.env, &command.env],
+            &[&sandbox_environment, &settings.env, &command.env],
         ))
         .env(MARK, &mark)
         .stdin(Stdio::piped());
-    let merged = pipe_output(&mut process, command).map_err(failed)?;
-    let pipe = merged.as_ref().and_then(PipeEnd::writer);
+    let output_pipe = pipe_output(&mut process, command).map_err(failed)?;
+    let pipe = output_pipe.as_ref().and_then(PipeEnd::writer);
     let mut process = tokio::process::Command::from(process);
     process.kill_on_drop(true);
     // The writing ends of pipes in `process` would keep them open: it goes with the closure.
@@ -167,12 +167,12 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let group = Group::new(child.id().unwrap_or_default(), Some(strays));
     drop(folder);
     let max_output = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
-    let running = Running::new(child, group, Ending::Signal, max_output);
-    Ok(match merged {
-        None => running,
+    let running_process = Running::new(child, group, Ending::Signal, max_output);
+    Ok(match output_pipe {
+        None => running_process,
         Some(reader) => {
             let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
-            running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
+            running_process.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
         }
     })
 }

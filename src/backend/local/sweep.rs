@@ -32,12 +32,12 @@ impl Swept {
         let Ok(stat) = fs::fstat(folder) else {
             return false;
         };
-        let mut swept = lock(&self.0);
-        if swept.len() >= MAX_REMEMBERED {
-            swept.clear();
+        let mut swept_folders = lock(&self.0);
+        if swept_folders.len() >= MAX_REMEMBERED {
+            swept_folders.clear();
         }
         let hash = BuildHasherDefault::<DefaultHasher>::default();
-        swept.insert(hash.hash_one((stat.st_dev, stat.st_ino)))
+        swept_folders.insert(hash.hash_one((stat.st_dev, stat.st_ino)))
     }
 }
 
@@ -49,8 +49,8 @@ pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
     }
     // The handle is one to work in, not to read.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = fs::openat(folder, ".", flags, Mode::empty());
-    let Ok(entries) = opened.and_then(Dir::new) else {
+    let dir = fs::openat(folder, ".", flags, Mode::empty());
+    let Ok(entries) = dir.and_then(Dir::new) else {
         return;
     };
     for entry in entries.flatten() {
@@ -69,9 +69,9 @@ fn is_old(folder: &OwnedFd, name: &std::ffi::CStr) -> bool {
         return false;
     };
     let seconds = u64::try_from(stat.st_mtime).unwrap_or(u64::MAX);
-    let changed = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    let change_time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-        && changed
-            .and_then(|changed| SystemTime::now().duration_since(changed).ok())
+        && change_time
+            .and_then(|change_time| SystemTime::now().duration_since(change_time).ok())
             .is_some_and(|age| age > AGE)
 }

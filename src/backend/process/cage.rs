@@ -46,10 +46,10 @@ impl Cage {
             return None;
         }
         let (mount, root) = MOUNT.as_ref()?;
-        let own = own(mount, root, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
-        CLEANED.call_once(|| remove_leftovers(&own));
-        let (process, random) = (std::process::id(), fastrand::u64(..));
-        match Self::at(own.join(format!("{PREFIX}{process}-{random:016x}"))) {
+        let own_cgroup = own(mount, root, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
+        CLEANED.call_once(|| remove_leftovers(&own_cgroup));
+        let (process, random_id) = (std::process::id(), fastrand::u64(..));
+        match Self::at(own_cgroup.join(format!("{PREFIX}{process}-{random_id:016x}"))) {
             Ok(cage) => Some(cage),
             Err(error) => {
                 note(&error);
@@ -82,11 +82,11 @@ impl Cage {
     /// Moves a child of this process into it, one that was not waited for; returns whether it has
     /// been moved. Blocks, for some milliseconds where the kernel has to wait for its processors.
     pub(in super::super) fn admit(&self, child: u32) -> bool {
-        let moved = fs::write(self.path.join("cgroup.procs"), child.to_string());
-        if let Err(error) = &moved {
+        let result = fs::write(self.path.join("cgroup.procs"), child.to_string());
+        if let Err(error) = &result {
             note(error);
         }
-        moved.is_ok()
+        result.is_ok()
     }
 
     /// Kills all that is in it.
@@ -143,12 +143,14 @@ fn mount(line: &str) -> Option<(PathBuf, String)> {
 
 /// The folder of the cgroup this process is in, from the text of `/proc/self/cgroup`.
 fn own(mount: &Path, root: &str, text: &str) -> Option<PathBuf> {
-    let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let beneath = own.strip_prefix(root.trim_end_matches('/'))?;
-    if !(beneath.is_empty() || beneath.starts_with('/')) || beneath.contains("/..") {
+    let cgroup_path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let relative_path = cgroup_path.strip_prefix(root.trim_end_matches('/'))?;
+    if !(relative_path.is_empty() || relative_path.starts_with('/'))
+        || relative_path.contains("/..")
+    {
         return None;
     }
-    Some(mount.join(beneath.trim_start_matches('/')))
+    Some(mount.join(relative_path.trim_start_matches('/')))
 }
 
 /// Kills and removes the cgroups of processes that have ended without removing them.
@@ -223,10 +225,10 @@ mod tests {
         // Where this process may make none, there is nothing to show.
         let Some(cage) = Cage::new() else { return };
         let parent = cage.path().parent().unwrap();
-        let left = parent.join(format!("{PREFIX}0-{:016x}", fastrand::u64(..)));
-        fs::create_dir(&left).unwrap();
+        let leftover_folder = parent.join(format!("{PREFIX}0-{:016x}", fastrand::u64(..)));
+        fs::create_dir(&leftover_folder).unwrap();
         remove_leftovers(parent);
-        assert!(!left.exists());
+        assert!(!leftover_folder.exists());
         assert!(cage.path().exists());
         let path = cage.path().to_owned();
         fs::create_dir(path.join("inner")).unwrap();

@@ -38,8 +38,8 @@ impl Capture {
         let Some(mut stream) = stream else { return };
         let mut buffer = vec![0; 16 * 1024];
         // A pipe that cannot be read any more has ended.
-        while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-            lock(&self.0).push(&buffer[..read]);
+        while let Ok(bytes_read @ 1..) = stream.read(&mut buffer).await {
+            lock(&self.0).push(&buffer[..bytes_read]);
             // A flood is always ready: let the clock and the others have their turn.
             tokio::task::yield_now().await;
         }
@@ -47,18 +47,18 @@ impl Capture {
 
     /// The output kept since the last call.
     pub(super) fn take(&self) -> Captured {
-        let mut kept = lock(&self.0);
-        let head = Bytes::from(std::mem::take(&mut kept.head));
-        let tail = Bytes::from(Vec::from(std::mem::take(&mut kept.tail)));
-        Captured::new(head, tail, std::mem::take(&mut kept.omitted))
+        let mut output = lock(&self.0);
+        let head = Bytes::from(std::mem::take(&mut output.head));
+        let tail = Bytes::from(Vec::from(std::mem::take(&mut output.tail)));
+        Captured::new(head, tail, std::mem::take(&mut output.omitted))
     }
 }
 
 impl Kept {
     fn push(&mut self, bytes: &[u8]) {
-        let (first, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
-        self.head.extend_from_slice(first);
-        self.tail.extend(rest);
+        let (head, tail) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend(tail);
         let excess = self.tail.len().saturating_sub(self.half);
         self.tail.drain(..excess);
         self.omitted += excess as u64;

@@ -21,14 +21,17 @@ const SET: [(&str, &str); 3] = [
 /// Variables that are not known to be harmless are excluded, keys and tokens among them, and so are
 /// variables that make programs run other code (`LD_PRELOAD`, `BASH_ENV`, `GIT_*`, `NODE_OPTIONS`).
 pub(in super::super) fn environment(
-    own: impl IntoIterator<Item = (OsString, OsString)>,
-    given: &[&BTreeMap<String, String>],
+    own_variables: impl IntoIterator<Item = (OsString, OsString)>,
+    given_variables: &[&BTreeMap<String, String>],
 ) -> BTreeMap<OsString, OsString> {
-    let own = own.into_iter().filter(|(name, _)| is_passed_on(name));
-    let set = SET.iter().map(|(name, value)| (name.into(), value.into()));
-    let given = given.iter().flat_map(|map| map.iter());
-    own.chain(set)
-        .chain(given.map(|(name, value)| (name.into(), value.into())))
+    let own_variables = own_variables
+        .into_iter()
+        .filter(|(name, _)| is_passed_on(name));
+    let fixed_variables = SET.iter().map(|(name, value)| (name.into(), value.into()));
+    let given_variables = given_variables.iter().flat_map(|map| map.iter());
+    own_variables
+        .chain(fixed_variables)
+        .chain(given_variables.map(|(name, value)| (name.into(), value.into())))
         .collect()
 }
 

@@ -44,11 +44,11 @@ impl Group {
     pub(super) async fn terminate(&self) {
         let strays = lock(&self.strays).take();
         if let Some(mut strays) = strays {
-            let noted = spawn_blocking(move || {
+            let task = spawn_blocking(move || {
                 strays.note();
                 strays
             });
-            if let Ok(Ok(strays)) = timeout(LIMIT, noted).await {
+            if let Ok(Ok(strays)) = timeout(LIMIT, task).await {
                 *lock(&self.strays) = Some(strays);
             }
         }
@@ -72,9 +72,9 @@ impl Group {
         let strays = lock(&self.strays).take();
         if let Some(strays) = strays {
             let group = self.clone();
-            let ended = spawn_blocking(move || strays.end(|| group.end()));
+            let task = spawn_blocking(move || strays.end(|| group.end()));
             // An error means that the runtime is going, and the search goes on elsewhere.
-            drop(timeout(LIMIT, ended).await);
+            drop(timeout(LIMIT, task).await);
         }
         self.end();
     }

@@ -87,14 +87,14 @@ impl Jobs {
 
 impl Job {
     fn output(&self) -> BackgroundOutput {
-        let ended = self.outcome.borrow().clone();
-        let running = ended.is_none() && self.outcome.has_changed().is_ok();
-        let mut output = ended.unwrap_or_default();
-        if running {
+        let outcome = self.outcome.borrow().clone();
+        let is_running = outcome.is_none() && self.outcome.has_changed().is_ok();
+        let mut output = outcome.unwrap_or_default();
+        if is_running {
             output.stdout = self.out.take();
             output.stderr = self.err.take();
         }
-        BackgroundOutput::new(output, running)
+        BackgroundOutput::new(output, is_running)
     }
 }
 

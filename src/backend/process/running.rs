@@ -99,12 +99,12 @@ impl Running {
             stop,
         } = self;
         // Killed even when the group outlives this future in a list of commands.
-        let killed = KillOnDrop(&group);
-        let mut reading = pin!(async {
+        let kill_guard = KillOnDrop(&group);
+        let mut reader = pin!(async {
             tokio::join!(out.read(stdout), err.read(stderr));
         });
         let mut is_read = false;
-        let over = async {
+        let cutoff = async {
             let deadline = sleep_until(Instant::now() + limit.unwrap_or(NO_LIMIT).min(NO_LIMIT));
             tokio::select! {
                 biased;
@@ -112,17 +112,17 @@ impl Running {
                 () = deadline => true,
             }
         };
-        let ended = end(&mut child, &group, ending, &mut lifeline, over);
-        let (status, timed_out) = while_reading(ended, reading.as_mut(), &mut is_read).await;
+        let exit = end(&mut child, &group, ending, &mut lifeline, cutoff);
+        let (status, timed_out) = while_reading(exit, reader.as_mut(), &mut is_read).await;
         if !is_read {
-            is_read = timeout(DRAIN, reading.as_mut()).await.is_ok();
+            is_read = timeout(DRAIN, reader.as_mut()).await.is_ok();
         }
         group.end_all().await;
-        drop(killed);
+        drop(kill_guard);
         drop(lifeline);
         if !is_read {
             // Who holds the pipe and was not found is not waited for.
-            drop(timeout(DRAIN, reading.as_mut()).await);
+            drop(timeout(DRAIN, reader.as_mut()).await);
         }
         let status = status.ok();
         let mut output = CommandOutput {

@@ -64,14 +64,14 @@ impl Confined {
             );
             return Err(Error::new(ErrorKind::Config, text));
         }
-        let (confined, runtime) = (self.clone(), Handle::current());
+        let (confinement, runtime) = (self.clone(), Handle::current());
         let (sender, outcome) = oneshot::channel();
         let work = move || {
             // The child belongs to the runtime it was started in.
             let _entered = runtime.enter();
-            let started = confined.restrict(&report).and_then(|()| start());
+            let result = confinement.restrict(&report).and_then(|()| start());
             // Nobody waits any more: dropped with all that was started.
-            drop(sender.send(started));
+            drop(sender.send(result));
         };
         let thread = std::thread::Builder::new().name("agentcore-sandbox".to_owned());
         thread.spawn(work).map_err(|error| {
@@ -87,9 +87,9 @@ impl Confined {
     #[cfg(target_os = "linux")]
     fn restrict(&self, report: &SandboxReport) -> Result<()> {
         if report.abi > 0 {
-            let private = self.private_folder()?;
-            let private = private.as_ref().map(|folder| folder.path());
-            super::landlock::restrict(&self.sandbox, private, report.abi)?;
+            let private_folder = self.private_folder()?;
+            let private_folder = private_folder.as_ref().map(|folder| folder.path());
+            super::landlock::restrict(&self.sandbox, private_folder, report.abi)?;
         }
         if report.seccomp {
             super::filter::restrict(&self.sandbox)?;
@@ -107,10 +107,10 @@ impl Confined {
         if !self.sandbox.private_folder {
             return Ok(None);
         }
-        let mut private = lock(&self.private);
-        if private.is_none() {
-            *private = Some(Arc::new(PrivateFolder::new()?));
+        let mut folder = lock(&self.private);
+        if folder.is_none() {
+            *folder = Some(Arc::new(PrivateFolder::new()?));
         }
-        Ok(private.clone())
+        Ok(folder.clone())
     }
 }

@@ -27,19 +27,19 @@ pub(super) fn probe() -> bool {
 
 /// Restricts this thread, and all processes it starts, permanently.
 pub(super) fn restrict(sandbox: &Sandbox) -> Result<()> {
-    let failed = |error: FilterError| {
+    let make_error = |error: FilterError| {
         let text = format!("the filter of the sandbox could not be set up: {error}");
         Error::new(ErrorKind::Config, text).with_source(error)
     };
     let program = rules(sandbox).and_then(program);
-    apply_filter(&program.map_err(|error| failed(error.into()))?).map_err(failed)
+    apply_filter(&program.map_err(|error| make_error(error.into()))?).map_err(make_error)
 }
 
 fn program(rules: Rules) -> Built<BpfProgram> {
     // Calls of another architecture kill who makes them: their numbers mean something else.
     let arch = std::env::consts::ARCH.try_into()?;
-    let refused = SeccompAction::Errno(libc::EACCES as u32);
-    SeccompFilter::new(rules, SeccompAction::Allow, refused, arch)?.try_into()
+    let action = SeccompAction::Errno(libc::EACCES as u32);
+    SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()
 }
 
 /// The rules for refused system calls.
@@ -86,14 +86,14 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
     if sandbox.tcp() || sandbox.udp {
         families.extend(internet);
     }
-    let other = families.iter().map(|family| is_not(0, *family));
-    let other = other.collect::<Built<Vec<_>>>()?;
-    if other.is_empty() {
+    let family_conditions = families.iter().map(|family| is_not(0, *family));
+    let family_conditions = family_conditions.collect::<Built<Vec<_>>>()?;
+    if family_conditions.is_empty() {
         return Ok(Vec::new());
     }
-    let mut refused = vec![SeccompRule::new(other)?];
+    let mut rules = vec![SeccompRule::new(family_conditions)?];
     // Of the protocols only the usual ones: others, such as MPTCP, Landlock does not look at.
-    let allowed = [
+    let protocols = [
         (sandbox.tcp(), libc::SOCK_STREAM, libc::IPPROTO_TCP),
         (sandbox.udp, libc::SOCK_DGRAM, libc::IPPROTO_UDP),
     ];
@@ -103,17 +103,17 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
     {
         for kind in 0..=TYPE {
             let is_kind = [is(0, family)?, masked(1, TYPE, kind)?];
-            let protocol = allowed
-                .iter()
-                .find(|(allowed, of, _)| *allowed && u64::try_from(*of) == Ok(kind));
+            let protocol = protocols.iter().find(|(is_allowed, socket_kind, _)| {
+                *is_allowed && u64::try_from(*socket_kind) == Ok(kind)
+            });
             let mut conditions = is_kind.to_vec();
             if let Some((.., protocol)) = protocol {
                 conditions.extend([is_not(2, 0)?, is_not(2, *protocol)?]);
             }
-            refused.push(SeccompRule::new(conditions)?);
+            rules.push(SeccompRule::new(conditions)?);
         }
     }
-    Ok(refused)
+    Ok(rules)
 }
 
 fn is(argument: u8, value: c_int) -> Built<SeccompCondition> {

@@ -16,11 +16,11 @@ pub(super) fn current() -> Kernel {
     static CURRENT: OnceLock<Kernel> = OnceLock::new();
     *CURRENT.get_or_init(|| {
         // Only trying tells, and it restricts the thread that tries.
-        let tried = std::thread::spawn(|| Kernel {
+        let thread = std::thread::spawn(|| Kernel {
             abi: super::landlock::probe(),
             seccomp: super::filter::probe(),
         });
-        tried.join().unwrap_or(Kernel {
+        thread.join().unwrap_or(Kernel {
             abi: 0,
             seccomp: false,
         })

@@ -25,11 +25,11 @@ const DEVICES: [&str; 5] = [
 
 /// The version of Landlock in this kernel. Restricts the thread that asks.
 pub(super) fn probe() -> u32 {
-    let asked = Ruleset::default()
+    let result = Ruleset::default()
         .handle_access(AccessFs::Execute)
         .and_then(Ruleset::create)
         .and_then(RulesetCreated::restrict_self);
-    match asked.map(|status| status.landlock) {
+    match result.map(|status| status.landlock) {
         Ok(LandlockStatus::Available { effective_abi, .. }) => effective_abi as u32,
         _ => 0,
     }
@@ -70,25 +70,25 @@ fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, landlock::Rule
 fn add_paths(
     mut ruleset: RulesetCreated,
     sandbox: &Sandbox,
-    private: Option<&Path>,
+    private_folder: Option<&Path>,
     abi: ABI,
 ) -> Result<RulesetCreated> {
-    let allowed = sandbox.paths.iter().map(|allowed| {
+    let allowed_paths = sandbox.paths.iter().map(|allowed_path| {
         let Allowed {
             path,
             access,
-            required,
-        } = allowed;
-        (path.as_path(), rights(*access, abi), *required)
+            required: is_required,
+        } = allowed_path;
+        (path.as_path(), rights(*access, abi), *is_required)
     });
     let device = AccessFs::ReadFile | AccessFs::WriteFile | (all(abi) & AccessFs::Truncate);
     let devices = DEVICES.iter().map(|path| (Path::new(path), device, false));
-    let private = private.map(|path| (path, rights(Access::Write, abi), true));
-    for (path, rights, required) in allowed.chain(devices).chain(private) {
+    let private_folder = private_folder.map(|path| (path, rights(Access::Write, abi), true));
+    for (path, rights, is_required) in allowed_paths.chain(devices).chain(private_folder) {
         let handle = match PathFd::new(path) {
             Ok(handle) => handle,
             Err(PathFdError::OpenCall { source, .. })
-                if !required && source.kind() == io::ErrorKind::NotFound =>
+                if !is_required && source.kind() == io::ErrorKind::NotFound =>
             {
                 continue;
             }
@@ -117,10 +117,10 @@ fn add_ports(
     if abi < ABI::V4 || sandbox.any_network {
         return Ok(ruleset);
     }
-    let connect = sandbox.connect.iter();
-    let connect = connect.map(|port| (port, AccessNet::ConnectTcp));
+    let connect_ports = sandbox.connect.iter();
+    let connect_ports = connect_ports.map(|port| (port, AccessNet::ConnectTcp));
     let bind = sandbox.bind.iter().map(|port| (port, AccessNet::BindTcp));
-    for (port, access) in connect.chain(bind) {
+    for (port, access) in connect_ports.chain(bind) {
         ruleset = ruleset.add_rule(NetPort::new(*port, access))?;
     }
     Ok(ruleset)

@@ -162,11 +162,11 @@ impl Sandbox {
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let mut sandbox = Self::new().write(root).private_folder();
         let system = SYSTEM.iter().map(|path| (path, Access::Execute));
-        let read = LOOKED_UP.iter().chain(&MACHINE);
-        let read = read.map(|path| (path, Access::Read));
+        let read_paths = LOOKED_UP.iter().chain(&MACHINE);
+        let read_paths = read_paths.map(|path| (path, Access::Read));
         sandbox
             .paths
-            .extend(system.chain(read).map(|(path, access)| Allowed {
+            .extend(system.chain(read_paths).map(|(path, access)| Allowed {
                 path: PathBuf::from(path),
                 access,
                 required: false,

@@ -14,17 +14,17 @@ pub(super) struct PrivateFolder(PathBuf);
 impl PrivateFolder {
     pub(super) fn new() -> Result<Self> {
         let base = std::env::temp_dir();
-        let make = || -> io::Result<PathBuf> {
+        let create_folder = || -> io::Result<PathBuf> {
             let name = format!("agentcore-{}", uuid::Uuid::new_v4().simple());
             let path = base.canonicalize()?.join(name);
             DirBuilder::new().mode(0o700).create(&path)?;
             Ok(path)
         };
-        let failed = |error: io::Error| {
+        let make_error = |error: io::Error| {
             let text = format!("the sandbox needs a folder in {base:?}: {error}");
             Error::new(ErrorKind::Io, text).with_source(error)
         };
-        make().map(Self).map_err(failed)
+        create_folder().map(Self).map_err(make_error)
     }
 
     pub(super) fn path(&self) -> &Path {

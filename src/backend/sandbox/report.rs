@@ -87,9 +87,10 @@ impl SandboxReport {
 
     /// The missing limits, and their requirements.
     pub(super) fn shortfall(&self) -> String {
-        let missing = self.missing.iter();
-        let missing = missing.map(|limit| format!("{limit} (needs {})", limit.needs()));
-        missing.collect::<Vec<_>>().join(", ")
+        let missing_limits = self.missing.iter();
+        let missing_limits =
+            missing_limits.map(|limit| format!("{limit} (needs {})", limit.needs()));
+        missing_limits.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -104,8 +105,8 @@ impl fmt::Display for SandboxReport {
         } else {
             "no seccomp"
         };
-        let enforced: Vec<&str> = self.enforced.iter().map(|limit| limit.as_str()).collect();
-        write!(f, ", {seccomp}; enforced: {}", enforced.join(", "))?;
+        let enforced_limits: Vec<&str> = self.enforced.iter().map(|limit| limit.as_str()).collect();
+        write!(f, ", {seccomp}; enforced: {}", enforced_limits.join(", "))?;
         match self.is_complete() {
             true => Ok(()),
             false => write!(f, "; missing: {}", self.shortfall()),
@@ -116,37 +117,37 @@ impl fmt::Display for SandboxReport {
 /// Compares a sandbox with the abilities of a kernel.
 pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
     let Kernel { abi, seccomp } = kernel;
-    let any = sandbox.any_network;
+    let any_network = sandbox.any_network;
     let no_unix_sockets = seccomp && !sandbox.unix_sockets;
-    let asked = [
+    let requests = [
         (SandboxLimit::Files, true, abi >= 1),
         (SandboxLimit::Truncation, true, abi >= TRUNCATE),
         // Where no TCP is allowed at all, the filter alone is enough.
         (
             SandboxLimit::Tcp,
-            !any,
+            !any_network,
             seccomp && (abi >= TCP || !sandbox.tcp()),
         ),
-        (SandboxLimit::Sockets, !any, seccomp),
+        (SandboxLimit::Sockets, !any_network, seccomp),
         (
             SandboxLimit::AbstractSockets,
-            !any,
+            !any_network,
             abi >= SCOPES || no_unix_sockets,
         ),
         (SandboxLimit::Signals, !sandbox.signals, abi >= SCOPES),
         (SandboxLimit::Keyrings, true, seccomp),
     ];
-    let of = |enforced: bool| {
-        let limits = asked
+    let limits_with = |enforced: bool| {
+        let limits = requests
             .iter()
-            .filter(|(_, asked, able)| *asked && *able == enforced);
+            .filter(|(_, is_requested, able)| *is_requested && *able == enforced);
         limits.map(|(limit, ..)| *limit).collect()
     };
     SandboxReport {
         abi,
         seccomp,
-        enforced: of(true),
-        missing: of(false),
+        enforced: limits_with(true),
+        missing: limits_with(false),
     }
 }
 
@@ -161,23 +162,23 @@ mod tests {
     #[test]
     fn what_is_missing_depends_on_the_kernel_and_on_what_is_asked() {
         use SandboxLimit::*;
-        let closed = Sandbox::new();
+        let closed_sandbox = Sandbox::new();
         let web = Sandbox::new().tcp_connect([443]);
-        let open = Sandbox::new().any_network().signals();
-        let local = Sandbox::new().unix_sockets();
+        let open_sandbox = Sandbox::new().any_network().signals();
+        let local_sandbox = Sandbox::new().unix_sockets();
         for (sandbox, abi, seccomp, expected) in [
-            (&closed, 6, true, vec![]),
-            (&closed, 5, true, vec![Signals]),
-            (&closed, 2, true, vec![Truncation, Signals]),
-            (&closed, 0, true, vec![Files, Truncation, Signals]),
-            (&closed, 9, false, vec![Tcp, Sockets, Keyrings]),
+            (&closed_sandbox, 6, true, vec![]),
+            (&closed_sandbox, 5, true, vec![Signals]),
+            (&closed_sandbox, 2, true, vec![Truncation, Signals]),
+            (&closed_sandbox, 0, true, vec![Files, Truncation, Signals]),
+            (&closed_sandbox, 9, false, vec![Tcp, Sockets, Keyrings]),
             (&web, 6, true, vec![]),
             (&web, 3, true, vec![Tcp, Signals]),
             (&web, 6, false, vec![Tcp, Sockets, Keyrings]),
-            (&open, 3, true, vec![]),
-            (&open, 3, false, vec![Keyrings]),
-            (&local, 6, true, vec![]),
-            (&local, 5, true, vec![AbstractSockets, Signals]),
+            (&open_sandbox, 3, true, vec![]),
+            (&open_sandbox, 3, false, vec![Keyrings]),
+            (&local_sandbox, 6, true, vec![]),
+            (&local_sandbox, 5, true, vec![AbstractSockets, Signals]),
         ] {
             assert_eq!(
                 missing(sandbox, abi, seccomp),

@@ -43,10 +43,10 @@ pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
     }
     // The settings do not change the number of positions, but reject what is not UTF-8.
     let mut parser = ParserBuilder::new().utf8(false).build();
-    let parsed = parser
+    let hir = parser
         .parse(pattern)
         .map_err(|error| invalid(described(pattern, &error)))?;
-    let Ok(cost) = visit(&parsed, Cost::default());
+    let Ok(cost) = visit(&hir, Cost::default());
     let positions = cost.positions;
     if positions > MAX_POSITIONS {
         return Err(invalid(format!(
@@ -99,11 +99,13 @@ impl Visitor for Cost {
 
     fn visit_pre(&mut self, part: &Hir) -> Result<(), Infallible> {
         let times = self.times();
-        let own = match part.kind() {
+        let own_positions = match part.kind() {
             HirKind::Literal(literal) => literal.0.len(),
             _ => 1,
         };
-        self.positions = self.positions.saturating_add(own.saturating_mul(times));
+        self.positions = self
+            .positions
+            .saturating_add(own_positions.saturating_mul(times));
         match part.kind() {
             HirKind::Class(_) | HirKind::Repetition(_) => self.has_class_or_repetition = true,
             HirKind::Look(Look::Start | Look::End | Look::StartLF | Look::EndLF) => {}
@@ -111,9 +113,9 @@ impl Visitor for Cost {
             _ => {}
         }
         if let HirKind::Repetition(repetition) = part.kind() {
-            let most = repetition.max.unwrap_or(repetition.min.saturating_add(1));
-            let most = usize::try_from(most.max(1)).unwrap_or(usize::MAX);
-            self.repeated.push(times.saturating_mul(most));
+            let max_repeats = repetition.max.unwrap_or(repetition.min.saturating_add(1));
+            let max_repeats = usize::try_from(max_repeats.max(1)).unwrap_or(usize::MAX);
+            self.repeated.push(times.saturating_mul(max_repeats));
         }
         Ok(())
     }

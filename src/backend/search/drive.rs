@@ -161,8 +161,8 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
         Err(error) => return Err(error),
     }
     loop {
-        let (advanced, next) = search.run(|search| search.next()).await?;
-        search = advanced;
+        let (advanced_search, next) = search.run(|search| search.next()).await?;
+        search = advanced_search;
         let Some(path) = next else {
             return Ok(search.finish());
         };
@@ -179,8 +179,8 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
 ) -> Result<GrepMatches> {
     let cancellation = Cancellation::default();
     let _over = cancellation.guard();
-    let (root, over) = (backend.root().to_owned(), cancellation.clone());
-    let search = move || Search::grep(&query, &root, &over);
+    let (root, token) = (backend.root().to_owned(), cancellation.clone());
+    let search = move || Search::grep(&query, &root, &token);
     let mut search = blocking_until(&cancellation, search).await?;
     let base = search.base().to_owned();
     if backend.stat(&base).await?.kind == EntryKind::Dir {
@@ -192,8 +192,8 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
         search = searched.await?.0;
     }
     loop {
-        let (advanced, next) = search.run(|search| search.next()).await?;
-        search = advanced;
+        let (advanced_search, next) = search.run(|search| search.next()).await?;
+        search = advanced_search;
         match next {
             None => return Ok(search.finish()),
             Some(Want::Folder(path)) => match backend.list(&path).await {
@@ -244,11 +244,11 @@ async fn enter<B: Backend + ?Sized, K: Send + 'static>(
         if let Ok(entries) = backend.list(dir).await {
             let contents = ignore_files(backend, dir, &entries).await;
             let dir = dir.to_owned();
-            let above = search.run(move |search| {
+            let step = search.run(move |search| {
                 let rules = rules(&dir, &contents, search.cancellation());
                 search.above(rules);
             });
-            search = above.await?.0;
+            search = step.await?.0;
         }
     }
     add(backend, search, base, entries).await
@@ -261,11 +261,11 @@ async fn add<B: Backend + ?Sized, K: Send + 'static>(
     entries: Vec<DirEntry>,
 ) -> Result<Search<K>> {
     let contents = ignore_files(backend, &path, &entries).await;
-    let entered = search.run(move |search| {
+    let step = search.run(move |search| {
         let rules = rules(&path, &contents, search.cancellation());
         search.folder(path, entries, rules);
     });
-    Ok(entered.await?.0)
+    Ok(step.await?.0)
 }
 
 fn rules(dir: &str, contents: &[Bytes], cancellation: &Cancellation) -> Rules {

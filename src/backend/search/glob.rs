@@ -31,7 +31,7 @@ pub(in super::super) struct Globber {
 impl Globber {
     pub(super) fn new(query: &GlobQuery, root: &str) -> Result<Self> {
         pattern::check(&query.pattern).map_err(|error| invalid(error.to_string()))?;
-        let absolute = query.pattern.starts_with('/');
+        let is_absolute = query.pattern.starts_with('/');
         let pattern = relative(&query.pattern, root)?;
         let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
         let Some(last) = parts.len().checked_sub(1) else {
@@ -41,13 +41,15 @@ impl Globber {
             .iter()
             .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
         let literal = literal.count();
-        let within = match &query.path {
-            Some(path) if !absolute => relative(path, root)?,
+        let folder_path = match &query.path {
+            Some(path) if !is_absolute => relative(path, root)?,
             _ => "",
         };
-        let base = within.split('/').chain(parts[..literal].iter().copied());
-        let rest = &parts[literal..];
-        let glob = GlobBuilder::new(&rest.join("/"))
+        let base = folder_path
+            .split('/')
+            .chain(parts[..literal].iter().copied());
+        let tail = &parts[literal..];
+        let glob = GlobBuilder::new(&tail.join("/"))
             .literal_separator(true)
             .build()
             .map_err(|error| invalid(error.to_string()))?;
@@ -60,7 +62,7 @@ impl Globber {
             base: folder(base),
             base_may_be_missing: literal > 0,
             matcher,
-            hidden: rest.iter().any(|part| part.starts_with('.')),
+            hidden: tail.iter().any(|part| part.starts_with('.')),
             any_depth: query.any_depth && parts.len() == 1,
             limit: query.limit,
             shown: query.filter.clone(),
@@ -78,15 +80,15 @@ impl Globber {
 
     /// Takes a file; returns `false` when no more are needed.
     pub(super) fn file(&mut self, path: String) -> bool {
-        let beneath = match self.base.as_str() {
+        let relative_path = match self.base.as_str() {
             "" => &path,
             base => path[base.len()..].trim_start_matches('/'),
         };
         let matched = if self.any_depth {
-            let name = beneath.rsplit('/').next().unwrap_or(beneath);
+            let name = relative_path.rsplit('/').next().unwrap_or(relative_path);
             self.matcher.is_match(name)
         } else {
-            self.matcher.is_match(beneath)
+            self.matcher.is_match(relative_path)
         };
         if !matched {
             return true;

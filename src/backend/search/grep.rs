@@ -45,7 +45,7 @@ pub(in super::super) struct Grepper {
 
 impl Grepper {
     pub(super) fn new(query: &GrepQuery, root: &str, cancellation: Cancellation) -> Result<Self> {
-        let at_once = cost::searched_at_once(&query.pattern)?;
+        let heap_limit = cost::searched_at_once(&query.pattern)?;
         let path = query.path.as_deref().unwrap_or("");
         let base = folder(relative(path, root)?.split('/'));
         let mut builder = RegexMatcherBuilder::new();
@@ -67,7 +67,7 @@ impl Grepper {
             .before_context(query.before)
             .after_context(query.after)
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(at_once))
+            .heap_limit(Some(heap_limit))
             .memory_map(MmapChoice::never())
             .build();
         Ok(Self {

@@ -105,8 +105,8 @@ fn end_of_line(haystack: &[u8], found: Match) -> usize {
     if !found.is_empty() && haystack[end - 1] == b'\n' {
         return end;
     }
-    let rest = &haystack[end..];
-    memchr::memchr(b'\n', rest).map_or(haystack.len(), |offset| end + offset + 1)
+    let tail = &haystack[end..];
+    memchr::memchr(b'\n', tail).map_or(haystack.len(), |offset| end + offset + 1)
 }
 
 /// A reader that fails once a search is cancelled.
@@ -193,8 +193,8 @@ mod tests {
                 multiline: true,
                 cancellation: &cancellation,
             };
-            let plain = searched(&regex, &text, context);
-            prop_assert_eq!(searched(interruptible, &text, context), plain);
+            let expected = searched(&regex, &text, context);
+            prop_assert_eq!(searched(interruptible, &text, context), expected);
         }
     }
 }

@@ -76,11 +76,14 @@ impl Rules {
                 return;
             }
             let line = line.strip_prefix('\u{feff}').unwrap_or(line);
-            let trimmed = line.trim_end();
-            if trimmed.is_empty() || line.starts_with('#') || pattern::check(trimmed).is_err() {
+            let trimmed_line = line.trim_end();
+            if trimmed_line.is_empty()
+                || line.starts_with('#')
+                || pattern::check(trimmed_line).is_err()
+            {
                 continue;
             }
-            let weight = weight(trimmed);
+            let weight = weight(trimmed_line);
             if self.weight + weight > MAX_WEIGHT {
                 break;
             }
@@ -133,10 +136,10 @@ fn weight(line: &str) -> usize {
 /// The part of an ignore file that is used, without the line that the limit cuts: half a line is
 /// another pattern.
 fn whole_lines(content: &[u8]) -> &[u8] {
-    let Some(read) = content.get(..Rules::MAX_BYTES) else {
+    let Some(prefix) = content.get(..Rules::MAX_BYTES) else {
         return content;
     };
-    if content.len() == read.len() {
+    if content.len() == prefix.len() {
         return content;
     }
     match memchr::memrchr(b'\n', &content[..=Rules::MAX_BYTES]) {
@@ -158,11 +161,11 @@ mod tests {
     fn lines_are_not_compiled_once_the_search_is_cancelled() {
         let lines = "*.log\n".repeat(2_000);
         let cancellation = Cancellation::default();
-        let all = Rules::parse("", [lines.as_bytes()], &cancellation);
-        assert_eq!(all.weight(), 2_000 * WILD);
+        let all_rules = Rules::parse("", [lines.as_bytes()], &cancellation);
+        assert_eq!(all_rules.weight(), 2_000 * WILD);
         cancellation.cancel();
-        let none = Rules::parse("", [lines.as_bytes()], &cancellation);
-        assert_eq!(none.weight(), 0);
+        let no_rules = Rules::parse("", [lines.as_bytes()], &cancellation);
+        assert_eq!(no_rules.weight(), 0);
     }
 
     #[test]

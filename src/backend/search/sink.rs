@@ -84,11 +84,11 @@ fn line_text(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     // A character takes four bytes at most: no need to decode the whole of a very long line.
-    let (near, far) = line.split_at(line.len().min(MAX_LINE_CHARS * 4));
-    let near = String::from_utf8_lossy(near);
-    let (kept, cut) = text::head(&near, MAX_LINE_CHARS);
-    match cut + far.len() {
-        0 => kept.to_owned(),
-        _ => format!("{kept}... (line of {} bytes cut)", line.len()),
+    let (prefix, suffix) = line.split_at(line.len().min(MAX_LINE_CHARS * 4));
+    let prefix = String::from_utf8_lossy(prefix);
+    let (head, omitted_count) = text::head(&prefix, MAX_LINE_CHARS);
+    match omitted_count + suffix.len() {
+        0 => head.to_owned(),
+        _ => format!("{head}... (line of {} bytes cut)", line.len()),
     }
 }

@@ -75,8 +75,8 @@ impl Walk {
     }
 
     pub(super) fn enter(&mut self, path: String, mut entries: Vec<DirEntry>, rules: Rules) {
-        let entered = self.folders.iter().map(|folder| &folder.rules);
-        let in_force = self.above.iter().chain(entered).map(Rules::weight);
+        let folder_rules = self.folders.iter().map(|folder| &folder.rules);
+        let in_force = self.above.iter().chain(folder_rules).map(Rules::weight);
         if in_force.sum::<usize>() + rules.weight() > MAX_WEIGHT {
             self.truncated = true;
             return;
@@ -136,11 +136,11 @@ impl Walk {
         let ignored = folders
             .chain(self.above.iter().rev())
             .find_map(|rules| rules.is_ignored(&path, is_dir));
-        let shown = match ignored {
+        let is_shown = match ignored {
             Some(ignored) => !ignored,
             None => (self.filter.hidden && name != ".git") || !name.starts_with('.'),
         };
-        shown && self.is_of_type(&path, is_dir)
+        is_shown && self.is_of_type(&path, is_dir)
     }
 
     fn is_of_type(&self, path: &str, is_dir: bool) -> bool {

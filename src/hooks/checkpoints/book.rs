@@ -113,8 +113,8 @@ impl Book {
         // A note that nothing was changed yet may stand behind the message that changes come after.
         let last = self.entries.iter().rfind(|entry| entry.is_change());
         let is_earlier = last.is_some_and(|last| record.message < last.record.message);
-        let still = record.still.or(is_earlier.then_some(0));
-        self.eras.extend(still);
+        let unchanged_count = record.still.or(is_earlier.then_some(0));
+        self.eras.extend(unchanged_count);
         if record.before.is_some() && record.root.is_none() {
             self.kept.insert(record.path.clone());
         }
@@ -135,23 +135,23 @@ impl Book {
 
     /// The last message of the current history with a change by the session itself after it.
     pub(super) fn said(&self) -> Option<At> {
-        let (message, changed) = self.messages().pop_last()?;
-        let title = changed.title;
+        let (message, change) = self.messages().pop_last()?;
+        let title = change.title;
         Some(At { message, title })
     }
 
     /// The number of leading messages that still match the recorded ones; `None` when the last
     /// recorded one does.
     pub(super) fn still(&self, messages: &Messages) -> Option<usize> {
-        let known = self.messages().into_iter().rev();
-        let mut known = known.map(|(message, changed)| At {
+        let turns = self.messages().into_iter().rev();
+        let mut turns = turns.map(|(message, changed)| At {
             message,
             title: changed.title,
         });
-        if known.next()?.is_in(messages) {
+        if turns.next()?.is_in(messages) {
             return None;
         }
-        let last = known.find(|at| at.is_in(messages));
+        let last = turns.find(|at| at.is_in(messages));
         Some(last.map_or(0, |at| at.message + 1))
     }
 
@@ -169,34 +169,38 @@ impl Book {
 
     /// The entries of the current history, each with the last message before it.
     fn current(&self) -> impl Iterator<Item = (&Entry, usize)> {
-        let mut said = usize::MAX;
-        let (mut era, mut still) = (self.eras.len(), usize::MAX);
-        let mut current: Vec<_> = self
+        let mut message = usize::MAX;
+        let (mut era, mut unchanged_count) = (self.eras.len(), usize::MAX);
+        let mut current_entries: Vec<_> = self
             .entries
             .iter()
             .rev()
             .map_while(|entry| {
-                let since = &self.eras[entry.era..era];
+                let changes = &self.eras[entry.era..era];
                 era = entry.era;
-                still = since.iter().fold(still, |still, one| still.min(*one));
-                Some((entry, still.checked_sub(1)?))
+                unchanged_count = changes
+                    .iter()
+                    .fold(unchanged_count, |unchanged_count, one| {
+                        unchanged_count.min(*one)
+                    });
+                Some((entry, unchanged_count.checked_sub(1)?))
             })
             .map(|(entry, last)| {
                 if !entry.record.rewound {
                     // What came after a message that is not there any more stays changed.
-                    said = entry.record.message.min(last);
-                    return (entry, said);
+                    message = entry.record.message.min(last);
+                    return (entry, message);
                 }
                 // After all that was said before the next message.
-                let next = match said {
-                    usize::MAX => said,
+                let next = match message {
+                    usize::MAX => message,
                     next => next.saturating_sub(1),
                 };
                 (entry, next)
             })
             .collect();
-        current.reverse();
-        current.into_iter()
+        current_entries.reverse();
+        current_entries.into_iter()
     }
 
     fn of_file(&self, path: &str) -> impl Iterator<Item = &Record> {
@@ -212,26 +216,26 @@ impl Book {
     /// Returns `true` if the session wrote this to the file, or has kept it.
     pub(super) fn owns(&self, path: &str, now: Option<Sum>) -> bool {
         self.of_file(path).any(|record| {
-            let found = record.before.as_ref().and_then(Before::found);
-            record.after.sum() == now || found == Some(now)
+            let sum = record.before.as_ref().and_then(Before::found);
+            record.after.sum() == now || sum == Some(now)
         })
     }
 
     /// The messages with changes after them.
     pub(super) fn messages(&self) -> BTreeMap<usize, Changed> {
         let mut messages = BTreeMap::<usize, Changed>::new();
-        let there = self
+        let current_entries = self
             .current()
             .filter(|(entry, said)| entry.record.message == *said);
-        let current = there.map(|(entry, _)| &entry.record);
-        for record in current.filter(|record| !record.rewound && !record.path.is_empty()) {
-            let changed = messages.entry(record.message).or_default();
-            if changed.title.is_none() {
-                changed.title.clone_from(&record.title);
+        let records = current_entries.map(|(entry, _)| &entry.record);
+        for record in records.filter(|record| !record.rewound && !record.path.is_empty()) {
+            let change = messages.entry(record.message).or_default();
+            if change.title.is_none() {
+                change.title.clone_from(&record.title);
             }
             let file = (record.root.clone(), record.path.clone());
-            if !changed.files.contains(&file) {
-                changed.files.push(file);
+            if !change.files.contains(&file) {
+                change.files.push(file);
             }
         }
         messages
@@ -241,29 +245,30 @@ impl Book {
     pub(super) fn targets(&self, message: usize) -> Vec<Target> {
         let mut targets = BTreeMap::<File<'_>, Target>::new();
         // What each file was or was made by those before; others came from elsewhere.
-        let mut own = HashMap::<File<'_>, HashSet<Option<Sum>>>::new();
-        let undone: HashSet<u64> = self
+        let mut own_sums = HashMap::<File<'_>, HashSet<Option<Sum>>>::new();
+        let undone_starts: HashSet<u64> = self
             .current()
             .filter(|(_, said)| *said >= message)
             .map(|(entry, _)| entry.start)
             .collect();
         for entry in self.entries.iter().filter(|entry| entry.is_change()) {
             let record = &entry.record;
-            let own = own.entry(entry.file()).or_default();
-            let found = record.before.as_ref().and_then(Before::found);
+            let own_sums = own_sums.entry(entry.file()).or_default();
+            let sum = record.before.as_ref().and_then(Before::found);
             // What rewinding found of others it only overwrote when it was told to.
             if let Some(target) = targets.get_mut(&entry.file())
                 && !record.rewound
             {
-                target.was_foreign |= found.is_some_and(|found| !own.contains(&found));
+                target.was_foreign |= sum.is_some_and(|sum| !own_sums.contains(&sum));
             }
-            own.extend(found);
-            own.insert(record.after.sum());
-            if let (true, Some(before)) = (undone.contains(&entry.start), &record.before) {
+            own_sums.extend(sum);
+            own_sums.insert(record.after.sum());
+            if let (true, Some(old_state)) = (undone_starts.contains(&entry.start), &record.before)
+            {
                 targets.entry(entry.file()).or_insert_with(|| Target {
                     root: record.root.clone(),
                     path: record.path.clone(),
-                    before: before.clone(),
+                    before: old_state.clone(),
                     content: entry.content,
                     len: record.len,
                     own: HashSet::new(),
@@ -271,18 +276,18 @@ impl Book {
                 });
             }
         }
-        let owned = targets.into_iter().map(|(file, mut target)| {
-            target.own = own.remove(&file).unwrap_or_default();
+        let owned_targets = targets.into_iter().map(|(file, mut target)| {
+            target.own = own_sums.remove(&file).unwrap_or_default();
             // A file that is gone can be put back without a loss.
             target.own.insert(None);
             target
         });
-        owned.collect()
+        owned_targets.collect()
     }
 
     /// The ranges of the records that were written before `message` of the current history.
     pub(super) fn until(&self, message: usize) -> Vec<Range<u64>> {
-        let current = self.current().filter(|(_, said)| *said < message);
-        current.map(|(entry, _)| entry.start..entry.end).collect()
+        let entries = self.current().filter(|(_, said)| *said < message);
+        entries.map(|(entry, _)| entry.start..entry.end).collect()
     }
 }

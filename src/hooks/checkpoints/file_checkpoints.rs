@@ -173,10 +173,10 @@ impl FileCheckpoints {
     #[cfg(unix)]
     pub fn open(backend: impl Backend, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = Folder::open(folder.as_ref())?;
-        let real = Path::new(backend.root()).canonicalize();
-        if real
+        let real_root = Path::new(backend.root()).canonicalize();
+        if real_root
             .as_ref()
-            .is_ok_and(|real| folder.path().starts_with(real))
+            .is_ok_and(|real_root| folder.path().starts_with(real_root))
         {
             let text = format!(
                 "the folder of checkpoints, {}, lies beneath the workspace",
@@ -184,8 +184,10 @@ impl FileCheckpoints {
             );
             return Err(Error::new(ErrorKind::Config, text));
         }
-        let real = real.ok().and_then(|real| Some(real.to_str()?.into()));
-        let root = real.unwrap_or_else(|| backend.root().into());
+        let real_root = real_root
+            .ok()
+            .and_then(|real_root| Some(real_root.to_str()?.into()));
+        let root = real_root.unwrap_or_else(|| backend.root().into());
         Ok(Self::on(Arc::new(backend), root, Shelf::Folder(folder)))
     }
 
@@ -222,11 +224,11 @@ impl FileCheckpoints {
             let messages = book.messages().into_iter();
             let checkpoint = |(message, changed): (usize, Changed)| {
                 let files = changed.files.iter();
-                let shown = files.map(|(away, name)| full(away.as_deref().unwrap_or(&root), name));
+                let paths = files.map(|(away, name)| full(away.as_deref().unwrap_or(&root), name));
                 Checkpoint {
                     message,
                     title: changed.title,
-                    files: shown.collect(),
+                    files: paths.collect(),
                 }
             };
             Ok(messages.map(checkpoint).collect())
@@ -253,7 +255,7 @@ impl FileCheckpoints {
     ///
     /// As [`fork`](Self::fork).
     pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
-        let (from_id, to) = (from.to_owned(), to.to_owned());
+        let (from_id, to_id) = (from.to_owned(), to.to_owned());
         self.with_book(from, move |inner, book| {
             let mut bytes = Vec::new();
             for range in book.until(messages) {
@@ -263,9 +265,9 @@ impl FileCheckpoints {
             match bytes.is_empty() {
                 true => Ok(()),
                 false => {
-                    inner.shelf.create(&to, &bytes)?;
+                    inner.shelf.create(&to_id, &bytes)?;
                     // It may have been read while there was nothing.
-                    lock(&inner.books).remove(to.as_str());
+                    lock(&inner.books).remove(to_id.as_str());
                     Ok(())
                 }
             }
@@ -305,14 +307,14 @@ impl FileCheckpoints {
     pub async fn sessions(&self) -> Result<Vec<Arc<str>>> {
         let inner = self.inner.clone();
         blocking(move || {
-            let mut all: Vec<_> = inner
+            let mut sessions: Vec<_> = inner
                 .shelf
                 .sessions()?
                 .into_iter()
                 .map(|(id, _)| id)
                 .collect();
-            all.sort_unstable();
-            Ok(all)
+            sessions.sort_unstable();
+            Ok(sessions)
         })
         .await
     }
@@ -325,9 +327,9 @@ impl FileCheckpoints {
     /// When the folder cannot be read, or checkpoints cannot be removed.
     pub async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.inner.clone();
-        let all = blocking(move || inner.shelf.sessions()).await?;
+        let sessions = blocking(move || inner.shelf.sessions()).await?;
         let mut removed = 0;
-        for (session, age) in all {
+        for (session, age) in sessions {
             let is_old = age.is_some_and(|age| age >= older_than);
             if is_old && !self.inner.runs.is_busy(&session) {
                 removed += usize::from(self.forget(&session).await?);

@@ -28,8 +28,8 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let made = make_folder(path, sync_folder);
-        Ok(Self(made.map_err(|error| failed("make", path, error))?))
+        let result = make_folder(path, sync_folder);
+        Ok(Self(result.map_err(|error| failed("make", path, error))?))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -38,7 +38,7 @@ impl Folder {
 
     pub(super) fn read(&self, session: &str, book: &mut Book) -> Result<Option<Fault>> {
         let path = self.file(session)?;
-        let mut read = || match File::open(&path) {
+        let mut read_file = || match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 book.clear();
                 Ok(None)
@@ -47,7 +47,7 @@ impl Folder {
             Ok(file) if file.metadata()?.len() == book.end => Ok(None),
             Ok(file) => renew(&file, book),
         };
-        read().map_err(|error| failed("read", &path, error))
+        read_file().map_err(|error| failed("read", &path, error))
     }
 
     /// Appends bytes and returns their offset. Locked against other processes; the records they
@@ -60,7 +60,7 @@ impl Folder {
         durable: bool,
     ) -> Result<u64> {
         let path = self.file(session)?;
-        let mut open = || {
+        let mut open_file = || {
             let file = lock(&path, true)?.ok_or(io::ErrorKind::NotFound)?;
             let fault = match file.metadata()?.len() == book.end {
                 true => None,
@@ -68,29 +68,30 @@ impl Folder {
             };
             io::Result::Ok((file, fault))
         };
-        let (mut file, fault) = open().map_err(|error| failed("open", &path, error))?;
+        let (mut file, fault) = open_file().map_err(|error| failed("open", &path, error))?;
         match fault {
             None => {}
             Some(Fault::Torn) => file
                 .set_len(book.end)
                 .map_err(|error| failed("repair", &path, error))?,
             Some(Fault::Damaged) => {
-                let aside = put_aside(&path).map_err(|error| failed("put aside", &path, error))?;
-                tracing::warn!(path = %aside.display(), "damaged checkpoints were put aside");
+                let aside_path =
+                    put_aside(&path).map_err(|error| failed("put aside", &path, error))?;
+                tracing::warn!(path = %aside_path.display(), "damaged checkpoints were put aside");
                 book.clear();
                 return self.append(session, book, bytes, durable);
             }
             Some(fault) => return Err(unreadable(session, fault)),
         }
         let start = book.end;
-        let mut written = file.write_all(bytes);
+        let mut result = file.write_all(bytes);
         if durable {
-            written = written.and_then(|()| file.sync_data());
+            result = result.and_then(|()| file.sync_data());
         }
         if durable && start == 0 {
-            written = written.and_then(|()| sync_folder(&self.0));
+            result = result.and_then(|()| sync_folder(&self.0));
         }
-        if let Err(error) = written {
+        if let Err(error) = result {
             // If this fails, too, the next one finds a torn record and cuts it off.
             let _ = file.set_len(start);
             return Err(failed("write", &path, error));
@@ -100,14 +101,14 @@ impl Folder {
 
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
         let path = self.file(session)?;
-        let read = || {
+        let read_range = || {
             let mut file = File::open(&path)?;
             file.seek(SeekFrom::Start(at))?;
             let mut content = Vec::new();
             file.take(len).read_to_end(&mut content)?;
             io::Result::Ok(content)
         };
-        read().map_err(|error| failed("read", &path, error))
+        read_range().map_err(|error| failed("read", &path, error))
     }
 
     pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
@@ -125,9 +126,9 @@ impl Folder {
         };
         let write = || {
             let file = lock(&copy, true)?.ok_or(io::ErrorKind::NotFound)?;
-            let filled = fill(&file);
+            let result = fill(&file);
             fs::remove_file(&copy)?;
-            filled?;
+            result?;
             sync_folder(&self.0)
         };
         write().map_err(|error| match error.kind() {
@@ -145,7 +146,7 @@ impl Folder {
         };
         let remove = || {
             // Who waits for it meanwhile begins another.
-            let held = lock(&path, false)?;
+            let lock_file = lock(&path, false)?;
             let mut removed = false;
             // What was put aside, or never copied to its end, has whole files in it, too.
             for entry in fs::read_dir(&self.0)? {
@@ -155,7 +156,7 @@ impl Folder {
                     removed |= unlink(&self.0.join(name))?;
                 }
             }
-            removed |= held.is_some() && unlink(&path)?;
+            removed |= lock_file.is_some() && unlink(&path)?;
             if removed {
                 sync_folder(&self.0)?;
             }
@@ -171,11 +172,11 @@ impl Folder {
                 let entry = entry?;
                 let name = entry.file_name();
                 if let Some(id) = name.to_str().and_then(id_of) {
-                    let modified = entry.metadata().and_then(|found| found.modified());
-                    let age = modified.ok().and_then(|time| time.elapsed().ok());
+                    let modified_time = entry.metadata().and_then(|found| found.modified());
+                    let age = modified_time.ok().and_then(|time| time.elapsed().ok());
                     // As old as the younger of its files.
-                    let known = sessions.entry(id.into()).or_insert(age);
-                    *known = (*known).min(age);
+                    let session_age = sessions.entry(id.into()).or_insert(age);
+                    *session_age = (*session_age).min(age);
                 }
             }
             io::Result::Ok(sessions.into_iter().collect())
@@ -212,9 +213,9 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
         };
         file.lock()?;
         // Whoever had it may have removed it, or put it aside.
-        let own = file.metadata()?;
+        let metadata = file.metadata()?;
         match fs::symlink_metadata(path) {
-            Ok(named) if (own.dev(), own.ino()) == (named.dev(), named.ino()) => {
+            Ok(named) if (metadata.dev(), metadata.ino()) == (named.dev(), named.ino()) => {
                 return Ok(Some(file));
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -226,13 +227,13 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
 /// Renames a damaged file, which the caller has locked, so that it takes the place of no other.
 fn put_aside(path: &Path) -> io::Result<PathBuf> {
     let mut number = 1;
-    let mut aside = path.with_extension(ASIDE);
-    while fs::symlink_metadata(&aside).is_ok() {
+    let mut aside_path = path.with_extension(ASIDE);
+    while fs::symlink_metadata(&aside_path).is_ok() {
         number += 1;
-        aside = path.with_extension(format!("{number}.{ASIDE}"));
+        aside_path = path.with_extension(format!("{number}.{ASIDE}"));
     }
-    fs::rename(path, &aside)?;
-    Ok(aside)
+    fs::rename(path, &aside_path)?;
+    Ok(aside_path)
 }
 
 fn renew(file: &File, book: &mut Book) -> io::Result<Option<Fault>> {
@@ -257,22 +258,26 @@ fn id_of(name: &str) -> Option<String> {
     let is_own = match ending.split_once('.') {
         None => [ENDING, ASIDE, COPY].contains(&ending),
         Some((number, ending)) => {
-            let parsed = number.parse::<u64>().ok().filter(|parsed| *parsed > 1);
-            ending == ASIDE && parsed.is_some_and(|parsed| parsed.to_string() == number)
+            let parsed_number = number
+                .parse::<u64>()
+                .ok()
+                .filter(|parsed_number| *parsed_number > 1);
+            ending == ASIDE
+                && parsed_number.is_some_and(|parsed_number| parsed_number.to_string() == number)
         }
     };
     if !is_own {
         return None;
     }
-    let mut rest = name;
+    let mut remaining = name;
     let mut bytes = Vec::new();
-    while let Some(first) = rest.chars().next() {
+    while let Some(first) = remaining.chars().next() {
         let (byte, len) = match first {
-            '%' => (u8::from_str_radix(rest.get(1..3)?, 16).ok()?, 3),
+            '%' => (u8::from_str_radix(remaining.get(1..3)?, 16).ok()?, 3),
             _ => (u8::try_from(first).ok()?, first.len_utf8()),
         };
         bytes.push(byte);
-        rest = &rest[len..];
+        remaining = &remaining[len..];
     }
     let id = String::from_utf8(bytes).ok()?;
     (encoded(&id) == name).then_some(id)

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::file_checkpoints::FileCheckpoints;
 

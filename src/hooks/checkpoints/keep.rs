@@ -88,7 +88,7 @@ impl FileCheckpoints {
     ) -> Result<()> {
         let (inner, id) = (self.inner.clone(), session.clone());
         let (message, name) = (at.message, place.name.clone());
-        let known = blocking(move || {
+        let lookup = blocking(move || {
             inner.on_book(&id, |inner, book| match inner.shelf.read(&id, book) {
                 // It is put aside with the next record, which must not build on it.
                 Err(error) if error.kind() == ErrorKind::Corrupt => Ok((false, false)),
@@ -99,17 +99,17 @@ impl FileCheckpoints {
                 )),
             })
         });
-        let (is_kept, is_known) = known.await?;
+        let (is_kept, is_known) = lookup.await?;
         // What somebody else has made of it since is kept, too, and told from the session's own.
         let is_kept = is_kept && self.is_own(session, place).await?;
         if is_kept && is_known {
             return Ok(());
         }
-        let (before, content) = match is_kept {
+        let (old_state, content) = match is_kept {
             true => (None, Vec::new()),
             false => {
-                let (before, content) = self.look(place).await?;
-                (Some(before), content)
+                let (old_state, content) = self.look(place).await?;
+                (Some(old_state), content)
             }
         };
         let (inner, id, path) = (self.inner.clone(), session.clone(), place.name.clone());
@@ -123,13 +123,13 @@ impl FileCheckpoints {
                     still: None,
                     root: Some(inner.root.clone()),
                     path,
-                    before,
+                    before: old_state,
                     after,
                     len: content.len() as u64,
                 };
                 // Without its latest names a file is taken for somebody else's, never lost.
-                let durable = record.before.is_some();
-                inner.shelf.write(&id, book, record, &content, durable)
+                let is_durable = record.before.is_some();
+                inner.shelf.write(&id, book, record, &content, is_durable)
             })
         })
         .await
@@ -152,15 +152,15 @@ impl FileCheckpoints {
         blocking(move || {
             inner.on_book(&id, |inner, book| {
                 inner.shelf.read(&id, book)?;
-                let still = book.still(&messages);
-                if still.is_none() && !book.is_rewound() {
+                let unchanged_count = book.still(&messages);
+                if unchanged_count.is_none() && !book.is_rewound() {
                     return Ok(());
                 }
                 let record = Record {
                     message: messages.len(),
                     title: None,
                     rewound: false,
-                    still,
+                    still: unchanged_count,
                     root: Some(inner.root.clone()),
                     path: "".into(),
                     before: None,
@@ -175,31 +175,31 @@ impl FileCheckpoints {
 
     /// Reads the current state, and the content if it can be kept.
     async fn look(&self, place: &Place) -> Result<(Before, Vec<u8>)> {
-        let not_kept = |why: String| Ok((Before::NotKept(why), Vec::new()));
+        let reject = |why: String| Ok((Before::NotKept(why), Vec::new()));
         if place.is_link {
-            return not_kept("it was a symbolic link".to_owned());
+            return reject("it was a symbolic link".to_owned());
         }
-        let found = match self.inner.backend.stat(&place.path).await {
-            Ok(found) => found,
+        let metadata = match self.inner.backend.stat(&place.path).await {
+            Ok(metadata) => metadata,
             Err(error) if is_not_found(&error) => return Ok((Before::Absent, Vec::new())),
             Err(error) => return Err(error),
         };
-        if found.kind != EntryKind::File {
-            return not_kept(format!("it was a {}", found.kind));
+        if metadata.kind != EntryKind::File {
+            return reject(format!("it was a {}", metadata.kind));
         }
-        if found.size > self.largest {
-            let (size, most) = (found.size, self.largest);
-            return not_kept(format!(
-                "it had {size} bytes, more than the {most} that are kept"
+        if metadata.size > self.largest {
+            let (size, max_size) = (metadata.size, self.largest);
+            return reject(format!(
+                "it had {size} bytes, more than the {max_size} that are kept"
             ));
         }
         let content = self.content(&place.path).await;
         let content = content.map_err(|error| error.context("its content could not be kept"))?;
-        let before = Before::Kept {
-            mode: found.mode,
+        let old_state = Before::Kept {
+            mode: metadata.mode,
             sum: Sum::of(&content),
         };
-        Ok((before, content.into()))
+        Ok((old_state, content.into()))
     }
 
     /// The content of a file, also of one that the backend does not read at once.

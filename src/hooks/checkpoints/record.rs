@@ -137,10 +137,10 @@ pub(super) fn write(record: &Record, content: &[u8]) -> Result<(Vec<u8>, usize)>
     let mut bytes = format!("{:016x} ", fnv1a([json.as_slice()])).into_bytes();
     bytes.extend_from_slice(&json);
     bytes.push(b'\n');
-    let at = bytes.len();
+    let content_offset = bytes.len();
     bytes.extend_from_slice(content);
     bytes.push(b'\n');
-    Ok((bytes, at))
+    Ok((bytes, content_offset))
 }
 
 /// The reason why the following bytes cannot be read.
@@ -170,8 +170,8 @@ pub(super) fn scan(
     let mut line = Vec::new();
     while start < size {
         line.clear();
-        let read = io::Read::take(&mut file, MAX_LINE).read_until(b'\n', &mut line)?;
-        let content = start + read as u64;
+        let bytes_read = io::Read::take(&mut file, MAX_LINE).read_until(b'\n', &mut line)?;
+        let content = start + bytes_read as u64;
         if line.pop() != Some(b'\n') {
             let is_torn = content == size;
             return Ok(Some(if is_torn { Fault::Torn } else { Fault::Damaged }));

@@ -62,7 +62,7 @@ impl FileCheckpoints {
         let (mut targets, last) = plan.await?;
         // What stands in the way of a file that comes back goes first.
         targets.sort_by_key(|target| target.before != Before::Absent);
-        let at = At {
+        let turn = At {
             message: last.unwrap_or(message),
             title: None,
         };
@@ -71,7 +71,7 @@ impl FileCheckpoints {
         for target in &targets {
             changes.extend(match &target.root {
                 Some(root) => Some(elsewhere(root, target)),
-                None => self.rewind_file(&session, &at, target, mode).await,
+                None => self.rewind_file(&session, &turn, target, mode).await,
             });
         }
         changes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -115,8 +115,8 @@ impl FileCheckpoints {
         mode: RewindMode,
         change: &mut FileChange,
     ) -> Result<bool> {
-        if let Before::NotKept(why) = &target.before {
-            change.outcome = RewindOutcome::NotKept(why.clone());
+        if let Before::NotKept(reason) = &target.before {
+            change.outcome = RewindOutcome::NotKept(reason.clone());
             return Ok(false);
         }
         let place = self.place(&target.path).await?;
@@ -125,23 +125,23 @@ impl FileCheckpoints {
         }
         let _turn = self.turn(&place).await;
         let now = self.now(&place).await?;
-        let wanted = match &target.before {
+        let target_state = match &target.before {
             Before::Kept { sum, mode } => Some((*sum, *mode)),
             Before::Absent | Before::NotKept(_) => None,
         };
-        let is_same = now.sum == wanted.map(|(sum, _)| sum);
-        let has_mode = match (wanted.and_then(|(_, mode)| mode), &now.found) {
+        let is_same = now.sum == target_state.map(|(sum, _)| sum);
+        let has_mode = match (target_state.and_then(|(_, mode)| mode), &now.found) {
             (Some(mode), Some(found)) => found.mode.is_none_or(|own| own == mode),
             _ => true,
         };
         if is_same && has_mode {
             return Ok(true);
         }
-        let then: Then = match wanted {
+        let next_content: Then = match target_state {
             None => None,
             Some((sum, mode)) => Some((self.kept(session, target, sum).await?, mode)),
         };
-        describe(change, &now, &then);
+        describe(change, &now, &next_content);
         if mode != RewindMode::Overwrite && !is_same && !target.owns(now.sum) {
             change.outcome = RewindOutcome::Conflict;
             return Ok(false);
@@ -149,26 +149,26 @@ impl FileCheckpoints {
         if mode == RewindMode::DryRun {
             return Ok(false);
         }
-        let is_closed = now.found.is_none() && is_closed(&then);
+        let is_closed = now.found.is_none() && is_closed(&next_content);
         let steps = [
             // It has no content until others cannot read it.
             is_closed.then(|| After::Content(Sum::of(b""))),
-            Some(wanted.map_or(After::Absent, |(sum, _)| After::Content(sum))),
+            Some(target_state.map_or(After::Absent, |(sum, _)| After::Content(sum))),
         ];
         for after in steps.into_iter().flatten() {
             self.keep(session, at.clone(), true, &place, after).await?;
         }
-        self.put(&place, &now, then, is_same).await?;
+        self.put(&place, &now, next_content, is_same).await?;
         change.outcome = RewindOutcome::Done;
         Ok(false)
     }
 
     async fn now(&self, place: &Place) -> Result<Now> {
         let backend = &self.inner.backend;
-        let found = match backend.stat(&place.path).await {
-            Ok(found) if found.kind == EntryKind::File => found,
-            Ok(found) => {
-                let text = format!("a {} has taken its place", found.kind);
+        let metadata = match backend.stat(&place.path).await {
+            Ok(metadata) if metadata.kind == EntryKind::File => metadata,
+            Ok(metadata) => {
+                let text = format!("a {} has taken its place", metadata.kind);
                 return Err(Error::other(text));
             }
             Err(error) if is_not_found(&error) => {
@@ -180,16 +180,16 @@ impl FileCheckpoints {
             }
             Err(error) => return Err(error),
         };
-        if found.size > self.largest {
+        if metadata.size > self.largest {
             return Ok(Now {
-                found: Some(found),
+                found: Some(metadata),
                 sum: self.sum(&place.path, &[]).await?,
                 content: None,
             });
         }
         let content = self.content(&place.path).await?;
         Ok(Now {
-            found: Some(found),
+            found: Some(metadata),
             sum: Some(Sum::of(&content)),
             content: Some(content),
         })
@@ -197,8 +197,10 @@ impl FileCheckpoints {
 
     /// The content that was kept.
     async fn kept(&self, session: &Arc<str>, target: &Target, sum: Sum) -> Result<Vec<u8>> {
-        let (id, at, len) = (session.clone(), target.content, target.len);
-        let content = self.with_book(session, move |inner, _| inner.shelf.content(&id, at, len));
+        let (id, offset, len) = (session.clone(), target.content, target.len);
+        let content = self.with_book(session, move |inner, _| {
+            inner.shelf.content(&id, offset, len)
+        });
         let content = content.await?;
         match Sum::of(&content) == sum {
             true => Ok(content),
@@ -241,11 +243,11 @@ impl FileCheckpoints {
     /// Changes the mode of a file, where it has one.
     async fn set_mode(&self, path: &str, change: impl FnOnce(u32) -> u32) -> Result<()> {
         let backend = &self.inner.backend;
-        let Some(own) = backend.stat(path).await?.mode else {
+        let Some(current_mode) = backend.stat(path).await?.mode else {
             return Ok(());
         };
-        match change(own) {
-            mode if mode == own => Ok(()),
+        match change(current_mode) {
+            mode if mode == current_mode => Ok(()),
             mode => backend.set_mode(path, mode).await,
         }
     }
@@ -286,8 +288,8 @@ fn describe(change: &mut FileChange, now: &Now, then: &Then) {
         (Some(_), content) => content.as_deref(),
     };
     let new = then.as_ref().map_or(&[][..], |(content, _)| content);
-    if let Some((added, removed)) = old.and_then(|old| lines(old, new)) {
-        (change.lines_added, change.lines_removed) = (Some(added), Some(removed));
+    if let Some((added_count, removed_count)) = old.and_then(|old| lines(old, new)) {
+        (change.lines_added, change.lines_removed) = (Some(added_count), Some(removed_count));
     }
 }
 
@@ -304,11 +306,11 @@ fn lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     for line in old.split_inclusive('\n') {
         *count.entry(line).or_default() -= 1;
     }
-    let only = |sign: isize| {
+    let sum_with = |sign: isize| {
         count
             .values()
             .map(|count| (count * sign).max(0))
             .sum::<isize>()
     };
-    Some((only(1).unsigned_abs(), only(-1).unsigned_abs()))
+    Some((sum_with(1).unsigned_abs(), sum_with(-1).unsigned_abs()))
 }

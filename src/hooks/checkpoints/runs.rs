@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::message::{Message, Messages, Role};
 use crate::run::RunContext;
-use crate::state::title_of;
+use crate::session::title_of;
 use crate::util::Cancellation;
 use crate::util::sync::lock;
 
@@ -36,25 +36,28 @@ pub(super) struct At {
 impl At {
     /// Returns `true` if this message is at its position in `messages`.
     pub(super) fn is_in(&self, messages: &Messages) -> bool {
-        let there = messages.as_slice().get(self.message);
-        there.is_some_and(|message| self.title.is_none() || self.title == title_of(message))
+        let entry = messages.as_slice().get(self.message);
+        entry.is_some_and(|message| self.title.is_none() || self.title == title_of(message))
     }
 
     fn of(messages: &Messages, known: &Self) -> Self {
         // What was said while calls wait stands in front of their results only until they have them.
-        let all = messages.as_slice();
-        let waiting = all
+        let history = messages.as_slice();
+        let pending_index = history
             .iter()
             .rposition(|message| message.tool_calls().next().is_some());
-        let waiting = waiting.filter(|at| all[*at].tool_calls().count() > results(&all[at + 1..]));
-        let all = &all[..waiting.unwrap_or(all.len())];
-        let last = all.iter().rposition(|message| message.role() == Role::User);
+        let pending_index = pending_index
+            .filter(|at| history[*at].tool_calls().count() > results(&history[at + 1..]));
+        let history = &history[..pending_index.unwrap_or(history.len())];
+        let last = history
+            .iter()
+            .rposition(|message| message.role() == Role::User);
         match last {
             None => Self::default(),
             Some(message) if message == known.message && known.title.is_some() => known.clone(),
             Some(message) => Self {
                 message,
-                title: title_of(&all[message]),
+                title: title_of(&history[message]),
             },
         }
     }
@@ -72,8 +75,8 @@ impl Live {
     }
 
     fn look(&self, cx: &RunContext) {
-        let known = self.at();
-        let now = cx.with_state(|view| At::of(view.messages, &known));
+        let turn = self.at();
+        let now = cx.with_state(|view| At::of(view.messages, &turn));
         *lock(&self.at) = now;
     }
 }
@@ -87,15 +90,18 @@ impl Runs {
     pub(super) fn begin(&self, cx: &RunContext) -> Option<Arc<Live>> {
         let run = self.outermost(cx);
         let runs = lock(&self.0);
-        let own = runs.get(cx.run_id());
-        own.is_some_and(|own| Arc::ptr_eq(own, &run)).then_some(run)
+        let entry = runs.get(cx.run_id());
+        entry
+            .is_some_and(|entry| Arc::ptr_eq(entry, &run))
+            .then_some(run)
     }
 
     /// Runs `work` as a part of the run, or of the one it is a child of.
     pub(super) async fn within<T>(&self, cx: &RunContext, work: impl Future<Output = T>) -> T {
         let run = self.outermost(cx);
-        let around = HERE.try_with(Arc::clone).ok();
-        HERE.scope(Arc::new(Here { run, around }), work).await
+        let outer = HERE.try_with(Arc::clone).ok();
+        HERE.scope(Arc::new(Here { run, around: outer }), work)
+            .await
     }
 
     fn outermost(&self, cx: &RunContext) -> Arc<Live> {
@@ -130,11 +136,11 @@ impl Runs {
         runs.retain(|_, run| !run.cancellation.is_cancelled());
         let is_known = |run: &Arc<Live>| runs.values().any(|known| Arc::ptr_eq(known, run));
         let mut next = HERE.try_with(Arc::clone).ok();
-        while let Some(here) = next {
-            if is_known(&here.run) {
-                return vec![here.run.clone()];
+        while let Some(scope) = next {
+            if is_known(&scope.run) {
+                return vec![scope.run.clone()];
             }
-            next = here.around.clone();
+            next = scope.around.clone();
         }
         runs.values().cloned().collect()
     }

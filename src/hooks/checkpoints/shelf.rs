@@ -48,13 +48,13 @@ impl Shelf {
         content: &[u8],
         durable: bool,
     ) -> Result<()> {
-        let (bytes, at) = record::write(&record, content)?;
+        let (bytes, content_offset) = record::write(&record, content)?;
         let start = match self {
-            Self::Memory(all) => {
-                let mut all = lock(all);
-                let own = all.entry(session.to_owned()).or_default();
-                own.extend_from_slice(&bytes);
-                (own.len() - bytes.len()) as u64
+            Self::Memory(logs) => {
+                let mut logs = lock(logs);
+                let log = logs.entry(session.to_owned()).or_default();
+                log.extend_from_slice(&bytes);
+                (log.len() - bytes.len()) as u64
             }
             #[cfg(unix)]
             Self::Folder(folder) => folder.append(session, book, &bytes, durable)?,
@@ -64,7 +64,7 @@ impl Shelf {
         book.add(Found {
             record,
             start,
-            content: start + at as u64,
+            content: start + content_offset as u64,
             end: start + bytes.len() as u64,
         });
         Ok(())
@@ -73,10 +73,10 @@ impl Shelf {
     /// A part of a session's records.
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
         match self {
-            Self::Memory(all) => {
-                let all = lock(all);
+            Self::Memory(logs) => {
+                let logs = lock(logs);
                 let range = usize::try_from(at).ok().zip(usize::try_from(len).ok());
-                let part = range.and_then(|(at, len)| all.get(session)?.get(at..at + len));
+                let part = range.and_then(|(at, len)| logs.get(session)?.get(at..at + len));
                 Ok(part
                     .ok_or(io::ErrorKind::UnexpectedEof)
                     .map_err(io::Error::from)?
@@ -94,12 +94,12 @@ impl Shelf {
     /// [`ErrorKind::Conflict`] when it has some.
     pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
         match self {
-            Self::Memory(all) => {
-                let mut all = lock(all);
-                if all.contains_key(session) {
+            Self::Memory(logs) => {
+                let mut logs = lock(logs);
+                if logs.contains_key(session) {
                     return Err(taken(session));
                 }
-                all.insert(session.to_owned(), bytes.to_vec());
+                logs.insert(session.to_owned(), bytes.to_vec());
                 Ok(())
             }
             #[cfg(unix)]

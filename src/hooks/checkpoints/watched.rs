@@ -86,8 +86,8 @@ impl Backend for FileCheckpoints {
         }
         let place = self.place(path).await?;
         let _turn = self.turn(&place).await;
-        let after = After::Content(Sum::of(content));
-        self.keep_for(&runs, &place, after).await?;
+        let new_state = After::Content(Sum::of(content));
+        self.keep_for(&runs, &place, new_state).await?;
         self.inner
             .backend
             .write(called(&place, path), content)
@@ -107,8 +107,8 @@ impl Backend for FileCheckpoints {
         }
         let place = self.place(path).await?;
         let _turn = self.turn(&place).await;
-        let after = After::Content(Sum::of(content));
-        self.keep_for(&runs, &place, after).await?;
+        let new_state = After::Content(Sum::of(content));
+        self.keep_for(&runs, &place, new_state).await?;
         let path = called(&place, path);
         backend.write_if_unchanged(path, expected, content).await
     }
@@ -121,8 +121,8 @@ impl Backend for FileCheckpoints {
         let place = self.place(path).await?;
         let _turn = self.turn(&place).await;
         let sum = self.sum(&place.path, content).await?;
-        let after = After::Content(sum.unwrap_or_else(|| Sum::of(content)));
-        self.keep_for(&runs, &place, after).await?;
+        let new_state = After::Content(sum.unwrap_or_else(|| Sum::of(content)));
+        self.keep_for(&runs, &place, new_state).await?;
         self.inner
             .backend
             .append(called(&place, path), content)
@@ -156,8 +156,8 @@ impl Backend for FileCheckpoints {
         let place = self.place(path).await?;
         let _turn = self.turn(&place).await;
         let sum = self.sum(&place.path, &[]).await?;
-        let after = sum.map_or(After::Absent, After::Content);
-        self.keep_for(&runs, &place, after).await?;
+        let new_state = sum.map_or(After::Absent, After::Content);
+        self.keep_for(&runs, &place, new_state).await?;
         self.inner
             .backend
             .set_mode(called(&place, path), mode)

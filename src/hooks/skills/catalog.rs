@@ -26,23 +26,24 @@ impl Skill {
         front: &FrontMatter,
         complaints: &mut Vec<String>,
     ) -> Self {
-        let (mut name, cut) = one_line(front.name.as_deref().unwrap_or_default(), MAX_NAME);
-        if cut > 0 {
+        let (mut name, omitted_count) =
+            one_line(front.name.as_deref().unwrap_or_default(), MAX_NAME);
+        if omitted_count > 0 {
             complaints.push(format!(
-                "its name is longer than {MAX_NAME} characters; {cut} are left out"
+                "its name is longer than {MAX_NAME} characters; {omitted_count} are left out"
             ));
         }
         if name.is_empty() {
             name = one_line(folder, MAX_NAME).0;
         }
-        let given = front.description.as_deref().unwrap_or_default();
-        let (description, cut) = one_line(given, MAX_DESCRIPTION);
+        let raw_description = front.description.as_deref().unwrap_or_default();
+        let (description, omitted_count) = one_line(raw_description, MAX_DESCRIPTION);
         if description.is_empty() {
             complaints.push("it has no description, so nobody can tell what it is for".to_owned());
         }
-        if cut > 0 {
+        if omitted_count > 0 {
             complaints.push(format!(
-                "its description is longer than {MAX_DESCRIPTION} characters; {cut} are left out"
+                "its description is longer than {MAX_DESCRIPTION} characters; {omitted_count} are left out"
             ));
         }
         Self {
@@ -67,8 +68,8 @@ pub(super) fn catalog(skills: &[Skill]) -> String {
         return String::new();
     }
     let lines = skills.iter().map(Skill::line);
-    let all: Vec<String> = std::iter::once(HEADING.to_owned()).chain(lines).collect();
-    all.join("\n")
+    let catalog_lines: Vec<String> = std::iter::once(HEADING.to_owned()).chain(lines).collect();
+    catalog_lines.join("\n")
 }
 
 /// `given` on one line without invisible characters, at most `max` characters of it, and how many
@@ -77,12 +78,12 @@ fn one_line(given: &str, max: usize) -> (String, usize) {
     let words: Vec<String> = given
         .split_whitespace()
         .map(|word| {
-            let seen = word.chars().filter(|c| !c.is_control() && !is_hidden(*c));
-            seen.collect::<String>()
+            let visible_chars = word.chars().filter(|c| !c.is_control() && !is_hidden(*c));
+            visible_chars.collect::<String>()
         })
         .filter(|word| !word.is_empty())
         .collect();
     let line = words.join(" ");
-    let (kept, cut) = text::head(&line, max);
-    (kept.to_owned(), cut)
+    let (head, omitted_count) = text::head(&line, max);
+    (head.to_owned(), omitted_count)
 }

@@ -44,26 +44,26 @@ struct Folder {
 }
 
 pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Found {
-    let mut found = Found::default();
+    let mut search = Found::default();
     for path in paths {
-        let mut left = vec![Folder {
+        let mut stack = vec![Folder {
             path: absolute(backend, path),
             depth: 0,
             is_link: false,
         }];
-        while let Some(folder) = left.pop() {
-            found.folders += 1;
-            if found.folders > MAX_FOLDERS || found.skills.len() >= MAX_SKILLS {
-                found.warn(format!(
+        while let Some(folder) = stack.pop() {
+            search.folders += 1;
+            if search.folders > MAX_FOLDERS || search.skills.len() >= MAX_SKILLS {
+                search.warn(format!(
                     "the search ended at {}: more than {MAX_FOLDERS} folders or {MAX_SKILLS} skills",
                     folder.path
                 ));
-                return found.told();
+                return search.told();
             }
-            found.look(backend, folder, &mut left).await;
+            search.look(backend, folder, &mut stack).await;
         }
     }
-    found.told()
+    search.told()
 }
 
 impl Found {
@@ -115,13 +115,13 @@ impl Found {
             Ok(content) => content,
             Err(error) => return self.warn(format!("{path} was not read: {error}")),
         };
-        let front = match front_matter::read(&content) {
-            Ok(front) => front,
+        let front_matter = match front_matter::read(&content) {
+            Ok(front_matter) => front_matter,
             Err(wrong) => return self.warn(format!("{path} is left out: {wrong}")),
         };
         let name = folder.rsplit('/').next().unwrap_or_default();
         let mut complaints = Vec::new();
-        let skill = Skill::new(path, name, &front, &mut complaints);
+        let skill = Skill::new(path, name, &front_matter, &mut complaints);
         for complaint in complaints {
             self.warn(format!("{}: {complaint}", skill.path));
         }

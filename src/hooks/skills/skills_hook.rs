@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 
 use super::super::prompt;
 use super::catalog::catalog;
@@ -118,11 +118,11 @@ impl Hook for SkillsHook {
     }
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
-        let found = find(&*self.backend, &self.paths).await;
-        for warning in &found.warnings {
+        let search = find(&*self.backend, &self.paths).await;
+        for warning in &search.warnings {
             cx.warn(format!("{}: {warning}", self.name));
         }
-        prompt::keep(&mut state, &self.name, catalog(&found.skills));
+        prompt::keep(&mut state, &self.name, catalog(&search.skills));
         Ok(state)
     }
 

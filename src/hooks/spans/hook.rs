@@ -8,7 +8,7 @@ use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
-use crate::state::AgentState;
+use crate::session::AgentState;
 use crate::usage::Usage;
 use crate::util::secret::redacted;
 use crate::util::text::head;
@@ -132,13 +132,13 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
     };
     // The conventions count cached tokens among the input.
     let (input, output) = (usage.context_tokens(), usage.output_tokens);
-    let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let (cache_reads, cache_writes) = (usage.cache_read_tokens, usage.cache_write_tokens);
     note("input_tokens", "gen_ai.usage.input_tokens", input);
     note("output_tokens", "gen_ai.usage.output_tokens", output);
     let field = "gen_ai.usage.cache_read.input_tokens";
-    note("cache_read_tokens", field, read);
+    note("cache_read_tokens", field, cache_reads);
     let field = "gen_ai.usage.cache_write.input_tokens";
-    note("cache_write_tokens", field, written);
+    note("cache_write_tokens", field, cache_writes);
 }
 
 fn note_error(pair: &mut Pair, error: &Error) {
@@ -220,9 +220,9 @@ impl Hook for TracingHook {
         pair.set("model", model.id());
         pair.set("turn", cx.turn());
         pair.set("message_count", request.messages.len());
-        if let Some(most) = request.max_tokens {
-            pair.set("max_tokens", most);
-            pair.span.record("gen_ai.request.max_tokens", most);
+        if let Some(max_tokens) = request.max_tokens {
+            pair.set("max_tokens", max_tokens);
+            pair.span.record("gen_ai.request.max_tokens", max_tokens);
         }
         if let Some(temperature) = request.temperature {
             pair.set("temperature", temperature);
@@ -246,8 +246,8 @@ impl Hook for TracingHook {
 
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         let cx = next.context().clone();
-        let open = Open::of(&cx);
-        let place = open.place(&cx);
+        let open_spans = Open::of(&cx);
+        let place = open_spans.place(&cx);
         let span = span::tool_call(&cx, &call, &place);
         let mut pair = Pair::start(&cx, "tool.call", &place, span);
         if !pair.is_seen() {
@@ -260,7 +260,7 @@ impl Hook for TracingHook {
         if self.content {
             pair.record_text("gen_ai.tool.call.arguments", &call.args.to_string());
         }
-        let entry = open.enter(call.id.clone(), pair.place());
+        let entry = open_spans.enter(call.id.clone(), pair.place());
         let (id, span) = (call.id.clone(), pair.span.clone());
         let result = next.run(call).instrument(span).await;
         drop(entry);

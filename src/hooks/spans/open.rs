@@ -52,19 +52,21 @@ impl Open {
 
     /// The parent span of the calls of this run: its own span, or the parent of the run.
     pub(super) fn place(&self, cx: &RunContext) -> Place {
-        let own = lock(&self.run).as_ref().map(|pair| Place {
+        let run_place = lock(&self.run).as_ref().map(|pair| Place {
             own: true,
             ..pair.place()
         });
-        own.unwrap_or_else(|| outside(cx))
+        run_place.unwrap_or_else(|| outside(cx))
     }
 }
 
 /// The place of a run: the call of the run above that it belongs to.
 pub(super) fn outside(cx: &RunContext) -> Place {
     let place = || {
-        let above = cx.parent_run()?.value::<Open>()?;
-        lock(&above.calls).get(&cx.parent()?.tool_use_id).cloned()
+        let parent_spans = cx.parent_run()?.value::<Open>()?;
+        lock(&parent_spans.calls)
+            .get(&cx.parent()?.tool_use_id)
+            .cloned()
     };
     place().unwrap_or_default()
 }

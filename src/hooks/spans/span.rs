@@ -28,11 +28,14 @@ pub(super) struct Pair {
 impl Pair {
     /// Starts both halves of a span.
     pub(super) fn start(cx: &RunContext, name: &str, place: &Place, span: Span) -> Self {
-        let recorded = cx.trace().map(|recorder| match place.recorded {
+        let recorded_span = cx.trace().map(|recorder| match place.recorded {
             Some(parent) => recorder.start_child(name, parent),
             None => recorder.start_span(name),
         });
-        Self { recorded, span }
+        Self {
+            recorded: recorded_span,
+            span,
+        }
     }
 
     pub(super) fn place(&self) -> Place {
@@ -50,8 +53,8 @@ impl Pair {
 
     /// Records an attribute in the recorder.
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) {
-        if let Some(recorded) = &mut self.recorded {
-            recorded.set(key, value.into());
+        if let Some(recorded_span) = &mut self.recorded {
+            recorded_span.set(key, value.into());
         }
     }
 
@@ -73,12 +76,12 @@ impl Pair {
 /// The parent of a `tracing` span: the run's own, else the one that is current, where the run is
 /// polled inside one, else the place that the run remembers.
 fn parent(place: &Place) -> Option<Id> {
-    let known = || place.span.as_ref().and_then(Span::id);
-    let current = || Span::current().id();
+    let own_span_id = || place.span.as_ref().and_then(Span::id);
+    let current_id = || Span::current().id();
     if place.own {
-        known().or_else(current)
+        own_span_id().or_else(current_id)
     } else {
-        current().or_else(known)
+        current_id().or_else(own_span_id)
     }
 }
 

@@ -27,11 +27,13 @@ pub(super) fn cut(
     let len = messages.len();
     let count = len.checked_sub(from)?;
     let share = (count as f64 * keep.share) as usize;
-    let at = len - share.clamp(MIN_KEPT.min(count), count);
-    let fits = split_index(messages, keep.tokens, counter).min(len.saturating_sub(MIN_KEPT));
-    let legal = boundaries(messages);
-    let cut = (from..=at.max(fits)).rev().find(|at| legal[*at])?;
-    (cut > from).then_some(cut)
+    let share_index = len - share.clamp(MIN_KEPT.min(count), count);
+    let token_index = split_index(messages, keep.tokens, counter).min(len.saturating_sub(MIN_KEPT));
+    let is_legal = boundaries(messages);
+    let cut_index = (from..=share_index.max(token_index))
+        .rev()
+        .find(|index| is_legal[*index])?;
+    (cut_index > from).then_some(cut_index)
 }
 
 /// The index of the first of the newest messages that together have at most `max_tokens`, moved
@@ -52,34 +54,37 @@ pub(super) fn cut(
 /// assert_eq!(split_index(&history, 250, &EstimateCounter), 2);
 /// ```
 pub fn split_index(messages: &Messages, max_tokens: u64, counter: &dyn TokenCounter) -> usize {
-    let mut at = messages.len();
+    let mut index = messages.len();
     let mut tokens = 0_u64;
     for message in messages.as_slice().iter().rev() {
         tokens = tokens.saturating_add(counter.count_message(message));
-        if tokens > max_tokens && at < messages.len() {
+        if tokens > max_tokens && index < messages.len() {
             break;
         }
-        at -= 1;
+        index -= 1;
     }
-    let legal = boundaries(messages);
-    (0..=at).rev().find(|at| legal[*at]).unwrap_or(0)
+    let is_legal = boundaries(messages);
+    (0..=index)
+        .rev()
+        .find(|index| is_legal[*index])
+        .unwrap_or(0)
 }
 
 /// For each index, and the end: whether every call before it has its result before it. A call that
 /// waits for its result, or for an approval, is never cut off.
 fn boundaries(messages: &Messages) -> Vec<bool> {
-    let mut open = HashSet::new();
-    let mut legal = Vec::with_capacity(messages.len() + 1);
+    let mut open_calls = HashSet::new();
+    let mut is_legal = Vec::with_capacity(messages.len() + 1);
     for message in messages {
         let is_result = message.as_tool_result().is_some();
-        legal.push(open.is_empty() && !is_result);
+        is_legal.push(open_calls.is_empty() && !is_result);
         match message {
             Message::Tool(result) => {
-                open.remove(&result.tool_call_id);
+                open_calls.remove(&result.tool_call_id);
             }
-            message => open.extend(message.tool_calls().map(|call| call.id.clone())),
+            message => open_calls.extend(message.tool_calls().map(|call| call.id.clone())),
         }
     }
-    legal.push(open.is_empty());
-    legal
+    is_legal.push(open_calls.is_empty());
+    is_legal
 }

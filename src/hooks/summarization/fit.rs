@@ -30,21 +30,21 @@ pub(super) fn fit(
     let answer = request.max_tokens.unwrap_or(max_output);
     let reserve = u64::from(answer).min(window / 8);
     let limit = window.saturating_sub(reserve);
-    let mut estimated = request.count_tokens(counter);
-    let fits = |estimated| measure.tokens(estimated) <= limit;
-    if !fits(estimated) {
+    let mut estimated_tokens = request.count_tokens(counter);
+    let is_within_limit = |estimated_tokens| measure.tokens(estimated_tokens) <= limit;
+    if !is_within_limit(estimated_tokens) {
         shorten_results(&mut request, counter, limit, |saved| {
-            fits(estimated.saturating_sub(saved))
+            is_within_limit(estimated_tokens.saturating_sub(saved))
         });
-        estimated = request.count_tokens(counter);
+        estimated_tokens = request.count_tokens(counter);
     }
-    let tokens = measure.tokens(estimated);
-    let taken = tokens.saturating_add(tokens / SLACK);
-    let room = window.saturating_sub(taken).max(SHORTEST_ANSWER);
+    let tokens = measure.tokens(estimated_tokens);
+    let reserved_tokens = tokens.saturating_add(tokens / SLACK);
+    let room = window.saturating_sub(reserved_tokens).max(SHORTEST_ANSWER);
     if room < u64::from(answer) {
         request.max_tokens = u32::try_from(room).ok();
     }
-    (request, estimated)
+    (request, estimated_tokens)
 }
 
 /// Cuts the longest results, all to one length below `limit`, the longest that saves enough.
@@ -64,16 +64,16 @@ fn shorten_results(
         .collect();
     let mut cap = limit / 2;
     loop {
-        let saved = results.iter().map(|(_, tokens)| tokens.saturating_sub(cap));
-        if is_enough(total(saved)) || cap <= SHORTEST {
+        let savings = results.iter().map(|(_, tokens)| tokens.saturating_sub(cap));
+        if is_enough(total(savings)) || cap <= SHORTEST {
             break;
         }
         cap = (cap / 2).max(SHORTEST);
     }
     for (at, tokens) in results.into_iter().filter(|(_, tokens)| *tokens > cap) {
         if let Some(message) = request.messages.get(at) {
-            let short = Arc::new(shortened(message, cap as f64 / tokens as f64));
-            request.messages.replace(at, short);
+            let short_message = Arc::new(shortened(message, cap as f64 / tokens as f64));
+            request.messages.replace(at, short_message);
         }
     }
 }
@@ -83,8 +83,8 @@ fn shortened(message: &Message, share: f64) -> Message {
     let text = message.text();
     let chars = text.chars().count() as f64 * share;
     // Less than the share, for the mark takes room as well.
-    let half = (chars * 0.45) as usize;
-    let text = head_tail(&text, half, half, |left| {
+    let half_chars = (chars * 0.45) as usize;
+    let text = head_tail(&text, half_chars, half_chars, |left| {
         format!("\n\n... (truncated {left} characters: there is no room for them) ...\n\n")
     });
     with_text(message, text.into_owned())

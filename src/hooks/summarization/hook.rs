@@ -176,10 +176,11 @@ impl Hook for SummarizationHook {
         let profile = cx.profile();
         let window = self.window(&profile);
         let counter = &**cx.token_counter();
-        let most = profile.max_output_tokens;
-        let (request, estimated) = fit(request, window, most, counter, Measure::of(&cx));
+        let max_output = profile.max_output_tokens;
+        let (request, estimated_tokens) =
+            fit(request, window, max_output, counter, Measure::of(&cx));
         let response = next.run(request).await?;
-        Measure::note(&cx, estimated, response.usage.context_tokens());
+        Measure::note(&cx, estimated_tokens, response.usage.context_tokens());
         Ok(response)
     }
 }
@@ -195,29 +196,29 @@ impl Compactor for SummarizationHook {
         let messages = &request.messages;
         let is_system = |message: &&Message| matches!(message, Message::System(_));
         let instructions = messages.iter().take_while(is_system).count();
-        let covered = request
+        let covered_count = request
             .current
             .as_ref()
             .map_or(0, |made| made.through_message);
-        let from = covered.max(instructions);
-        let keep = Keep {
+        let start = covered_count.max(instructions);
+        let retention = Keep {
             share: self.keep,
             tokens: window / 4,
         };
-        let Some(at) = cut(messages, from, keep, &*request.counter) else {
+        let Some(cut_index) = cut(messages, start, retention, &*request.counter) else {
             return Ok(None);
         };
-        let most = usize::try_from(window.saturating_mul(4)).unwrap_or(usize::MAX);
-        let old = messages.iter().skip(from).take(at - from);
-        let entries = transcript(old, most);
-        let before = request.current.as_ref().map(|made| made.summary.clone());
+        let max_chars = usize::try_from(window.saturating_mul(4)).unwrap_or(usize::MAX);
+        let old = messages.iter().skip(start).take(cut_index - start);
+        let entries = transcript(old, max_chars);
+        let old_summary = request.current.as_ref().map(|made| made.summary.clone());
         let summarizer = Summarizer {
             request: &request,
             model: self.model.clone().unwrap_or_else(|| request.model.clone()),
             window,
             timeout: self.timeout,
         };
-        let summary = summarizer.summarize(before, &entries).await?;
-        Ok(Some(Compaction::new(summary, at)))
+        let summary = summarizer.summarize(old_summary, &entries).await?;
+        Ok(Some(Compaction::new(summary, cut_index)))
     }
 }

@@ -41,9 +41,9 @@ impl Summarizer<'_> {
         entries: &[String],
     ) -> Result<String> {
         let counter = &*self.request.counter;
-        let mut left = pieces(entries, self.room(before.as_deref()), counter);
+        let mut queue = pieces(entries, self.room(before.as_deref()), counter);
         let mut summary = before;
-        while let Some(piece) = left.pop_front() {
+        while let Some(piece) = queue.pop_front() {
             match self.ask(&piece, summary.as_deref()).await {
                 Ok(next) => summary = Some(next),
                 Err(error) => {
@@ -55,7 +55,7 @@ impl Summarizer<'_> {
                     halves
                         .into_iter()
                         .rev()
-                        .for_each(|half| left.push_front(half));
+                        .for_each(|half| queue.push_front(half));
                 }
             }
         }
@@ -92,23 +92,27 @@ impl Summarizer<'_> {
 
     fn max_tokens(&self) -> u32 {
         let profile = self.model.profile();
-        let wanted = self.words() as u64 * TOKENS_A_WORD;
-        let most = wanted.min(profile.context_window / 4).max(1);
-        u32::try_from(most)
+        let requested_tokens = self.words() as u64 * TOKENS_A_WORD;
+        let limit = requested_tokens.min(profile.context_window / 4).max(1);
+        u32::try_from(limit)
             .unwrap_or(u32::MAX)
             .min(profile.max_output_tokens)
     }
 
     /// The number of tokens of conversation that fit into one prompt. Counts are estimates, so not
     /// all of the window is used.
-    fn room(&self, before: Option<&str>) -> u64 {
+    fn room(&self, old_summary: Option<&str>) -> u64 {
         let counter = &*self.request.counter;
         let frame = counter.count_text(&prompt::prompt("", None, self.words()));
-        let before = before.map_or(0, |text| counter.count_text(text));
-        let summary = before.max(self.words() as u64 * 2);
-        let taken = frame + summary + u64::from(self.max_tokens());
-        let left = self.model.profile().context_window.saturating_sub(taken);
-        (left * 7 / 10).max(SHORTEST_PIECE)
+        let old_tokens = old_summary.map_or(0, |text| counter.count_text(text));
+        let summary = old_tokens.max(self.words() as u64 * 2);
+        let reserved_tokens = frame + summary + u64::from(self.max_tokens());
+        let remaining = self
+            .model
+            .profile()
+            .context_window
+            .saturating_sub(reserved_tokens);
+        (remaining * 7 / 10).max(SHORTEST_PIECE)
     }
 }
 

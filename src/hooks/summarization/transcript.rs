@@ -83,8 +83,8 @@ fn tool_result(out: &mut String, result: &ToolResult, max_result: usize) {
         "returned"
     };
     let text = result.content.text();
-    let half = max_result / 2;
-    let text = head_tail(&text, half, half, |left| {
+    let half_len = max_result / 2;
+    let text = head_tail(&text, half_len, half_len, |left| {
         format!("\n... ({left} characters left out) ...\n")
     });
     let _ = write!(out, "{} {kind}: {}\n\n", result.name, text.trim_end());
@@ -101,8 +101,8 @@ fn arguments(call: &ToolCall) -> String {
     if !WRITERS.contains(&&*call.name) {
         return call.args.to_string();
     }
-    let cut = |(key, value): (&String, &Value)| (key.clone(), shortened(key, value));
-    Value::Object(args.iter().map(cut).collect::<Map<_, _>>()).to_string()
+    let shorten = |(key, value): (&String, &Value)| (key.clone(), shortened(key, value));
+    Value::Object(args.iter().map(shorten).collect::<Map<_, _>>()).to_string()
 }
 
 fn shortened(key: &str, value: &Value) -> Value {
@@ -141,11 +141,11 @@ pub(super) fn pieces(
         }
         let share = max_tokens as f64 / tokens as f64;
         let chars = (entry.chars().count() as f64 * share).max(1.0) as usize;
-        let mut rest = entry.as_str();
-        while !rest.is_empty() {
-            let start = before_a_word(rest, chars);
+        let mut remaining = entry.as_str();
+        while !remaining.is_empty() {
+            let start = before_a_word(remaining, chars);
             pieces.push_back(start.to_owned());
-            rest = &rest[start.len()..];
+            remaining = &remaining[start.len()..];
         }
     }
     if !piece.is_empty() {
@@ -156,8 +156,8 @@ pub(super) fn pieces(
 
 /// The first `chars` characters, or somewhat fewer so that no word is torn.
 fn before_a_word(text: &str, chars: usize) -> &str {
-    let (start, left) = head(text, chars);
-    if left == 0 {
+    let (start, omitted_count) = head(text, chars);
+    if omitted_count == 0 {
         return start;
     }
     match start.rfind(char::is_whitespace) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, check_own, failed, is_at};
-use crate::state::taken_over;
+use crate::session::taken_over;
 
 use super::disk::Disk;
 

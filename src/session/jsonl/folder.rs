@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{failed, file_name};
 use crate::session::log::Log;
-use crate::session::scan::Scan;
+use crate::session::log::Scan;
 use crate::util::folder::make_folder;
 
 use super::disk::Disk;

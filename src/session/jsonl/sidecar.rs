@@ -9,9 +9,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::session::Damage;
 use crate::session::files::is_own;
-use crate::session::scan::part_of;
-use crate::state::Damage;
+use crate::session::log::part_of;
 
 use super::disk::Disk;
 

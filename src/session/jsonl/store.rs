@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::store::{LogStore, session_store_of_log};
-use crate::state::{AgentState, Lease, Record, SessionInfo, StoredSession};
+use crate::session::log::{LogStore, session_store_of_log};
+use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::disk::{Disk, System};
 use super::folder::Folder;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
 use crate::message::Message;
-use crate::state::{Lease, Record, SessionStore};
+use crate::session::{Lease, Record, SessionStore};
 use crate::util::sync::lock;
 
 use super::disk::{Disk, System};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::session::log::{LogStore, session_store_of_log};
 use crate::session::remote::{Remote, Server as _, ServerOptions};
-use crate::session::store::{LogStore, session_store_of_log};
-use crate::state::{AgentState, Lease, Record, SessionInfo, StoredSession};
+use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::address::Address;
 use super::server::Keys;

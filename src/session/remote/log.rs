@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{Log, Tail};
-use crate::session::scan::{Scan, part_of};
-use crate::state::{busy, taken_over};
+use crate::session::log::{Scan, part_of};
+use crate::session::{busy, taken_over};
 
 use super::keeper::{Claim, Keeper};
 use super::options::ServerOptions;

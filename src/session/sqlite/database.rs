@@ -10,7 +10,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::failed as file_failed;
-use crate::session::queue::Queue;
+use crate::session::log::Queue;
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 

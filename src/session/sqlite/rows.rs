@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
 use crate::session::log::Log;
-use crate::session::queue::Queue;
-use crate::session::scan::{Scan, part_of};
-use crate::state::{Damage, taken_over};
+use crate::session::log::Queue;
+use crate::session::log::{Scan, part_of};
+use crate::session::{Damage, taken_over};
 
 use super::database::Database;
 use super::failure::Unwritten;

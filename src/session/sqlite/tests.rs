@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
-use crate::state::{Lease, Record, SessionStore};
+use crate::session::{Lease, Record, SessionStore};
 
 use super::store::SqliteStore;
 

@@ -9,7 +9,7 @@ use agentcore::message::ProviderBlock;
 use agentcore::model::{
     Compaction, CompactionRequest, Compactor, ModelProfile, ModelStream, ResponseHead,
 };
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest, PermissionGate, SideEffect};
 use agentcore::{

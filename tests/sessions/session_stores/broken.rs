@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::conformance;
 use agentcore::{
     AgentState, Error, ErrorKind, Message, Messages, Result, SessionStore, ThreadStore, async_trait,
@@ -110,16 +110,20 @@ impl Broken {
             records.pop();
         }
         if self.fault == Fault::KnowsNoDirectory {
-            records.retain(|record| !matches!(record, Record::Began { .. }));
+            for record in &mut records {
+                if let Record::About { cwd, .. } = record {
+                    *cwd = None;
+                }
+            }
         }
         if self.fault == Fault::KeepsMessagesOnly {
             records.retain(|record| !matches!(record, Record::Todos { .. } | Record::File { .. }));
         }
         if self.fault == Fault::BeginsFromTheOld {
-            let is_begun = |record: &Record| matches!(record, Record::Began { .. });
-            let last = records.iter().rposition(is_begun);
+            let is_about = |record: &Record| matches!(record, Record::About { .. });
+            let first = records.iter().position(is_about);
             let mut at = 0..;
-            records.retain(|record| at.next() == last || !is_begun(record));
+            records.retain(|record| at.next() == first || !is_about(record));
         }
         if self.fault == Fault::BreaksLines {
             let is_line =

@@ -1,7 +1,7 @@
 //! Damaged logs: nothing that can be read is lost, and what cannot is told.
 
 use agentcore::model::Compaction;
-use agentcore::state::{Damage, DamageKind};
+use agentcore::session::{Damage, DamageKind};
 use agentcore::testing::{FunctionModel, StrictModel};
 use agentcore::{ErrorKind, Message, Messages, ToolCall};
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agentcore::session::JsonlStore;
-use agentcore::state::Record;
+use agentcore::session::Record;
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentState, ErrorKind, Message, SessionStore, ToolCall, ToolResult};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentcore::hooks::TodoListHook;
-use agentcore::state::Record;
+use agentcore::session::Record;
 use agentcore::testing::ScriptedModel;
 use agentcore::{FuncTool, Messages, Todo};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What a run does is stored before it is acted on.
 
 use agentcore::agent::Decision;
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::SideEffect;
 use agentcore::{
@@ -47,7 +47,7 @@ fn name(record: &Record) -> String {
         Record::Message { message, .. } => shown(message),
         Record::ToolStarted { call_id } => format!("started {call_id}"),
         Record::ToolEnded { result } => format!("ended, {}", shown(result)),
-        Record::Began { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
+        Record::About { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
         Record::MessageInfo { info } => match info.usage.output_tokens {
             0 => "info".into(),
             tokens => format!("info of {tokens} tokens"),

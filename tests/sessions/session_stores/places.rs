@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentcore::state::Record;
+use agentcore::session::Record;
 use agentcore::{Message, SessionStore};
 use tempfile::TempDir;
 

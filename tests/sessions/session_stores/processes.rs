@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use agentcore::session::Lease;
 use agentcore::session::SqliteStore;
-use agentcore::state::Lease;
 use agentcore::{ErrorKind, SessionStore};
 
 use super::crash::{FOLDER, child, name, runtime, say};

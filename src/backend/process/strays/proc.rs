@@ -39,8 +39,8 @@ pub(super) enum Environment {
 
 /// Returns `true` if `/proc` is mounted and shows the ids that this process uses.
 pub(super) fn is_there() -> bool {
-    let own = fs::read_link("/proc/self");
-    own.is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
+    let link = fs::read_link("/proc/self");
+    link.is_ok_and(|link| link.to_str() == Some(&std::process::id().to_string()))
 }
 
 /// The ids of all processes.
@@ -97,21 +97,21 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
         return Environment::Other;
     };
     let mut buffer = vec![0; 16 * 1024 + needle.len()];
-    let (mut carried, mut total) = (0, 0);
+    let (mut carried_len, mut total) = (0, 0);
     while total < MAX_ENVIRONMENT {
-        let count = match file.read(&mut buffer[carried..]) {
+        let count = match file.read(&mut buffer[carried_len..]) {
             Ok(0) => break,
             Ok(count) => count,
             Err(_) => return Environment::Other,
         };
-        let end = carried + count;
+        let end = carried_len + count;
         total += count;
         if memchr::memmem::find(&buffer[..end], needle).is_some() {
             return Environment::Marked;
         }
         // The needle may lie across two reads.
-        carried = end.min(needle.len().saturating_sub(1));
-        buffer.copy_within(end - carried..end, 0);
+        carried_len = end.min(needle.len().saturating_sub(1));
+        buffer.copy_within(end - carried_len..end, 0);
     }
     // One that was started with an empty environment has arguments.
     let is_missing = total == 0
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn environment_is_searched_beyond_long_variables() {
-        let long = |letter: &str| letter.repeat(100_000);
+        let long_value = |letter: &str| letter.repeat(100_000);
         let sleeper = Sleeper::new(&[
-            ("A", long("a")),
-            ("B", long("b")),
-            ("C", long("c")),
+            ("A", long_value("a")),
+            ("B", long_value("b")),
+            ("C", long_value("c")),
             ("MARK", "1234".to_owned()),
         ]);
         let search = |needle: &[u8]| environment(sleeper.id(), needle);
@@ -209,11 +209,11 @@ mod tests {
         let end = |is_written| PipeEnd { inode, is_written };
         assert!(holds(sleeper.id(), &[end(false)]));
         assert!(!holds(sleeper.id(), &[end(true)]));
-        let other = PipeEnd {
+        let other_pipe = PipeEnd {
             inode: inode + 1_000_000,
             is_written: false,
         };
-        assert!(!holds(sleeper.id(), &[other]));
+        assert!(!holds(sleeper.id(), &[other_pipe]));
     }
 
     #[test]

@@ -115,9 +115,9 @@ impl Sweep {
     /// Waits until the killed processes have ended, which may take a moment; processes that the
     /// kernel holds up are not waited for longer.
     fn wait_for_killed(&self, deadline: Instant) {
-        let killed = self.known.values();
-        let killed = killed.filter(|known| known.state == State::Killed);
-        for known in killed {
+        let killed_processes = self.known.values();
+        let killed_processes = killed_processes.filter(|known| known.state == State::Killed);
+        for known in killed_processes {
             while again(&known.process).is_some() && Instant::now() < deadline {
                 sleep(PAUSE);
             }
@@ -137,16 +137,16 @@ impl Sweep {
         if is_stopping {
             look.new += self.stop_seen();
         }
-        let before = proc::last_id();
+        let last_id = proc::last_id();
         let Ok(mut ids) = proc::ids() else {
             return look;
         };
         // Newest first, also when ids began again at the bottom: what forks fast is young.
-        let newest = proc::last_id().unwrap_or(i32::MAX);
-        ids.sort_unstable_by_key(|id| newest.wrapping_sub(*id).cast_unsigned());
+        let newest_id = proc::last_id().unwrap_or(i32::MAX);
+        ids.sort_unstable_by_key(|id| newest_id.wrapping_sub(*id).cast_unsigned());
         look.new += self.recognise(&ids, is_stopping);
-        match before {
-            Some(before) => self.look_from(before, look.new, is_stopping),
+        match last_id {
+            Some(last_id) => self.look_from(last_id, look.new, is_stopping),
             None => look,
         }
     }
@@ -178,7 +178,7 @@ impl Sweep {
 
     /// Returns how many of the ids are strays that were not known.
     fn recognise(&mut self, ids: &[i32], is_stopping: bool) -> usize {
-        let (mut unknown, mut unclear) = (Vec::new(), Vec::new());
+        let (mut unknown_processes, mut unclear_processes) = (Vec::new(), Vec::new());
         let mut new = 0;
         for id in ids {
             let Some(process) = proc::read(*id) else {
@@ -189,53 +189,53 @@ impl Sweep {
             }
             match self.evidence.relation(&process, self.is_session_valid) {
                 Relation::Stray => new += self.add(process, is_stopping),
-                Relation::Unknown => unknown.push(process),
-                Relation::Unclear => unclear.push(process),
+                Relation::Unknown => unknown_processes.push(process),
+                Relation::Unclear => unclear_processes.push(process),
                 Relation::Member => self.members.push(*id),
                 Relation::Other => {}
             }
         }
         let mut pause = PAUSE;
-        while !unclear.is_empty() && pause <= MAX_PAUSE {
+        while !unclear_processes.is_empty() && pause <= MAX_PAUSE {
             sleep(pause);
             pause *= 2;
-            for process in std::mem::take(&mut unclear) {
+            for process in std::mem::take(&mut unclear_processes) {
                 let Some(process) = again(&process) else {
                     continue;
                 };
                 match self.evidence.relation(&process, self.is_session_valid) {
                     Relation::Stray => new += self.add(process, is_stopping),
-                    Relation::Unclear => unclear.push(process),
-                    _ => unknown.push(process),
+                    Relation::Unclear => unclear_processes.push(process),
+                    _ => unknown_processes.push(process),
                 }
             }
         }
-        self.has_unclear |= !unclear.is_empty();
-        unknown.append(&mut unclear);
-        new + self.add_children(unknown, is_stopping)
+        self.has_unclear |= !unclear_processes.is_empty();
+        unknown_processes.append(&mut unclear_processes);
+        new + self.add_children(unknown_processes, is_stopping)
     }
 
     /// Adds those whose parents are the command's, and their children in turn.
     fn add_children(&mut self, mut unknown: Vec<Process>, is_stopping: bool) -> usize {
         let mut new = 0;
         loop {
-            let before = unknown.len();
-            let (children, others): (Vec<_>, Vec<_>) = unknown
+            let old_count = unknown.len();
+            let (children, other_processes): (Vec<_>, Vec<_>) = unknown
                 .into_iter()
                 .partition(|process| self.is_parent(process.parent));
             for child in children {
                 new += self.add(child, is_stopping);
             }
-            if others.is_empty() || others.len() == before {
+            if other_processes.is_empty() || other_processes.len() == old_count {
                 return new;
             }
-            unknown = others;
+            unknown = other_processes;
         }
     }
 
     fn is_known(&self, process: &Process) -> bool {
-        let known = self.known.get(&process.id);
-        known.is_some_and(|known| known.process.started == process.started)
+        let entry = self.known.get(&process.id);
+        entry.is_some_and(|entry| entry.process.started == process.started)
     }
 
     /// Returns `true` if that process, as it is now, belongs to the command.
@@ -260,17 +260,17 @@ impl Sweep {
     }
 
     fn stop_seen(&mut self) -> usize {
-        let mut stopped = 0;
+        let mut count = 0;
         for known in self.known.values_mut() {
             if known.state == State::Seen {
                 known.state = match proc::signal(&known.process, Signal::STOP) {
                     true => State::Stopped,
                     false => State::Over,
                 };
-                stopped += 1;
+                count += 1;
             }
         }
-        stopped
+        count
     }
 
     /// Kills what is stopped; returns whether there was any.

@@ -64,8 +64,8 @@ impl Cleanup {
         // What is in a cgroup is ended at once, but a privileged process can move to another one.
         let sweep = self.sweep.as_mut();
         let is_quiet = sweep.is_none_or(|sweep| sweep.end(deadline));
-        let until = deadline.min(Instant::now() + REMOVAL);
-        self.cage.take_if(|cage| cage.remove(until));
+        let removal_deadline = deadline.min(Instant::now() + REMOVAL);
+        self.cage.take_if(|cage| cage.remove(removal_deadline));
         is_quiet && self.cage.is_none()
     }
 }
@@ -190,17 +190,17 @@ impl Sweeper {
     fn next(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
-            let Some(earliest) = queue.jobs.iter().map(|job| job.next).min() else {
+            let Some(earliest_time) = queue.jobs.iter().map(|job| job.next).min() else {
                 queue.is_running = false;
                 return None;
             };
             let now = Instant::now();
-            if earliest <= now {
+            if earliest_time <= now {
                 let index = queue.jobs.iter().position(|job| job.next <= now)?;
                 return queue.jobs.remove(index);
             }
-            let waited = self.arrived.wait_timeout(queue, earliest - now);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let result = self.arrived.wait_timeout(queue, earliest_time - now);
+            queue = result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
-use crate::state::{AgentState, Record, SessionStore, StoredSession};
+use crate::session::{AgentState, Record, SessionStore, StoredSession};
 use crate::util::text::truncate;
 
 pub(super) use super::super::checks::{same, wrong};

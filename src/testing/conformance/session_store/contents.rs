@@ -12,7 +12,7 @@ use crate::message::{
     ToolResult,
 };
 use crate::model::{Compaction, ModelResponse, StopReason};
-use crate::state::{AgentState, MessageInfo, PendingCall, Record, SessionStore};
+use crate::session::{AgentState, MessageInfo, PendingCall, Record, SessionStore};
 use crate::usage::Usage;
 
 use super::check::{fails, ids, input, load, message, same, same_state, say, texts};
@@ -135,15 +135,8 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     store.append(&lease, vec![told]).await?;
     state.inform(Arc::new(other));
     let title: Option<Arc<str>> = Some("Named since".into());
-    store
-        .append(
-            &lease,
-            vec![Record::Titled {
-                title: title.clone(),
-            }],
-        )
-        .await?;
     state.title = title;
+    store.append(&lease, vec![Record::about(&state)]).await?;
     same_state("appended", &load(store, "a").await?.state, &state)?;
 
     state.messages.insert(1, Message::ai("Put in between"));
@@ -300,25 +293,28 @@ pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
 }
 
 pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
-    let began = |user: Option<&str>, cwd: Option<&str>| Record::Began {
+    let about = |user: Option<&str>, title: Option<&str>, cwd: Option<&str>| Record::About {
         user_id: user.map(Into::into),
+        title: title.map(Into::into),
         cwd: cwd.map(Into::into),
     };
     let lease = store.lease("a").await?;
-    let records = vec![began(Some("u"), Some("/a")), message("Hi")];
+    let records = vec![about(Some("u"), None, Some("/a")), message("Hi")];
     store.append(&lease, records).await?;
     let mut expected = AgentState::new("a");
     (expected.user_id, expected.cwd) = (Some("u".into()), Some("/a".into()));
     expected.messages = "Hi".into();
     same_state("begun", &load(store, "a").await?.state, &expected)?;
-    store.append(&lease, vec![began(None, None)]).await?;
-    same_state("as it was", &load(store, "a").await?.state, &expected)?;
-    store.append(&lease, vec![began(None, Some("/b"))]).await?;
-    expected.cwd = Some("/b".into());
-    same_state("moved", &load(store, "a").await?.state, &expected)?;
-    let both = vec![began(Some("v"), None), began(None, Some("/c"))];
+    let titled = about(Some("u"), Some("T"), Some("/a"));
+    store.append(&lease, vec![titled]).await?;
+    expected.title = Some("T".into());
+    same_state("titled", &load(store, "a").await?.state, &expected)?;
+    store.append(&lease, vec![about(None, None, None)]).await?;
+    (expected.user_id, expected.title, expected.cwd) = (None, None, None);
+    same_state("nothing", &load(store, "a").await?.state, &expected)?;
+    let both = vec![about(Some("v"), None, None), about(None, None, Some("/c"))];
     store.append(&lease, both).await?;
-    (expected.user_id, expected.cwd) = (Some("v".into()), Some("/c".into()));
+    expected.cwd = Some("/c".into());
     same_state("twice at once", &load(store, "a").await?.state, &expected)
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::{ErrorKind, Result};
 use crate::message::{Messages, ToolCall};
-use crate::state::{AgentState, Inputs, Record, SessionStore, StoredSession};
+use crate::session::{AgentState, Inputs, Record, SessionStore, StoredSession};
 
 use super::check::{fails, load, message, same, same_state, texts, wrong};
 use super::contents::full;

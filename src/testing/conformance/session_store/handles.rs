@@ -3,7 +3,7 @@
 use futures::future::join_all;
 
 use crate::error::{ErrorKind, Result};
-use crate::state::{SessionStore, StoredSession};
+use crate::session::{SessionStore, StoredSession};
 
 use super::check::{fails, ids, message, same, say, texts};
 use super::contents::full;

@@ -8,7 +8,7 @@ use futures::future::join_all;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
-use crate::state::{AgentState, Lease, SessionStore};
+use crate::session::{AgentState, Lease, SessionStore};
 
 use super::check::{fails, ids, load, message, same, same_state, say, texts, wrong};
 use super::contents::full;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::{Message, Messages, ToolCall, ToolResult};
-use crate::state::{AgentState, Record, SessionInfo, SessionStore, StoredSession};
+use crate::session::{AgentState, Record, SessionInfo, SessionStore, StoredSession};
 
 use super::check::{fails, ids, input, load, message, same, same_state, say, texts, wrong};
 use super::contents::full;
@@ -165,8 +165,9 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
     same("of nothing", &store.latest("/a").await?, &None)?;
     for (id, cwd) in [("1", "/a"), ("2", "/a"), ("3", "/a/b"), ("4", "/A")] {
         let lease = store.lease(id).await?;
-        let began = Record::Began {
+        let began = Record::About {
             user_id: None,
+            title: None,
             cwd: Some(cwd.into()),
         };
         store.append(&lease, vec![began, message("Hi")]).await?;

@@ -1,7 +1,7 @@
 //! All checks in order.
 
 use crate::error::Result;
-use crate::state::SessionStore;
+use crate::session::SessionStore;
 
 use super::super::checks::Failures;
 use super::{contents, copies, handles, leases, lists};

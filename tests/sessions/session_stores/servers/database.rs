@@ -1,7 +1,7 @@
 //! PostgreSQL, behind the store's back.
 
+use agentcore::session::DamageKind;
 use agentcore::session::{PostgresStore, ServerOptions};
-use agentcore::state::DamageKind;
 use agentcore::{Result, SessionStore};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row};

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::state::Lease;
+use agentcore::session::Lease;
 use agentcore::testing::conformance;
 use agentcore::{ErrorKind, SessionStore};
 

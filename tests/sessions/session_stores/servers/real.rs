@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::session::ServerOptions;
-use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::{AgentState, Result, SessionStore, async_trait};
 
 use crate::session_stores::crash::FOLDER;

@@ -18,7 +18,7 @@ use crate::util::sync::lock;
 /// A thread has the turn, never a future: one that is not polled, like that of a run whose reader
 /// is slow, would block all others.
 #[derive(Clone, Default)]
-pub(super) struct Queue(Arc<Inner>);
+pub(in crate::session) struct Queue(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -46,7 +46,7 @@ struct Duty(Option<Arc<Inner>>);
 impl Queue {
     /// Runs `work` when it is its turn; right here outside a runtime. Nothing of it is done when
     /// the future is dropped before that; work that has begun is finished.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T>
+    pub(in crate::session) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce() -> Result<T> + Send + 'static,
@@ -84,7 +84,7 @@ impl Queue {
     }
 
     /// The waiting time of the current job; can be read once.
-    pub(super) fn waited(&self) -> Duration {
+    pub(in crate::session) fn waited(&self) -> Duration {
         let since = lock(&self.0.since).take();
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }

@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use crate::message::Message;
 
-use super::store::answers;
-
 /// Lists of up to this many calls are searched, and stay in order.
 const SEARCHED: usize = 64;
 
@@ -135,6 +133,12 @@ impl Index {
 
 fn place<T>(list: &[T]) -> (usize, usize) {
     (list.as_ptr().addr(), list.len())
+}
+
+fn answers(message: &Message, call_id: &str) -> bool {
+    message
+        .as_tool_result()
+        .is_some_and(|result| *result.tool_call_id == *call_id)
 }
 
 #[cfg(test)]

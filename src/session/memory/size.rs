@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::message::{Media, MediaSource, Message, Messages, Part, Todo};
 
-use super::agent_state::{AgentState, PendingCall};
-use super::message_info::MessageInfo;
-use super::store::Record;
+use crate::session::agent_state::{AgentState, PendingCall};
+use crate::session::message_info::MessageInfo;
+use crate::session::record::Record;
 
 /// The overhead of a shared value: its counters, and that of the allocator.
 const SHARED: usize = 32;
@@ -49,21 +49,27 @@ pub(super) fn beside(state: &AgentState) -> u64 {
     (size_of::<AgentState>() + all + places) as u64
 }
 
-/// The size a record adds.
-pub(super) fn of_record(record: &Record) -> u64 {
+/// The size a record adds; `None` for one that replaces or removes what it cannot know the size of.
+pub(super) fn of_record(record: &Record) -> Option<u64> {
     let bytes = match record {
         Record::Message { message, .. } | Record::ToolEnded { result: message } => {
-            return of_message(message);
+            return Some(of_message(message));
         }
         Record::File { path, content } => {
             path.len() + content.as_ref().map_or(0, |content| content.len())
         }
         Record::Todos { todos } => of_todos(todos),
         Record::MessageInfo { .. } => INFO,
-        Record::ToolStarted { call_id } => call_id.len() + SHARED,
-        Record::Began { .. } | Record::Titled { .. } => 0,
+        Record::ToolStarted { call_id: id } | Record::Input { id } => id.len() + SHARED,
+        Record::About { .. } | Record::Unknown => 0,
+        Record::Truncated { .. }
+        | Record::ToolsSettled
+        | Record::Inputs { .. }
+        | Record::Compaction { .. }
+        | Record::Pending { .. }
+        | Record::Answered { .. } => return None,
     };
-    bytes as u64
+    Some(bytes as u64)
 }
 
 fn of_pending(call: &PendingCall) -> usize {

@@ -1,155 +1,17 @@
 //! The stores of sessions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Todo};
 
 use super::agent_state::AgentState;
-use super::damage::Damage;
 use super::info::SessionInfo;
+use super::json::{cut, read_snapshot, write_snapshot};
 use super::lease::Lease;
-use super::message_info::MessageInfo;
-use super::open_calls::OpenCalls;
-use super::snapshot::{cut, read_snapshot, write_snapshot};
-
-/// One change of a session.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Record {
-    /// A message was added to the history.
-    Message {
-        /// The message.
-        message: Arc<Message>,
-        /// The caller's id of an input: the same id is stored once.
-        input_id: Option<Arc<str>>,
-    },
-    /// The metadata of the assistant message that was added last.
-    MessageInfo {
-        /// The metadata.
-        info: Arc<MessageInfo>,
-    },
-    /// A tool call is about to run that may change the world.
-    ToolStarted {
-        /// The call's id.
-        call_id: Arc<str>,
-    },
-    /// A call of several ended while others are in progress. Its message is added when all have
-    /// ended, and takes the place of this.
-    ToolEnded {
-        /// The result, a [`Message::Tool`].
-        result: Arc<Message>,
-    },
-    /// The session's user and where it began. A field that is `None` stays as it is.
-    Began {
-        /// The id of the session's user.
-        user_id: Option<Arc<str>>,
-        /// The agent's working directory.
-        cwd: Option<Arc<str>>,
-    },
-    /// The session was given a title.
-    Titled {
-        /// The title in lists; `None` is the user's first input.
-        title: Option<Arc<str>>,
-    },
-    /// The task list was changed.
-    Todos {
-        /// All of it.
-        todos: Arc<Vec<Todo>>,
-    },
-    /// One of the files in the state was written or taken out.
-    File {
-        /// The path.
-        path: Arc<str>,
-        /// The content; `None` when the file was removed.
-        content: Option<Arc<str>>,
-    },
-}
-
-/// A session as a store returns it.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct StoredSession {
-    /// The state, as last saved plus everything appended since.
-    pub state: AgentState,
-    /// Ids of calls that had started when the last run ended without a result for them. Long lists
-    /// are in no particular order.
-    pub started: Vec<Arc<str>>,
-    /// Results of calls that had ended when the last run did, and are not in the history yet. Long
-    /// lists are in no particular order.
-    pub ended: Vec<Arc<Message>>,
-    /// The caller's ids of the inputs that were appended since the state was last saved. Those
-    /// before are in the state.
-    pub input_ids: Vec<Arc<str>>,
-    /// The parts that could not be read. A run reports them once, in a warning.
-    pub damage: Vec<Damage>,
-    /// The positions of the calls in `started` and `ended`.
-    open_calls: OpenCalls,
-}
-
-impl StoredSession {
-    /// A session with this state.
-    pub fn new(state: AgentState) -> Self {
-        Self {
-            state,
-            ..Self::default()
-        }
-    }
-
-    /// Applies `record`.
-    pub fn apply(&mut self, record: Record) {
-        match record {
-            Record::Message { message, input_id } => {
-                if let Some(result) = message.as_tool_result() {
-                    self.forget_call(&result.tool_call_id);
-                }
-                if let Some(id) = input_id {
-                    let at = self.state.messages.len();
-                    self.state.inputs.begin(id.clone(), at..at + 1);
-                    self.input_ids.push(id);
-                }
-                self.state.messages.push(message);
-            }
-            Record::MessageInfo { info } => self.state.inform(info),
-            Record::ToolStarted { call_id } => self.open_calls.start(&mut self.started, call_id),
-            Record::ToolEnded { result } => {
-                if let Some(ended) = result.as_tool_result() {
-                    self.forget_call(&ended.tool_call_id);
-                    self.open_calls.end(&mut self.ended, result);
-                }
-            }
-            Record::Began { user_id, cwd } => {
-                let state = &mut self.state;
-                state.user_id = user_id.or(state.user_id.take());
-                state.cwd = cwd.or(state.cwd.take());
-            }
-            Record::Titled { title } => self.state.title = title,
-            Record::Todos { todos } => self.state.todos = todos,
-            Record::File { path, content } => {
-                let files = Arc::make_mut(&mut self.state.files);
-                match content {
-                    Some(content) => drop(files.insert(path, content)),
-                    None => drop(files.remove(&path)),
-                }
-            }
-        }
-    }
-
-    fn forget_call(&mut self, id: &str) {
-        self.open_calls
-            .remove(&mut self.started, &mut self.ended, id);
-    }
-}
-
-/// Returns `true` if the message is a result of this call.
-pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
-    message
-        .as_tool_result()
-        .is_some_and(|result| *result.tool_call_id == *call_id)
-}
+use super::record::Record;
+use super::stored::StoredSession;
 
 /// A store of sessions.
 ///
@@ -181,7 +43,7 @@ pub(crate) fn answers(message: &Message, call_id: &str) -> bool {
 /// use std::sync::{Arc, Mutex};
 /// use std::time::SystemTime;
 ///
-/// use agentcore::state::{Lease, Record, SessionInfo, StoredSession};
+/// use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 /// use agentcore::testing::conformance;
 /// use agentcore::{AgentState, Error, ErrorKind, Result, SessionStore, async_trait};
 ///

@@ -9,11 +9,13 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::util::sync::lock;
 
-use super::agent_state::AgentState;
-use super::info::SessionInfo;
-use super::lease::Lease;
-use super::store::{Record, SessionStore, StoredSession, busy, check_id, exists, taken_over};
 use super::threads::{Entry, Threads};
+use crate::session::agent_state::AgentState;
+use crate::session::info::SessionInfo;
+use crate::session::lease::Lease;
+use crate::session::record::Record;
+use crate::session::session_store::{SessionStore, busy, check_id, exists, taken_over};
+use crate::session::stored::StoredSession;
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
 use crate::error::Result;
-use crate::state::{busy, check_id};
+use crate::session::{busy, check_id};
 use crate::util::sync::lock;
 
-use super::log::Log;
 use super::open::{Clock, Open};
+use super::storage::Log;
 
 /// The state shared by all users of a store.
 pub(super) struct Inner<L: Log> {
@@ -167,9 +167,9 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use super::*;
-    use crate::session::log::Tail;
-    use crate::session::scan::Scan;
-    use crate::session::store::LogStore;
+    use crate::session::log::log_store::LogStore;
+    use crate::session::log::scan::Scan;
+    use crate::session::log::storage::Tail;
 
     /// A log that takes its time to be closed.
     struct Slow {

@@ -4,21 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{
+use crate::session::{
     AgentState, Lease, Record, SessionInfo, StoredSession, busy, cut, exists, not_found, taken_over,
 };
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-use super::change::{About, Change};
-use super::diff::{diff, whole};
-use super::fold::Folded;
-use super::log::{Log, Tail};
+use super::fold::LogFold;
+use super::line::Info;
 use super::open::{Open, session, time};
 use super::queue::Queue;
-use super::record::Info;
 use super::scan::{last_info, scan, scan_into};
 use super::slots::Inner;
+use super::storage::{Log, Tail};
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -26,18 +24,18 @@ const TAIL: u64 = 16 * 1024;
 const AT_ONCE: usize = 100;
 
 /// The operations of a session store, over any [`Log`]. Clones share it.
-pub(super) struct LogStore<L: Log>(Arc<Inner<L>>);
+pub(in crate::session) struct LogStore<L: Log>(Arc<Inner<L>>);
 
 impl<L: Log> LogStore<L> {
-    pub(super) fn new(log: L) -> Self {
+    pub(in crate::session) fn new(log: L) -> Self {
         Self(Arc::new(Inner::new(log)))
     }
 
-    pub(super) fn log(&self) -> &L {
+    pub(in crate::session) fn log(&self) -> &L {
         &self.0.log
     }
 
-    pub(super) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+    pub(in crate::session) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let (inner, id) = (self.0.clone(), Arc::<str>::from(id));
         if let Some(user) = self.0.join_holder(&id) {
             let known = move || Ok(lock(&user.open).as_ref().map(Open::session));
@@ -51,28 +49,29 @@ impl<L: Log> LogStore<L> {
             };
             // A tail that is not whole may be a write that is under way: the next lease knows.
             let scan = scan(&id, &bytes)?;
-            Ok(session(&scan.folded, scan.damage))
+            Ok(session(&scan.fold, scan.damage))
         })
         .await
     }
 
-    pub(super) async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        self.write(lease, move |folded| {
-            let mut about = About::of(folded.state());
-            let records = records.into_iter();
-            records
-                .map(|record| Change::of(record, &mut about))
-                .collect()
-        })
-        .await
+    pub(in crate::session) async fn append(
+        &self,
+        lease: &Lease,
+        records: Vec<Record>,
+    ) -> Result<()> {
+        self.write(lease, move |_| records).await
     }
 
-    pub(super) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+    pub(in crate::session) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let state = state.clone();
-        self.write(lease, move |folded| diff(folded, &state)).await
+        self.write(lease, move |fold| match fold.exists() {
+            true => fold.session().difference(&state),
+            false => StoredSession::new(state).records(),
+        })
+        .await
     }
 
-    pub(super) async fn lease(&self, id: &str) -> Result<Lease> {
+    pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
         let mut user = self.0.hold(id)?;
         user.is_async = true;
         let inner = self.0.clone();
@@ -98,7 +97,11 @@ impl<L: Log> LogStore<L> {
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
     }
 
-    pub(super) async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
+    pub(in crate::session) async fn create(
+        &self,
+        id: &str,
+        mut session: StoredSession,
+    ) -> Result<()> {
         session.state.thread_id = id.into();
         let user = self.0.hold(id)?;
         self.writing(move || {
@@ -106,34 +109,39 @@ impl<L: Log> LogStore<L> {
             let mut open = lock(&user.open);
             *open = None;
             let mut opened = Open::new(log, clock, &user.id, &|| true)?;
-            if opened.folded.exists() {
+            if opened.fold.exists() {
                 return Err(exists(&user.id));
             }
-            opened.write(log, clock, whole(&session))
+            opened.write_records(log, clock, session.records())
         })
         .await
     }
 
-    pub(super) async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+    pub(in crate::session) async fn fork_at(
+        &self,
+        from: &str,
+        to: &str,
+        messages: usize,
+    ) -> Result<()> {
         let (inner, id) = (self.0.clone(), from.to_owned());
         let forked = self.reading(move || {
             let bytes = inner.read(&id)?.ok_or_else(|| not_found(&id))?;
             let whole = scan(&id, &bytes)?;
-            let all = whole.folded.state().messages.len();
-            let found = session(&whole.folded, Vec::new()).ok_or_else(|| not_found(&id))?;
+            let all = whole.fold.session().state.messages.len();
+            let found = session(&whole.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
             let mut forked = cut(&id, found, messages)?;
             let state = &mut forked.state;
             if state.messages.len() < all {
-                let folded = Folded::new(&id).look_at(state.messages.len());
-                let folded = scan_into(folded, &id, &bytes)?.folded;
-                (state.todos, state.files) = folded.beside();
+                let fold = LogFold::new(&id).look_at(state.messages.len());
+                let fold = scan_into(fold, &id, &bytes)?.fold;
+                (state.todos, state.files) = fold.beside();
             }
             Ok(forked)
         });
         self.create(to, forked.await?).await
     }
 
-    pub(super) async fn delete(&self, id: &str) -> Result<bool> {
+    pub(in crate::session) async fn delete(&self, id: &str) -> Result<bool> {
         if id.is_empty() {
             return Ok(false);
         }
@@ -141,7 +149,7 @@ impl<L: Log> LogStore<L> {
         self.writing(move || user.remove(None)).await
     }
 
-    pub(super) async fn list(&self) -> Result<Vec<SessionInfo>> {
+    pub(in crate::session) async fn list(&self) -> Result<Vec<SessionInfo>> {
         let inner = self.0.clone();
         self.reading(move || {
             let mut list = Vec::new();
@@ -156,7 +164,7 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    pub(super) async fn prune(&self, older_than: Duration) -> Result<usize> {
+    pub(in crate::session) async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.0.clone();
         let ids = self.reading(move || inner.log.ids()).await?;
         let mut removed = 0;
@@ -197,9 +205,9 @@ impl<L: Log> LogStore<L> {
         .await
     }
 
-    async fn write<F>(&self, lease: &Lease, changes: F) -> Result<()>
+    async fn write<F>(&self, lease: &Lease, records: F) -> Result<()>
     where
-        F: FnOnce(&Folded) -> Vec<Change> + Send + 'static,
+        F: FnOnce(&LogFold) -> Vec<Record> + Send + 'static,
     {
         let id = lease.session_id();
         let user = self.0.join(id).ok_or_else(|| taken_over(id))?;
@@ -211,8 +219,8 @@ impl<L: Log> LogStore<L> {
                 .as_mut()
                 .filter(|open| open.token == token)
                 .ok_or_else(|| taken_over(&user.id))?;
-            let changes = changes(&open.folded);
-            open.write(&user.inner.log, &user.inner.clock, changes)
+            let records = records(&open.fold);
+            open.write_records(&user.inner.log, &user.inner.clock, records)
         })
         .await
     }
@@ -307,9 +315,9 @@ impl<L: Log> Inner<L> {
 /// The info for lists of a log whose last line cannot be read.
 fn whole_info(id: &str, bytes: &[u8]) -> Result<Option<(Info, u64)>> {
     let scan = scan(id, bytes)?;
-    let (folded, at) = (&scan.folded, scan.folded.at);
-    if folded.exists() {
-        return Ok(Some((folded.info_after(&[], at), at)));
+    let (fold, at) = (&scan.fold, scan.fold.at);
+    if fold.exists() {
+        return Ok(Some((fold.info_after(&[], at), at)));
     }
     if scan.damage.is_empty() {
         // A first write that is not whole yet.
@@ -327,11 +335,11 @@ impl<L: Log> Clone for LogStore<L> {
     }
 }
 
-/// The [`SessionStore`](crate::state::SessionStore) of a type whose field `0` is a [`LogStore`].
+/// The [`SessionStore`](crate::session::SessionStore) of a type whose field `0` is a [`LogStore`].
 macro_rules! session_store_of_log {
     ($store:ty) => {
         #[async_trait::async_trait]
-        impl $crate::state::SessionStore for $store {
+        impl $crate::session::SessionStore for $store {
             async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
                 self.0.load(id).await
             }
@@ -370,12 +378,12 @@ macro_rules! session_store_of_log {
         }
     };
 }
-pub(super) use session_store_of_log;
+pub(in crate::session) use session_store_of_log;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scan::Scan;
+    use crate::session::log::scan::Scan;
 
     /// Two logs whose ends cannot be read.
     struct Unread(ErrorKind);

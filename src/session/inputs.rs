@@ -41,34 +41,61 @@ struct Input {
     answer: Option<usize>,
 }
 
-/// The difference between the inputs of two moments.
-#[cfg(feature = "__log")]
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct InputsChanged {
+/// The difference between the known inputs of two moments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputsChange {
     /// The number of leading inputs that are the same.
     keep: usize,
     /// The later inputs.
     then: Vec<Input>,
 }
 
-#[cfg(feature = "__log")]
 impl Inputs {
-    pub(crate) fn since(&self, old: &Self) -> InputsChanged {
-        let pairs = self.0.iter().zip(old.0.iter());
+    /// The difference from `old`, of which at most the first `most` count as the same.
+    pub(crate) fn since(&self, old: &Self, most: usize) -> InputsChange {
+        let pairs = self.0.iter().zip(old.0.iter()).take(most);
         let keep = pairs.take_while(|(new, old)| new == old).count();
-        InputsChanged {
+        InputsChange {
             keep,
             then: self.0[keep..].to_vec(),
         }
     }
 
-    pub(crate) fn apply(&mut self, change: InputsChanged) {
+    pub(crate) fn apply(&mut self, change: InputsChange) {
         let inputs = Arc::make_mut(&mut self.0);
         inputs.truncate(change.keep);
         inputs.extend(change.then);
     }
 
+    /// The number of inputs at the end that are among these.
+    pub(crate) fn count_last_of(&self, ids: &[Arc<str>]) -> usize {
+        let ids: HashSet<_> = ids.iter().collect();
+        let inputs = self.0.iter().rev();
+        inputs.take_while(|input| ids.contains(&input.id)).count()
+    }
+
+    /// Drops those of these inputs that began at message `len` or behind it, and their ids.
+    pub(crate) fn take_back_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
+        let own = self.count_last_of(ids);
+        let first = self.len() - own;
+        let behind = self.0[first..].iter();
+        let behind = behind.filter(|input| input.from >= Some(len));
+        let gone: HashSet<_> = behind.map(|input| input.id.clone()).collect();
+        if gone.is_empty() {
+            return;
+        }
+        ids.retain(|id| !gone.contains(id));
+        let inputs = Arc::make_mut(&mut self.0);
+        let appended = inputs.split_off(first);
+        inputs.extend(
+            appended
+                .into_iter()
+                .filter(|input| !gone.contains(&input.id)),
+        );
+    }
+
     /// Drops positions from message `place` on, because those messages have changed.
+    #[cfg(feature = "durable")]
     pub(crate) fn forget_from(&mut self, place: usize) {
         if self.is_empty() {
             return;

@@ -10,7 +10,9 @@ use crate::error::Result;
 use super::agent_state::AgentState;
 use super::info::SessionInfo;
 use super::lease::Lease;
-use super::store::{Record, SessionStore, StoredSession};
+use super::record::Record;
+use super::session_store::SessionStore;
+use super::stored::StoredSession;
 
 #[async_trait]
 impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {

@@ -7,13 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-use crate::message::Message;
-
-use super::agent_state::AgentState;
-use super::info::SessionInfo;
 use super::size;
-use super::snapshot::title_of;
-use super::store::{Record, StoredSession};
+use crate::session::agent_state::AgentState;
+use crate::session::info::SessionInfo;
+use crate::session::record::Record;
+use crate::session::stored::StoredSession;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
@@ -50,8 +48,6 @@ pub(super) struct Threads {
 
 pub(super) struct Entry {
     pub(super) session: StoredSession,
-    /// The user's first input; a title stays when the history is cut.
-    said_first: Option<Arc<str>>,
     last_access: Instant,
     /// The place in the order of uses.
     used: u64,
@@ -265,7 +261,6 @@ impl Entry {
         let bytes = size::beside(&session.state);
         Self {
             session,
-            said_first: None,
             last_access: Instant::now(),
             used: 0,
             written: 0,
@@ -305,51 +300,50 @@ impl Entry {
             same if same == before.len() => same,
             _ => 0,
         };
-        let now_empty = now.is_empty();
+        let is_empty = now.is_empty();
         if same == 0 {
             self.message_bytes = 0;
         }
         self.message_bytes += size::of_messages(now, same);
+        // A title stays when the history is cut, unless its first input was taken back.
+        let first_text = self.session.first_text.take().filter(|_| !is_empty);
+        session.first_text = first_text.or(session.first_text);
         self.session = session;
         self.measure();
-        if now_empty {
-            // What was said first was taken back.
-            self.said_first = None;
-        }
-        if self.said_first.is_none() {
-            let mut said = self.session.state.messages.user_messages();
-            self.said_first = said.find_map(title_of);
+    }
+
+    /// Applies the records. Sizes that are known are added up; others are computed again.
+    pub(super) fn append(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.apply(record);
         }
     }
 
-    /// Applies the records. Their sizes are added up; [`set`](Self::set) computes the size again.
-    pub(super) fn append(&mut self, records: Vec<Record>) {
-        for record in records {
-            let added = size::of_record(&record);
-            let ended = self.session.ended.len();
-            let mut freed = 0;
-            match &record {
-                Record::Message { message, .. } => {
-                    self.message_bytes += added;
-                    if let Message::User(_) = **message
-                        && self.said_first.is_none()
-                    {
-                        self.said_first = title_of(message);
-                    }
-                }
-                Record::File { path, .. } => {
-                    let before = self.session.state.files.get(path);
-                    freed = before.map_or(0, |content| content.len() as u64);
-                }
-                _ => {}
-            }
+    fn apply(&mut self, record: Record) {
+        let Some(added) = size::of_record(&record) else {
+            let is_cut = matches!(record, Record::Truncated { .. });
             self.session.apply(record);
-            if self.session.ended.len() < ended {
-                // A result that was stored when its call ended is a message now.
-                freed = added;
+            if is_cut {
+                self.message_bytes = size::of_messages(&self.session.state.messages, 0);
             }
-            self.bytes = (self.bytes + added).saturating_sub(freed);
+            return self.measure();
+        };
+        let ended = self.session.ended.len();
+        let mut freed = 0;
+        match &record {
+            Record::Message { .. } => self.message_bytes += added,
+            Record::File { path, .. } => {
+                let before = self.session.state.files.get(path);
+                freed = before.map_or(0, |content| content.len() as u64);
+            }
+            _ => {}
         }
+        self.session.apply(record);
+        if self.session.ended.len() < ended {
+            // A result that was stored when its call ended is a message now.
+            freed = added;
+        }
+        self.bytes = (self.bytes + added).saturating_sub(freed);
     }
 
     /// Empties it while a run holds it: the lease outlives the data, and is given back to the entry
@@ -357,7 +351,6 @@ impl Entry {
     pub(super) fn empty(&mut self) -> bool {
         let id = self.session.state.thread_id.clone();
         self.session = StoredSession::new(AgentState::new(id));
-        self.said_first = None;
         self.deleted = true;
         self.message_bytes = 0;
         self.measure();
@@ -372,9 +365,6 @@ impl Entry {
 
     pub(super) fn info(&self) -> SessionInfo {
         let mut info = SessionInfo::of(&self.session);
-        if self.session.state.title.is_none() {
-            info.title = self.said_first.clone();
-        }
         info.created_at = Some(self.created_at);
         info.updated_at = Some(self.updated_at);
         info

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::snapshot::title_of;
-use super::store::StoredSession;
+use super::json::title_of;
+use super::stored::StoredSession;
 
 /// The entry of a session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +47,14 @@ impl SessionInfo {
         }
     }
 
-    /// Builds the entry from the session itself: all but its times and its size, and the title of a
-    /// history whose beginning was cut.
+    /// Builds the entry from the session itself: all but its times and its size.
     pub fn of(session: &StoredSession) -> Self {
         let state = &session.state;
-        let said_first = || state.messages.user_messages().find_map(title_of);
+        let first_text = session.first_text.clone();
+        let first_text =
+            || first_text.or_else(|| state.messages.user_messages().find_map(title_of));
         let mut info = Self::new(state.thread_id.clone(), state.messages.len());
-        info.title = state.title.clone().or_else(said_first);
+        info.title = state.title.clone().or_else(first_text);
         info.user_id = state.user_id.clone();
         info.cwd = state.cwd.clone();
         info

@@ -132,7 +132,6 @@ impl Infos {
     }
 
     /// The first message whose metadata differs from that in `other`.
-    #[cfg(feature = "__log")]
     pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
         let differs = |at: &usize| match (self.get(*at), other.get(*at)) {
             (Some(a), Some(b)) => !Arc::ptr_eq(a, b) && a != b,
@@ -147,7 +146,7 @@ impl Infos {
 mod tests {
     use super::*;
     use crate::message::{Message, Messages, ToolCall};
-    use crate::state::AgentState;
+    use crate::session::AgentState;
 
     #[test]
     fn what_a_repair_moves_is_not_known_any_more() {

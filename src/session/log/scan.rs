@@ -4,11 +4,10 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{Damage, DamageKind, busy};
+use crate::session::{Damage, DamageKind, busy};
 
-use super::change::Change;
-use super::fold::Folded;
-use super::record::{Fault, Info, Line, MARK, VERSION};
+use super::fold::LogFold;
+use super::line::{Entry, Fault, Info, Line, MARK, VERSION};
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -16,24 +15,24 @@ const MAX_PIECES: usize = 1_000;
 
 /// The result of reading a log.
 #[derive(Debug)]
-pub(super) struct Scan {
-    pub(super) folded: Folded,
+pub(in crate::session) struct Scan {
+    pub(super) fold: LogFold,
     /// The damage before `end` that has not been reported before.
-    pub(super) damage: Vec<Damage>,
+    pub(in crate::session) damage: Vec<Damage>,
     /// The bytes after the last complete write.
-    pub(super) tail: Option<Damage>,
+    pub(in crate::session) tail: Option<Damage>,
     /// The end of the last complete write.
-    pub(super) end: u64,
+    pub(in crate::session) end: u64,
 }
 
 /// Reads all of a log. Nothing that can be read is left out because of what cannot.
-pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
-    scan_into(Folded::new(id), id, bytes)
+pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
+    scan_into(LogFold::new(id), id, bytes)
 }
 
 /// Like [`scan`], into an empty session.
-pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> {
-    scan_while(&|| true, folded, id, bytes)
+pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
+    scan_while(&|| true, fold, id, bytes)
 }
 
 /// Like [`scan_into`], while `is_wanted` returns `true`.
@@ -41,15 +40,15 @@ pub(super) fn scan_into(folded: Folded, id: &str, bytes: &[u8]) -> Result<Scan> 
 /// # Errors
 ///
 /// Also [`ErrorKind::SessionBusy`] once it returns `false`.
-pub(super) fn scan_while(
+pub(in crate::session) fn scan_while(
     is_wanted: &dyn Fn() -> bool,
-    folded: Folded,
+    fold: LogFold,
     id: &str,
     bytes: &[u8],
 ) -> Result<Scan> {
     let mut scanner = Scanner {
         scan: Scan {
-            folded,
+            fold,
             damage: Vec::new(),
             tail: None,
             end: 0,
@@ -80,7 +79,7 @@ pub(super) fn scan_while(
 
 /// The info for lists: the `info` of the last record in the end of a log. `None` when the last line
 /// is no whole record, or begins before these bytes.
-pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
+pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
     let line = Line::read(&tail[start..]).ok()?;
@@ -88,13 +87,13 @@ pub(super) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
 }
 
 /// The damaged bytes of a log.
-pub(super) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
+pub(in crate::session) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
     let at = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
     let end = at(damage.offset.saturating_add(damage.len)).min(bytes.len());
     &bytes[at(damage.offset).min(end)..end]
 }
 
-pub(super) fn too_new(id: &str, version: u32) -> Error {
+pub(in crate::session) fn too_new(id: &str, version: u32) -> Error {
     Error::new(
         ErrorKind::VersionTooNew,
         format!(
@@ -121,9 +120,9 @@ fn object_len(bytes: &[u8]) -> usize {
 
 struct Scanner {
     scan: Scan,
-    /// The changes of a write whose last record has not been seen yet.
-    open: Vec<Change>,
-    /// The number of the record before which others are missing.
+    /// The entries of a write whose last record has not been seen yet.
+    open: Vec<Entry>,
+    /// The number of the entry before which others are missing.
     hole: Option<usize>,
     /// The number of the last record that was read, of unfinished writes too.
     seq: u64,
@@ -173,11 +172,11 @@ impl Scanner {
     }
 
     fn record(&mut self, at: usize, next: usize, line: &Line<'_>) {
-        if line.seq <= self.seq || line.token < self.scan.folded.token {
+        if line.seq <= self.seq || line.token < self.scan.fold.token {
             return self.note(DamageKind::Stale, at, next - at);
         }
-        let change = match line.change() {
-            Ok(change) => change,
+        let entry = match line.entry() {
+            Ok(entry) => entry,
             Err(_) => return self.damaged(at, next - at),
         };
         let is_gap = line.seq > self.seq + 1;
@@ -190,13 +189,13 @@ impl Scanner {
         }
         self.gap_explained = false;
         self.seq = line.seq;
-        let folded = &mut self.scan.folded;
-        folded.token = line.token;
-        if folded.created == 0 {
-            folded.created = line.at;
+        let fold = &mut self.scan.fold;
+        fold.token = line.token;
+        if fold.created == 0 {
+            fold.created = line.at;
         }
         self.at = line.at;
-        self.open.extend(change);
+        self.open.extend(entry);
         if let Some(info) = &line.info {
             self.commit(next, Some(info.messages));
         }
@@ -204,19 +203,19 @@ impl Scanner {
 
     /// Ends a write, behind which there were so many messages: its records count.
     fn commit(&mut self, end: usize, messages: Option<usize>) {
-        let folded = &mut self.scan.folded;
-        folded.at = self.at;
-        folded.seq = self.seq;
-        let is_check = |change: &Change| matches!(change, Change::Checked);
+        let fold = &mut self.scan.fold;
+        fold.at = self.at;
+        fold.seq = self.seq;
+        let is_check = |entry: &Entry| matches!(entry, Entry::Checked);
         if self.open.iter().any(is_check) {
             self.scan.damage.clear();
         }
         match (self.hole.take(), messages) {
-            (None, Some(_)) => self.open.drain(..).for_each(|change| folded.apply(change)),
+            (None, Some(_)) => self.open.drain(..).for_each(|entry| fold.apply(entry)),
             (hole, _) => {
-                let changes = std::mem::take(&mut self.open);
-                let hole = hole.unwrap_or(changes.len());
-                folded.apply_broken(changes, hole, messages);
+                let entries = std::mem::take(&mut self.open);
+                let hole = hole.unwrap_or(entries.len());
+                fold.apply_broken(entries, hole, messages);
             }
         }
         self.scan.end = end as u64;

@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::{Damage, StoredSession};
+use crate::session::{Damage, Record, StoredSession};
 
-use super::change::Change;
-use super::fold::Folded;
-use super::log::Log;
-use super::record;
+use super::fold::LogFold;
+use super::line::{self, Entry};
 use super::scan::scan_while;
+use super::storage::Log;
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -51,7 +50,7 @@ pub(super) fn time(at: u64) -> Option<SystemTime> {
 /// A leased session: the right to write its log, and what is in it.
 pub(super) struct Open<L: Log> {
     writer: L::Writer,
-    pub(super) folded: Folded,
+    pub(super) fold: LogFold,
     pub(super) token: u64,
     damage: Vec<Damage>,
 }
@@ -73,7 +72,7 @@ impl<L: Log> Open<L> {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let (mut writer, bytes) = log.open(id)?;
-        let mut scan = scan_while(is_wanted, Folded::new(id), id, &bytes)?;
+        let mut scan = scan_while(is_wanted, LogFold::new(id), id, &bytes)?;
         if !scan.damage.is_empty() || scan.tail.is_some() {
             log.heal(&mut writer, &bytes, &mut scan)?;
         }
@@ -82,30 +81,41 @@ impl<L: Log> Open<L> {
         damage.extend(scan.tail);
         let mut open = Self {
             writer,
-            token: clock.token(scan.folded.token),
-            folded: scan.folded,
+            token: clock.token(scan.fold.token),
+            fold: scan.fold,
             damage,
         };
         if is_damaged {
-            open.write(log, clock, vec![Change::Checked])?;
+            open.write(log, clock, vec![Entry::Checked])?;
         }
         Ok(open)
     }
 
     /// The stored session; `None` when there is none and nothing was lost.
     pub(super) fn session(&self) -> Option<StoredSession> {
-        session(&self.folded, self.damage.clone())
+        session(&self.fold, self.damage.clone())
+    }
+
+    /// As [`write`](Self::write), records of the session.
+    pub(super) fn write_records(
+        &mut self,
+        log: &L,
+        clock: &Clock,
+        records: Vec<Record>,
+    ) -> Result<()> {
+        let entries = records.into_iter().map(Entry::Record);
+        self.write(log, clock, entries.collect())
     }
 
     /// Adds to the log, then to what is known of it.
-    pub(super) fn write(&mut self, log: &L, clock: &Clock, changes: Vec<Change>) -> Result<()> {
-        if changes.is_empty() {
+    fn write(&mut self, log: &L, clock: &Clock, entries: Vec<Entry>) -> Result<()> {
+        if entries.is_empty() {
             return Ok(());
         }
-        let at = clock.now(self.folded.at);
-        let info = self.folded.info_after(&changes, at);
-        let seq = self.folded.seq;
-        let last = seq.checked_add(changes.len() as u64).ok_or_else(|| {
+        let at = clock.now(self.fold.at);
+        let info = self.fold.info_after(&entries, at);
+        let seq = self.fold.seq;
+        let last = seq.checked_add(entries.len() as u64).ok_or_else(|| {
             let text = format!(
                 "the log cannot be written on: its last record has the number {seq}; export the \
                  session and import it under a new id"
@@ -113,23 +123,23 @@ impl<L: Log> Open<L> {
             Error::new(ErrorKind::Corrupt, text)
         })?;
         let seq = seq.saturating_add(1);
-        let bytes = record::write(&changes, seq, self.token, at, &info)?;
+        let bytes = line::write(&entries, seq, self.token, at, &info)?;
         log.append(&mut self.writer, &bytes)?;
-        let folded = &mut self.folded;
-        folded.seq = last;
-        (folded.created, folded.at, folded.token) = (info.created, at, self.token);
-        for change in changes {
-            folded.apply(change);
+        let fold = &mut self.fold;
+        fold.seq = last;
+        (fold.created, fold.at, fold.token) = (info.created, at, self.token);
+        for entry in entries {
+            fold.apply(entry);
         }
         Ok(())
     }
 }
 
-pub(super) fn session(folded: &Folded, damage: Vec<Damage>) -> Option<StoredSession> {
-    if !folded.exists() && damage.is_empty() {
+pub(super) fn session(fold: &LogFold, damage: Vec<Damage>) -> Option<StoredSession> {
+    if !fold.exists() && damage.is_empty() {
         return None;
     }
-    let mut session = folded.session();
+    let mut session = fold.session().clone();
     session.damage = damage;
     Some(session)
 }
@@ -141,9 +151,9 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::sync::{Arc, Mutex};
 
-    use super::super::log::Tail;
+    use super::super::log_store::LogStore;
     use super::super::scan::Scan;
-    use super::super::store::LogStore;
+    use super::super::storage::Tail;
     use super::*;
     use crate::util::sync::lock;
 

@@ -8,12 +8,12 @@ use super::queue::Queue;
 use super::scan::Scan;
 
 /// The last bytes of a log, and how many bytes it has.
-pub(super) type Tail = (Vec<u8>, u64);
+pub(in crate::session) type Tail = (Vec<u8>, u64);
 
 /// A place for the logs of sessions: all that differs between durable stores.
 ///
 /// Every method may block; they are called on threads for blocking work.
-pub(super) trait Log: Send + Sync + 'static {
+pub(in crate::session) trait Log: Send + Sync + 'static {
     /// The exclusive right to write a session's log, in this process or another. Dropping it gives
     /// the right back.
     type Writer: Send + 'static;

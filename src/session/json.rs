@@ -12,7 +12,7 @@ use crate::util::text::truncate;
 
 use super::agent_state::AgentState;
 use super::inputs::Inputs;
-use super::store::StoredSession;
+use super::stored::StoredSession;
 
 /// The number of characters of the first input that make a title.
 const TITLE_CHARS: usize = 80;

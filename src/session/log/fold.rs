@@ -1,0 +1,198 @@
+//! A stored session, as the entries of its log make it.
+
+use std::sync::Arc;
+
+use crate::message::{Message, Todo};
+use crate::session::json::title_of;
+use crate::session::{AgentState, Files, Record, StoredSession};
+
+use super::line::{Entry, Info};
+
+/// A task list and files.
+pub(super) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
+
+/// The session that results from the entries so far.
+#[derive(Clone, Debug)]
+pub(super) struct LogFold {
+    session: StoredSession,
+    /// The numbers of messages that were lost, with the position each loss precedes. Later records
+    /// were written without knowledge of it, and count them.
+    lost: Vec<(usize, usize)>,
+    /// The position of a requested message, and the other state when it was added.
+    moment: Option<(usize, Beside)>,
+    /// The time of the first record, in milliseconds since the Unix epoch.
+    pub(super) created: u64,
+    /// The time of the last record.
+    pub(super) at: u64,
+    /// The number of the last record.
+    pub(super) seq: u64,
+    /// The highest fencing token.
+    pub(super) token: u64,
+}
+
+impl LogFold {
+    pub(super) fn new(id: &str) -> Self {
+        Self {
+            session: StoredSession::new(AgentState::new(id)),
+            lost: Vec::new(),
+            moment: None,
+            created: 0,
+            at: 0,
+            seq: 0,
+            token: 0,
+        }
+    }
+
+    /// Captures the moment when the message at this position is added.
+    pub(super) fn look_at(mut self, message: usize) -> Self {
+        self.moment = Some((message, Beside::default()));
+        self
+    }
+
+    /// The task list and the files at the requested moment.
+    pub(super) fn beside(self) -> Beside {
+        self.moment.map(|(_, beside)| beside).unwrap_or_default()
+    }
+
+    /// Returns `true` if any record was written.
+    pub(super) fn exists(&self) -> bool {
+        self.seq > 0
+    }
+
+    pub(super) fn session(&self) -> &StoredSession {
+        &self.session
+    }
+
+    pub(super) fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Record(record) => self.apply_record(record),
+            // Who wrote this had seen what is lost, and counts what is there.
+            Entry::Checked => self.lost.clear(),
+        }
+    }
+
+    fn apply_record(&mut self, record: Record) {
+        if let Record::Truncated { messages } = record {
+            return self.keep(messages);
+        }
+        let state = &self.session.state;
+        if let (Record::Message { .. }, Some((at, beside))) = (&record, &mut self.moment)
+            && *at == state.messages.len()
+        {
+            *beside = (state.todos.clone(), state.files.clone());
+        }
+        let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
+        self.session.apply(record);
+        if let Some((place, _)) = self.lost.first()
+            && has_positions
+        {
+            self.forget_from(*place);
+        }
+    }
+
+    /// Applies a write from which records are missing: before the entry number `hole`, or at its
+    /// end. There were so many `messages` when it was done, where that is known.
+    pub(super) fn apply_broken(
+        &mut self,
+        mut entries: Vec<Entry>,
+        hole: usize,
+        messages: Option<usize>,
+    ) {
+        let mut after = entries.split_off(hole);
+        // The message it is about is what is missing.
+        let is_info = |entry: &&Entry| matches!(entry, Entry::Record(Record::MessageInfo { .. }));
+        after.drain(..after.iter().take_while(is_info).count());
+        self.apply_loosely(entries);
+        // A cut has its own position.
+        if let Some(messages) = messages.filter(|_| !after.iter().any(is_cut)) {
+            let added = |entry: &&Entry| matches!(entry, Entry::Record(Record::Message { .. }));
+            let before = messages.saturating_sub(after.iter().filter(added).count());
+            if before == self.session.state.messages.len() {
+                // Whoever wrote this had seen an earlier loss, and its notice is lost.
+                self.lost.clear();
+            }
+            self.keep(before);
+            self.forget_from(self.session.state.messages.len());
+        }
+        self.apply_loosely(after);
+    }
+
+    /// Also drops the data that a cut would have dropped, for the record of that may be missing.
+    fn apply_loosely(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            let cuts = is_cut(&entry);
+            self.apply(entry);
+            if cuts {
+                self.forget_from(self.session.state.messages.len());
+            }
+        }
+    }
+
+    /// Cuts the history to what is left of its first `len` messages, as they were counted when
+    /// none was lost.
+    fn keep(&mut self, len: usize) {
+        let mut lost = 0;
+        self.lost.retain_mut(|(place, count)| {
+            *count = (*count).min(len.saturating_sub(place.saturating_add(lost)));
+            lost = lost.saturating_add(*count);
+            *count > 0
+        });
+        let messages = len.saturating_sub(lost);
+        let known = self.session.state.messages.len();
+        match messages.checked_sub(known).filter(|more| *more > 0) {
+            Some(more) => self.lost.push((known, more)),
+            None => self.session.apply(Record::Truncated { messages }),
+        }
+    }
+
+    /// Forgets what names messages by their places, from this one on.
+    fn forget_from(&mut self, place: usize) {
+        let state = &mut self.session.state;
+        state.inputs.forget_from(place);
+        let compaction = state.compaction.as_ref();
+        if compaction.is_some_and(|made| made.through_message > place) {
+            state.compaction = None;
+        }
+    }
+
+    /// The info for lists once `entries` are written at the time `at`.
+    pub(super) fn info_after(&self, entries: &[Entry], at: u64) -> Info {
+        let state = &self.session.state;
+        let mut count = state.messages.len();
+        let mut first_text = self.session.first_text.clone();
+        let mut about = (&state.user_id, &state.title, &state.cwd);
+        for entry in entries {
+            let Entry::Record(record) = entry else {
+                continue;
+            };
+            match record {
+                Record::Message { message, .. } => {
+                    count += 1;
+                    if let Message::User(_) = **message {
+                        first_text = first_text.or_else(|| title_of(message));
+                    }
+                }
+                Record::Truncated { messages: 0 } if count == 0 => first_text = None,
+                Record::Truncated { messages } => count = count.min(*messages),
+                Record::About {
+                    user_id,
+                    title,
+                    cwd,
+                } => about = (user_id, title, cwd),
+                _ => {}
+            }
+        }
+        let (user_id, title, cwd) = about;
+        Info {
+            messages: count,
+            created: if self.exists() { self.created } else { at },
+            title: title.clone().or(first_text),
+            user_id: user_id.clone(),
+            cwd: cwd.clone(),
+        }
+    }
+}
+
+fn is_cut(entry: &Entry) -> bool {
+    matches!(entry, Entry::Record(Record::Truncated { .. }))
+}

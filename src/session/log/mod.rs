@@ -1,0 +1,43 @@
+//! The log of a session, and the store over such logs.
+//!
+//! A durable store keeps a log for each session, which is only ever appended to; the stores differ
+//! in where they keep it. The cost of a write depends on what it changes, not on how long the
+//! session is.
+//!
+//! A record is a line of JSON that begins with a checksum:
+//!
+//! ```text
+//! {"crc":"9d1e4b02","v":1,"seq":7,"token":2,"at":1767225600000,"kind":"message","data":{..},"info":{..}}
+//! ```
+//!
+//! | field | what it is |
+//! |---|---|
+//! | `crc` | CRC-32 of everything after its comma, up to the end of the line; first in every version |
+//! | `v` | the version of the format; a session with a newer one is left untouched |
+//! | `seq` | counts the session's records from 1, so that missing and repeated ones are noticed |
+//! | `token` | the lease it was written under; a lower one than before is of a writer that was replaced |
+//! | `at` | milliseconds since the Unix epoch |
+//! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
+//! | `info` | the summary of the session for lists; only on the last record of a write |
+//!
+//! The records of a write count only if its last one is complete. Content that a provider wrote in
+//! several lines is kept in one. Where records are lost, `info` contains how many messages were
+//! lost with them: positions in later records are corrected, or dropped where they cannot be.
+
+mod fold;
+mod line;
+mod log_store;
+mod open;
+#[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
+mod queue;
+mod scan;
+mod slots;
+mod storage;
+
+pub(super) use log_store::{LogStore, session_store_of_log};
+#[cfg(all(feature = "sqlite", unix))]
+pub(super) use queue::Queue;
+pub(super) use scan::{Scan, part_of};
+pub(super) use storage::Log;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(super) use storage::Tail;

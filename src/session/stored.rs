@@ -1,0 +1,242 @@
+//! A session as its records make it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::message::Message;
+
+use super::agent_state::{AgentState, PendingCall, changed_files};
+use super::damage::Damage;
+use super::inputs::InputsChange;
+use super::json::title_of;
+use super::open_calls::OpenCalls;
+use super::record::Record;
+
+/// A session as a store returns it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct StoredSession {
+    /// The state, as last saved plus everything appended since.
+    pub state: AgentState,
+    /// Ids of calls that had started when the last run ended without a result for them. Long lists
+    /// are in no particular order.
+    pub started: Vec<Arc<str>>,
+    /// Results of calls that had ended when the last run did, and are not in the history yet. Long
+    /// lists are in no particular order.
+    pub ended: Vec<Arc<Message>>,
+    /// The caller's ids of the inputs that were appended since the state was last saved. Those
+    /// before are in the state.
+    pub input_ids: Vec<Arc<str>>,
+    /// The parts that could not be read. A run reports them once, in a warning.
+    pub damage: Vec<Damage>,
+    /// The first text of the user: a title stays when the history is cut.
+    pub(super) first_text: Option<Arc<str>>,
+    /// The positions of the calls in `started` and `ended`.
+    open_calls: OpenCalls,
+}
+
+impl StoredSession {
+    /// A session with this state.
+    pub fn new(state: AgentState) -> Self {
+        let first_text = state.messages.user_messages().find_map(title_of);
+        Self {
+            state,
+            first_text,
+            ..Self::default()
+        }
+    }
+
+    /// Applies `record`.
+    pub fn apply(&mut self, record: Record) {
+        let state = &mut self.state;
+        match record {
+            Record::Message { message, input_id } => self.add(message, input_id),
+            Record::MessageInfo { info } => state.inform(info),
+            Record::Truncated { messages } => self.truncate(messages),
+            Record::ToolStarted { call_id } => self.open_calls.start(&mut self.started, call_id),
+            Record::ToolEnded { result } => {
+                if let Some(ended) = result.as_tool_result() {
+                    let id = &ended.tool_call_id;
+                    self.open_calls
+                        .remove(&mut self.started, &mut self.ended, id);
+                    self.open_calls.end(&mut self.ended, result);
+                }
+            }
+            Record::ToolsSettled => {
+                self.started.clear();
+                self.ended.clear();
+            }
+            Record::Input { id } => self.input_ids.push(id),
+            Record::Inputs { change } => {
+                state.inputs.apply(change);
+                self.input_ids.clear();
+            }
+            Record::About {
+                user_id,
+                title,
+                cwd,
+            } => (state.user_id, state.title, state.cwd) = (user_id, title, cwd),
+            Record::Todos { todos } => state.todos = todos,
+            Record::File { path, content } => {
+                let files = Arc::make_mut(&mut state.files);
+                match content {
+                    Some(content) => drop(files.insert(path, content)),
+                    None => drop(files.remove(&path)),
+                }
+            }
+            Record::Compaction { compaction } => state.compaction = compaction,
+            Record::Pending { calls } => state.pending = calls,
+            Record::Answered { ids } => {
+                let ids: HashSet<_> = ids.into_iter().collect();
+                state.pending.retain(|call| !ids.contains(&call.id));
+            }
+            Record::Unknown => {}
+        }
+    }
+
+    fn add(&mut self, message: Arc<Message>, input_id: Option<Arc<str>>) {
+        if let Some(result) = message.as_tool_result() {
+            let id = &result.tool_call_id;
+            self.open_calls
+                .remove(&mut self.started, &mut self.ended, id);
+        }
+        if self.first_text.is_none() && matches!(*message, Message::User(_)) {
+            self.first_text = title_of(&message);
+        }
+        let state = &mut self.state;
+        if let Some(id) = input_id {
+            let at = state.messages.len();
+            state.inputs.begin(id.clone(), at..at + 1);
+            self.input_ids.push(id);
+        }
+        state.messages.push(message);
+    }
+
+    fn truncate(&mut self, messages: usize) {
+        let state = &mut self.state;
+        if messages >= state.messages.len() {
+            if messages == 0 {
+                self.first_text = None;
+            }
+            return;
+        }
+        state.messages.as_mut_vec().truncate(messages);
+        state.infos.keep(messages);
+        // Those saved before come with the next `Inputs`.
+        state.inputs.take_back_of(&mut self.input_ids, messages);
+    }
+
+    /// Returns the records that make this session's state equal to the stored part of `state`, with
+    /// no call open. Messages that both share are compared by their pointers.
+    #[must_use]
+    pub fn difference(&self, state: &AgentState) -> Vec<Record> {
+        let (before, now) = (&self.state, state);
+        let mut records = Vec::new();
+        let about = Record::about(now);
+        if about != Record::about(before) {
+            records.push(about);
+        }
+        if !Arc::ptr_eq(&before.todos, &now.todos) && before.todos != now.todos {
+            let todos = now.todos.clone();
+            records.push(Record::Todos { todos });
+        }
+        if !Arc::ptr_eq(&before.files, &now.files) {
+            let files = changed_files(&before.files, &now.files);
+            records.extend(files.map(|(path, content)| Record::File {
+                path: path.clone(),
+                content: content.cloned(),
+            }));
+        }
+        // What came with messages stands before them: a copy that is cut between them has it, too.
+        changed_messages(before, now, &mut records);
+        if !self.started.is_empty() || !self.ended.is_empty() {
+            records.push(Record::ToolsSettled);
+        }
+        if before.compaction != now.compaction {
+            let compaction = now.compaction.clone();
+            records.push(Record::Compaction { compaction });
+        }
+        if !self.input_ids.is_empty() || before.inputs != now.inputs {
+            let change = self.changed_inputs(now);
+            records.push(Record::Inputs { change });
+        }
+        records.extend(changed_pending(&before.pending, &now.pending));
+        records
+    }
+
+    /// Returns the records that make this session from nothing, of which there is at least one.
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        let nothing = Self::default();
+        let mut records = nothing.difference(&self.state);
+        // The first record of a session is there even if there is nothing to say.
+        if !matches!(records.first(), Some(Record::About { .. })) {
+            records.insert(0, Record::about(&self.state));
+        }
+        let started = self.started.iter().cloned();
+        records.extend(started.map(|call_id| Record::ToolStarted { call_id }));
+        let ended = self.ended.iter().cloned();
+        records.extend(ended.map(|result| Record::ToolEnded { result }));
+        let ids = self.input_ids.iter().cloned();
+        records.extend(ids.map(|id| Record::Input { id }));
+        records
+    }
+
+    /// Inputs that were appended are not counted as the same: some readers have them elsewhere.
+    fn changed_inputs(&self, now: &AgentState) -> InputsChange {
+        let appended = self.state.inputs.count_last_of(&self.input_ids);
+        let saved = self.state.inputs.len() - appended;
+        now.inputs.since(&self.state.inputs, saved)
+    }
+}
+
+fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
+    let (old, new) = (&before.messages, &now.messages);
+    let mut same = old.shared_prefix(new);
+    // A hook may have built the same messages again.
+    same += old.as_slice()[same..]
+        .iter()
+        .zip(&new.as_slice()[same..])
+        .take_while(|(a, b)| a == b)
+        .count();
+    let informed = before.infos.first_difference(&now.infos);
+    same = same.min(informed.unwrap_or(same));
+    if same < old.len() {
+        records.push(Record::Truncated { messages: same });
+        if new.is_empty() {
+            // The first input was taken back: a second cut drops the title as well.
+            records.push(Record::Truncated { messages: 0 });
+        }
+    }
+    for (message, at) in new.as_slice()[same..].iter().zip(same..) {
+        records.push(Record::Message {
+            message: message.clone(),
+            input_id: None,
+        });
+        let info = now.infos.get(at).cloned();
+        records.extend(info.map(|info| Record::MessageInfo { info }));
+    }
+}
+
+/// Returns the change of the pending calls. Where some calls were removed and nothing else changed,
+/// and they are fewer than those that stay, it names only them: calls that are answered one by one
+/// are not all written again with each answer.
+fn changed_pending(before: &[PendingCall], now: &[PendingCall]) -> Option<Record> {
+    if before == now {
+        return None;
+    }
+    let mut remaining = now.iter().peekable();
+    let removed = before
+        .iter()
+        .filter(|call| remaining.next_if_eq(call).is_none());
+    let ids: Vec<_> = removed.map(|call| call.id.clone()).collect();
+    let has_unique_ids = || {
+        let ids: HashSet<_> = before.iter().map(|call| &call.id).collect();
+        ids.len() == before.len()
+    };
+    if remaining.next().is_none() && ids.len() < now.len() && has_unique_ids() {
+        return Some(Record::Answered { ids });
+    }
+    let calls = now.to_vec();
+    Some(Record::Pending { calls })
+}

@@ -1,0 +1,204 @@
+//! Records: their JSON, the session they make, and the difference between two states.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agentcore::message::{ProviderBlock, Todo, ToolResult};
+use agentcore::model::{Compaction, ModelResponse};
+use agentcore::session::{MessageInfo, Record, StoredSession};
+use agentcore::{AgentState, Message, Messages, Part, ToolCall, Uuid};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+fn info(number: u128) -> Arc<MessageInfo> {
+    let response = ModelResponse::new("");
+    Arc::new(MessageInfo::of(&response, Uuid::from_u128(number)))
+}
+
+/// A message with JSON of a provider, which is kept byte for byte.
+fn raw_message() -> Message {
+    let raw = RawValue::from_string(r#"{"n": 2.50,"a":[1 ,2]}"#.into()).unwrap();
+    let block = ProviderBlock::new("anthropic", raw);
+    Message::ai(vec![Part::Thinking(block)])
+}
+
+fn one_of_each() -> Vec<Record> {
+    let call = ToolCall::new("c", "look", json!({"a": [1, null]}));
+    let pending = json!({
+        "id": "ask", "session_id": "s", "call": call, "question": "?", "args_hash": "0",
+    });
+    let inputs = json!({"kind": "inputs", "data": {"keep": 1, "then": [
+        {"id": "in_2", "from": 4, "until": 5, "answer": 7}, {"id": "in_3", "until": 0},
+    ]}});
+    vec![
+        Record::Message {
+            message: raw_message().into(),
+            input_id: Some("in_1".into()),
+        },
+        Record::MessageInfo { info: info(7) },
+        Record::Truncated { messages: 3 },
+        Record::ToolStarted {
+            call_id: "c".into(),
+        },
+        Record::ToolEnded {
+            result: Message::Tool(ToolResult::ok(&call, "seen")).into(),
+        },
+        Record::ToolsSettled,
+        Record::Input { id: "in_2".into() },
+        serde_json::from_str(&inputs.to_string()).unwrap(),
+        Record::About {
+            user_id: Some("u".into()),
+            title: None,
+            cwd: Some("/a".into()),
+        },
+        Record::Todos {
+            todos: Arc::new(vec![Todo::new("1", "first")]),
+        },
+        Record::File {
+            path: "a".into(),
+            content: None,
+        },
+        Record::Compaction {
+            compaction: Some(Compaction::new("They met.", 2)),
+        },
+        Record::Compaction { compaction: None },
+        Record::Pending {
+            calls: vec![serde_json::from_value(pending).unwrap()],
+        },
+    ]
+}
+
+#[test]
+fn records_are_read_back_whatever_the_order_of_their_keys() {
+    for record in one_of_each() {
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+        let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(&json).unwrap();
+        let turned = serde_json::to_string(&fields).unwrap();
+        assert!(turned.starts_with(r#"{"data":"#), "{turned}");
+        assert_eq!(serde_json::from_str::<Record>(&turned).unwrap(), record);
+    }
+}
+
+#[test]
+fn record_of_a_later_version_is_unknown_and_changes_nothing() {
+    for json in [
+        r#"{"kind":"mood","data":{"a":1}}"#,
+        r#"{"data":[2],"later":true,"kind":"mood"}"#,
+    ] {
+        let record = serde_json::from_str::<Record>(json).unwrap();
+        assert_eq!(record, Record::Unknown);
+        let mut session = StoredSession::new(AgentState::new("s"));
+        session.apply(record);
+        assert_eq!(text(&session.state), text(&AgentState::new("s")));
+    }
+    for json in [
+        r#"{"kind":"keep"}"#,
+        r#"{"data":1}"#,
+        r#"{"kind":"keep","data":"x"}"#,
+    ] {
+        assert!(serde_json::from_str::<Record>(json).is_err(), "{json}");
+    }
+}
+
+fn text(state: &AgentState) -> String {
+    serde_json::to_string(state).unwrap()
+}
+
+/// Another state of the session, some of whose parts are the same.
+fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
+    let mut state = before.clone();
+    let number = random.u64(..);
+    match random.u8(..8) {
+        0 => state.messages.push(Message::human(number.to_string())),
+        1 => state.messages.push(Message::ai(number.to_string())),
+        2 => {
+            let len = random.usize(..=state.messages.len());
+            let kept: Messages = state.messages.iter().take(len).cloned().collect();
+            state.messages = kept;
+        }
+        3 => state.todos = Arc::new(vec![Todo::new("1", number.to_string())]),
+        4 => {
+            let files = Arc::make_mut(&mut state.files);
+            let path = random.u8(..3).to_string();
+            match random.bool() {
+                true => drop(files.insert(path.into(), number.to_string().into())),
+                false => drop(files.remove(&*path)),
+            }
+        }
+        5 => state.title = random.bool().then(|| number.to_string().into()),
+        6 => {
+            let through = random.usize(..=state.messages.len());
+            state.compaction = random
+                .bool()
+                .then(|| Compaction::new(number.to_string(), through));
+        }
+        _ => state.messages.insert(0, Message::human(number.to_string())),
+    }
+    state
+}
+
+#[test]
+fn a_difference_applied_gives_the_state_it_was_taken_for() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut session = StoredSession::new(AgentState::new("s"));
+    for number in 0..500 {
+        if random.u8(..4) == 0 {
+            let input_id = random.bool().then(|| format!("in_{number}").into());
+            let message = Message::human(number.to_string()).into();
+            session.apply(Record::Message { message, input_id });
+            let call_id = number.to_string().into();
+            session.apply(Record::ToolStarted { call_id });
+        }
+        let state = changed(&session.state, &mut random);
+        for record in session.difference(&state) {
+            session.apply(record);
+        }
+        assert_eq!(text(&session.state), text(&state), "step {number}");
+        assert!(session.started.is_empty() && session.input_ids.is_empty());
+        assert!(session.difference(&state).is_empty());
+
+        let mut copy = StoredSession::new(AgentState::new("s"));
+        for record in session.records() {
+            copy.apply(record);
+        }
+        assert_eq!(text(&copy.state), text(&session.state), "step {number}");
+    }
+}
+
+#[test]
+fn the_records_of_a_session_make_it_from_nothing() {
+    let mut session = StoredSession::new(AgentState::new("s"));
+    assert_eq!(session.records().len(), 1, "also of an empty one");
+    for record in one_of_each() {
+        if !matches!(record, Record::ToolsSettled | Record::Inputs { .. }) {
+            session.apply(record);
+        }
+    }
+    session.apply(Record::ToolStarted {
+        call_id: "later".into(),
+    });
+    let mut copy = StoredSession::new(AgentState::new("s"));
+    for record in session.records() {
+        copy.apply(record);
+    }
+    assert_eq!(text(&copy.state), text(&session.state));
+    assert_eq!(copy.started, session.started);
+    assert_eq!(copy.ended, session.ended);
+    assert_eq!(copy.input_ids, session.input_ids);
+}
+
+#[test]
+fn an_input_behind_a_cut_is_not_known_any_more() {
+    let mut session = StoredSession::new(AgentState::new("s"));
+    for id in ["a", "b"] {
+        session.apply(Record::Message {
+            message: Message::human(id).into(),
+            input_id: Some(id.into()),
+        });
+    }
+    session.apply(Record::Truncated { messages: 1 });
+    assert_eq!(session.input_ids, [Arc::<str>::from("a")]);
+    assert!(!text(&session.state).contains(r#""id":"b""#));
+    assert!(text(&session.state).contains(r#""id":"a""#));
+}
