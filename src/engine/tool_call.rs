@@ -51,7 +51,7 @@ impl CallRunner<'_> {
             // Not even hooks get to see arguments that could not be parsed.
             return Some(Outcome::Done(ToolResult::failed(&call, text)));
         }
-        let config = &*self.config;
+        let config = self.config;
         self.cx.apply_requested_mode();
         let said = match ask_hooks(config, self.cx, call.clone()).await {
             Ok(said) => said,
@@ -118,7 +118,7 @@ impl CallRunner<'_> {
         call: ToolCall,
         clock: &Arc<CallClock>,
     ) -> ToolResult {
-        let config = &*self.config;
+        let config = self.config;
         let limits = CallLimits {
             timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
             heartbeat: config.limits.heartbeat,
@@ -155,7 +155,7 @@ impl CallRunner<'_> {
     }
 
     async fn post(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
-        let config = &*self.config;
+        let config = self.config;
         for hook in &config.hooks.post_tool_use {
             let future = hook.post_tool_use(self.cx, call, result.clone());
             match guard(self.cx, hook.name(), "post_tool_use", None, future).await {
