@@ -11,7 +11,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
-use crate::net::{AddressPolicy, Checked, Refused, Resolver, SystemResolver};
+use crate::net::{AddressPolicy, AddressRefused, Checked, Resolver, SystemResolver};
 use crate::util::http_client::{self, Clients};
 use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
@@ -400,7 +400,7 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
 fn cause(error: reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
-        if let Some(refused) = inner.downcast_ref::<Refused>() {
+        if let Some(refused) = inner.downcast_ref::<AddressRefused>() {
             return refused.to_string();
         }
         source = inner.source();

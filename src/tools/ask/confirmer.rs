@@ -21,7 +21,7 @@ const ALWAYS: usize = 1;
 /// ```
 /// use agentcore::testing::{ScriptedInteractor, ScriptedModel};
 /// use agentcore::tools::ask::{Chosen, InteractorConfirmer};
-/// use agentcore::permission::Permissions;
+/// use agentcore::permission::PermissionRules;
 /// use agentcore::{AgentBuilder, FuncTool};
 /// use serde_json::json;
 ///
@@ -36,7 +36,7 @@ const ALWAYS: usize = 1;
 ///     .say("I wait until Monday.");
 /// let agent = AgentBuilder::new(model)
 ///     .tool(deploy)
-///     .permissions(Permissions::new())
+///     .permissions(PermissionRules::new())
 ///     .confirmer(InteractorConfirmer::new(somebody))
 ///     .build()?;
 /// assert_eq!(agent.run("Deploy").await?.text, "I wait until Monday.");
