@@ -62,14 +62,15 @@ impl Confirmer for InteractorConfirmer {
             .option(ChoiceOption::new("Always in this session"))
             .option(ChoiceOption::new("No"))
             .or_text("why not");
-        let chosen = self.0.choose(&choice).await;
-        let chosen = chosen.and_then(|chosen| choice.check(&chosen).map(|()| chosen));
-        match chosen {
+        let selection = self.0.choose(&choice).await;
+        let selection =
+            selection.and_then(|selection| choice.check(&selection).map(|()| selection));
+        match selection {
             Err(error) => {
                 tracing::info!("nobody answered a permission question: {error}");
                 Answer::Unanswered
             }
-            Ok(chosen) => match (chosen.text, chosen.picked.first()) {
+            Ok(selection) => match (selection.text, selection.picked.first()) {
                 (Some(reason), _) => Answer::Deny(format!("the user denied this call: {reason}")),
                 (None, Some(&YES)) => Answer::Allow,
                 (None, Some(&ALWAYS)) => Answer::AllowForSession,

@@ -24,14 +24,14 @@ impl Guard {
     /// name itself.
     pub(super) async fn client(&self, url: &Url) -> Result<Client, AddressRefused> {
         let addresses = self.addresses(url).await?;
-        let failed = |why: String| AddressRefused(why);
+        let make_error = |why: String| AddressRefused(why);
         http_client::builder(url.scheme() == "https")
-            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| make_error(error.to_string()))?
             .no_proxy()
             .pool_max_idle_per_host(0)
             .dns_resolver(Pinned(addresses))
             .build()
-            .map_err(|error| failed(http_client::describe(error)))
+            .map_err(|error| make_error(http_client::describe(error)))
     }
 
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, AddressRefused> {
