@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agentcore::agent::Decisions;
-use agentcore::permission::Permissions;
+use agentcore::permission::PermissionRules;
 use agentcore::session::JsonlStore;
 use agentcore::session::PendingCall;
 use agentcore::testing::FunctionModel;
@@ -99,7 +99,7 @@ fn session(folder: &Path) -> Result<Session, BoxError> {
     let store = JsonlStore::open(folder.join("sessions"))?;
     let agent = Agent::builder(FunctionModel::new(|request| answer(&request)))
         .tool(pay(folder.join("ledger.txt")))
-        .permissions(Permissions::new().ask("pay")?)
+        .permissions(PermissionRules::new().ask("pay")?)
         .unanswered(Unanswered::Park)
         .store(store)
         .build()?;

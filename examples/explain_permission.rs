@@ -14,7 +14,7 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 
 use agentcore::PermissionMode;
-use agentcore::permission::{Explanation, Permissions, Rule};
+use agentcore::permission::{Explanation, PermissionRules, Rule};
 
 fn main() -> ExitCode {
     match run() {
@@ -46,7 +46,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 }
 
 fn explain(rules: &str, command: &str) -> agentcore::Result<Explanation> {
-    let mut permissions = Permissions::new();
+    let mut permissions = PermissionRules::new();
     if let Ok(directory) = std::env::current_dir() {
         permissions = permissions.workspace(directory.to_string_lossy());
     }

@@ -149,7 +149,7 @@ pub(crate) async fn rewind(
     let mode = match (args.dry_run, args.overwrite) {
         (true, _) => RewindMode::DryRun,
         (false, true) => RewindMode::Overwrite,
-        (false, false) => RewindMode::Careful,
+        (false, false) => RewindMode::SkipChanged,
     };
     let done = match &files {
         Some(files) => files.rewind(&id, message, mode).await?,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule};
+use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule};
 use agentcore::{Error, PermissionMode};
 
 use super::args::Args;
@@ -13,8 +13,8 @@ use super::args::Args;
 /// # Errors
 ///
 /// The first rule that could never match, with what to write instead.
-pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(Permissions, PermissionMode), Error> {
-    let mut permissions = Permissions::new().workspace(cwd);
+pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(PermissionRules, PermissionMode), Error> {
+    let mut permissions = PermissionRules::new().workspace(cwd);
     let given = [
         (Behavior::Deny, "--deny", &args.deny),
         (Behavior::Ask, "--ask", &args.ask),

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agentcore::permission::{Behavior, Permissions, Rule};
+use agentcore::permission::{Behavior, PermissionRules, Rule};
 use agentcore::{Error, SessionStore, ThreadStore};
 
 use super::address;
@@ -115,7 +115,11 @@ impl Place {
     /// # Errors
     ///
     /// When no rule can name the place.
-    pub(crate) fn guard(&self, permissions: Permissions, cwd: &str) -> Result<Permissions, Error> {
+    pub(crate) fn guard(
+        &self,
+        permissions: PermissionRules,
+        cwd: &str,
+    ) -> Result<PermissionRules, Error> {
         let (path, rest) = match self {
             Self::Folder(folder) => (folder, "/**"),
             // With its journals beside it.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
-use crate::permission::{PermissionConfig, Permissions};
+use crate::permission::{PermissionConfig, PermissionRules};
 use crate::run::RunContext;
 use crate::session::AgentState;
 use crate::tool::PermissionMode;
@@ -52,7 +52,7 @@ use crate::tool::PermissionMode;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PermissionHook {
-    permissions: Permissions,
+    permissions: PermissionRules,
     mode: Option<PermissionMode>,
 }
 
@@ -64,13 +64,13 @@ impl PermissionHook {
     /// When a rule could never match; the text names the rule and its place.
     pub fn new(mut config: PermissionConfig) -> Result<Self> {
         let mode = config.mode.take();
-        let permissions = Permissions::new().config(&config, "configuration")?;
+        let permissions = PermissionRules::new().config(&config, "configuration")?;
         Ok(Self { permissions, mode })
     }
 
     /// Uses these permissions, with their own mode and workspace. The grants of sessions are shared
     /// with every clone of them.
-    pub fn with(permissions: Permissions) -> Self {
+    pub fn with(permissions: PermissionRules) -> Self {
         Self {
             permissions,
             mode: None,

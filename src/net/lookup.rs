@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::policy::{AddressPolicy, Refused};
+use super::policy::{AddressPolicy, AddressRefused};
 use super::resolver::Resolver;
 
 /// The addresses of `host` that the policy allows, all of them if it is trusted.
@@ -20,18 +20,18 @@ pub(crate) async fn addresses(
     host: &str,
     port: u16,
     is_trusted: bool,
-) -> Result<Vec<SocketAddr>, Refused> {
+) -> Result<Vec<SocketAddr>, AddressRefused> {
     let ips = resolver.resolve(host).await;
-    let ips = ips.map_err(|error| Refused(format!("{host} has no address: {error}")))?;
+    let ips = ips.map_err(|error| AddressRefused(format!("{host} has no address: {error}")))?;
     let mut addresses: Vec<_> = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
     if is_trusted {
         return Ok(addresses);
     }
-    let mut refusal = Refused(format!("{host} has no address"));
+    let mut refusal = AddressRefused(format!("{host} has no address"));
     addresses.retain(|address| match policy.check_address(*address) {
         Ok(()) => true,
         Err(refused) => {
-            refusal = Refused(format!(
+            refusal = AddressRefused(format!(
                 "{host} resolves to an address that is refused: {refused}"
             ));
             false

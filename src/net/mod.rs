@@ -12,5 +12,5 @@ mod resolver;
 pub(crate) use lookup::Checked;
 #[cfg(feature = "web")]
 pub(crate) use lookup::addresses;
-pub use policy::{AddressPolicy, Refused};
+pub use policy::{AddressPolicy, AddressRefused};
 pub use resolver::{Resolver, SystemResolver};

@@ -134,7 +134,7 @@ impl AddressPolicy {
     /// # Errors
     ///
     /// When the URL is refused; the text contains the reason.
-    pub fn check_url(&self, url: &str) -> Result<(), Refused> {
+    pub fn check_url(&self, url: &str) -> Result<(), AddressRefused> {
         self.parse(url).map(drop)
     }
 
@@ -143,7 +143,7 @@ impl AddressPolicy {
     /// # Errors
     ///
     /// When the address is refused; the text contains the reason.
-    pub fn check_address(&self, address: SocketAddr) -> Result<(), Refused> {
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), AddressRefused> {
         if self.addresses.contains(&address) {
             return Ok(());
         }
@@ -151,22 +151,22 @@ impl AddressPolicy {
             Kind::Public => self.check_port(address.port()),
             Kind::Private(_) if self.private => self.check_port(address.port()),
             Kind::Private(what) | Kind::Special(what) => {
-                Err(Refused(format!("{} is {what}", address.ip())))
+                Err(AddressRefused(format!("{} is {what}", address.ip())))
             }
         }
     }
 
     /// The URL in its normal form, if nothing about it is refused.
-    pub(crate) fn parse(&self, url: &str) -> Result<Url, Refused> {
+    pub(crate) fn parse(&self, url: &str) -> Result<Url, AddressRefused> {
         let url = spelled(url)?;
         self.check_host(&url)?;
         Ok(url)
     }
 
     /// Checks a URL that was parsed. The error does not show it, for it may hold a secret.
-    pub(crate) fn check_parsed(&self, url: &Url) -> Result<(), Refused> {
+    pub(crate) fn check_parsed(&self, url: &Url) -> Result<(), AddressRefused> {
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused(WITH_USER.to_owned()));
+            return Err(AddressRefused(WITH_USER.to_owned()));
         }
         self.check_host(url)
     }
@@ -186,9 +186,9 @@ impl AddressPolicy {
         })
     }
 
-    fn check_host(&self, url: &Url) -> Result<(), Refused> {
+    fn check_host(&self, url: &Url) -> Result<(), AddressRefused> {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-            return Err(Refused("the URL names no host".to_owned()));
+            return Err(AddressRefused("the URL names no host".to_owned()));
         };
         if self.trusts(url) {
             return Ok(());
@@ -203,33 +203,37 @@ impl AddressPolicy {
         self.check_name(plain(host))
     }
 
-    fn check_name(&self, name: &str) -> Result<(), Refused> {
+    fn check_name(&self, name: &str) -> Result<(), AddressRefused> {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         if name.split('.').any(str::is_empty) || !name.bytes().all(is_allowed) {
-            return Err(Refused(format!("{name:?} is not a host name")));
+            return Err(AddressRefused(format!("{name:?} is not a host name")));
         }
         let is_within = |end: &str| {
             let head = name.strip_suffix(end);
             head.is_some_and(|head| head.is_empty() || head.ends_with('.'))
         };
         if METADATA.iter().any(|end| is_within(end)) || name.starts_with("metadata.google.") {
-            return Err(Refused(format!("{name} is a cloud's metadata service")));
+            return Err(AddressRefused(format!(
+                "{name} is a cloud's metadata service"
+            )));
         }
         let is_loopback = is_within("localhost") || is_within("localdomain");
         let is_local = !name.contains('.') || LOCAL.iter().any(|end| is_within(end));
         match is_loopback || is_local && !self.private {
-            true => Err(Refused(format!("{name} is a name of a local network"))),
+            true => Err(AddressRefused(format!(
+                "{name} is a name of a local network"
+            ))),
             false => Ok(()),
         }
     }
 
-    fn check_port(&self, port: u16) -> Result<(), Refused> {
+    fn check_port(&self, port: u16) -> Result<(), AddressRefused> {
         if self.ports.contains(&port) {
             return Ok(());
         }
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         let ports = ports.join(", ");
-        Err(Refused(format!(
+        Err(AddressRefused(format!(
             "port {port} is not among the allowed ports: {ports}"
         )))
     }
@@ -243,21 +247,21 @@ impl Default for AddressPolicy {
 
 /// The reason a URL or an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub(crate) String);
+pub struct AddressRefused(pub(crate) String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for AddressRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for AddressRefused {}
 
 /// The URL, if its spelling alone is not refused. The result has no fragment.
-fn spelled(text: &str) -> Result<Url, Refused> {
+fn spelled(text: &str) -> Result<Url, AddressRefused> {
     let reject = |why: &str| {
         let (excerpt, _) = text::head(text, 100);
-        Err(Refused(format!("{excerpt:?} {why}")))
+        Err(AddressRefused(format!("{excerpt:?} {why}")))
     };
     let text = text.trim();
     if text.len() > MAX_URL {
@@ -278,7 +282,7 @@ fn spelled(text: &str) -> Result<Url, Refused> {
         return reject("names no host");
     }
     if authority.contains('@') {
-        return Err(Refused(WITH_USER.to_owned()));
+        return Err(AddressRefused(WITH_USER.to_owned()));
     }
     match Url::parse(text) {
         Ok(mut url) => {

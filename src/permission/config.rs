@@ -15,10 +15,10 @@ use super::rule::{Behavior, Rule};
 /// It contains nothing else: a project's file can set neither a provider's URL nor a key.
 ///
 /// ```
-/// use agentcore::permission::{PermissionConfig, Permissions};
+/// use agentcore::permission::{PermissionConfig, PermissionRules};
 ///
 /// let config = PermissionConfig::from_json(r#"{"allow":["Bash(git:*)"],"deny":["Bash(git push:*)"]}"#)?;
-/// let permissions = Permissions::new().config(&config, "project settings")?;
+/// let permissions = PermissionRules::new().config(&config, "project settings")?;
 /// assert_eq!(permissions.rules().count(), 2);
 /// # Ok::<(), agentcore::Error>(())
 /// ```

@@ -1,6 +1,6 @@
 //! Permission rules: what may run without a question, and what may never run.
 //!
-//! [`Permissions`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
+//! [`PermissionRules`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
 //! order. The first step with a decision wins; how specific a rule is never matters:
 //!
@@ -25,9 +25,9 @@
 //! or a program's own configuration can do anything once it runs.
 //!
 //! ```
-//! use agentcore::permission::Permissions;
+//! use agentcore::permission::PermissionRules;
 //!
-//! let permissions = Permissions::new()
+//! let permissions = PermissionRules::new()
 //!     .allow("Bash(git:*)")?
 //!     .allow("Read")?
 //!     .deny("Bash(git push:*)")?
@@ -67,4 +67,4 @@ mod yaml;
 pub use config::PermissionConfig;
 pub use explanation::{Explanation, Verdict};
 pub use rule::{Behavior, Rule};
-pub use rules_gate::Permissions;
+pub use rules_gate::PermissionRules;

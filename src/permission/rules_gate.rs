@@ -27,9 +27,9 @@ use super::suggest::suggest;
 /// A clone shares the grants of sessions.
 ///
 /// ```
-/// use agentcore::permission::Permissions;
+/// use agentcore::permission::PermissionRules;
 ///
-/// let permissions = Permissions::new()
+/// let permissions = PermissionRules::new()
 ///     .workspace("/srv/project")
 ///     .allow("Bash(cargo test:*)")?
 ///     .deny("Write(/etc/**)")?;
@@ -40,7 +40,7 @@ use super::suggest::suggest;
 /// ```
 #[derive(Clone)]
 #[must_use]
-pub struct Permissions {
+pub struct PermissionRules {
     rules: Vec<Rule>,
     places: Places,
     own: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Permissions {
     grants: Arc<Mutex<Grants>>,
 }
 
-impl Permissions {
+impl PermissionRules {
     /// No rules. `~` is the `HOME` of this process.
     pub fn new() -> Self {
         let home = std::env::var("HOME")
@@ -202,15 +202,15 @@ impl Permissions {
     }
 }
 
-impl Default for Permissions {
+impl Default for PermissionRules {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Permissions {
+impl fmt::Debug for PermissionRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permissions")
+        f.debug_struct("PermissionRules")
             .field("rules", &self.rules)
             .field("mode", &self.mode)
             .finish_non_exhaustive()
@@ -218,7 +218,7 @@ impl fmt::Debug for Permissions {
 }
 
 #[async_trait]
-impl PermissionGate for Permissions {
+impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
         let facts = Facts::of(&request.call, &*request.tool, &self.places);
         let explanation = self.decide(&facts, request.mode, Some(&request.session_id));

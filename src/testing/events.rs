@@ -6,14 +6,16 @@ use crate::model::{ModelEvent, ResponseHead, StopReason};
 
 /// The pieces in which text is streamed: words with the white space behind them.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut rest = text;
+    let mut remaining = text;
     std::iter::from_fn(move || {
-        let word = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let space = rest[word..]
+        let word = remaining
+            .find(char::is_whitespace)
+            .unwrap_or(remaining.len());
+        let space = remaining[word..]
             .find(|c: char| !c.is_whitespace())
-            .unwrap_or(rest.len() - word);
-        let (piece, tail) = rest.split_at(word + space);
-        rest = tail;
+            .unwrap_or(remaining.len() - word);
+        let (piece, tail) = remaining.split_at(word + space);
+        remaining = tail;
         (!piece.is_empty()).then(|| piece.to_owned())
     })
 }
@@ -24,7 +26,7 @@ pub(super) fn call(index: u32, call: ToolCall) -> Vec<ModelEvent> {
         Some(raw) => raw.to_string(),
         None => call.args.to_string(),
     };
-    let half = (0..=raw.len() / 2)
+    let middle = (0..=raw.len() / 2)
         .rev()
         .find(|at| raw.is_char_boundary(*at))
         .unwrap_or(0);
@@ -37,9 +39,9 @@ pub(super) fn call(index: u32, call: ToolCall) -> Vec<ModelEvent> {
         id: call.id.clone(),
         name: call.name.clone(),
     }];
-    let (first, second) = raw.split_at(half);
+    let (first, last) = raw.split_at(middle);
     out.extend(
-        [first, second]
+        [first, last]
             .into_iter()
             .filter(|s| !s.is_empty())
             .map(delta),
@@ -58,9 +60,9 @@ pub(super) fn complete(
     if !matches!(events.first(), Some(Ok(ModelEvent::Start(_)) | Err(_))) {
         events.insert(0, Ok(ModelEvent::Start(Box::new(head))));
     }
-    let stopped = |event: &Result<ModelEvent>| matches!(event, Ok(ModelEvent::Stop { .. }));
-    let failed = matches!(events.last(), Some(Err(_)));
-    if !failed && !events.iter().any(stopped) {
+    let is_stop = |event: &Result<ModelEvent>| matches!(event, Ok(ModelEvent::Stop { .. }));
+    let has_failed = matches!(events.last(), Some(Err(_)));
+    if !has_failed && !events.iter().any(is_stop) {
         events.push(Ok(ModelEvent::stop(reason(&events))));
     }
     events

@@ -26,8 +26,8 @@ pub(super) fn violations(request: &ModelRequest, thinking: &HashSet<String>) -> 
 
 /// `[A-Za-z0-9_-]{1,64}`, which both large APIs demand.
 fn is_tool_name(name: &str) -> bool {
-    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    (1..=64).contains(&name.len()) && name.bytes().all(legal)
+    let is_legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..=64).contains(&name.len()) && name.bytes().all(is_legal)
 }
 
 fn tools(request: &ModelRequest, out: &mut Vec<String>) {
@@ -97,19 +97,19 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
 }
 
 fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
-    let mut seen = HashSet::new();
+    let mut seen_ids = HashSet::new();
     // The calls of the last assistant message that wait for a result, with that message's index.
-    let mut open: Vec<(usize, &str)> = Vec::new();
-    let mut answered: Vec<&str> = Vec::new();
+    let mut open_calls: Vec<(usize, &str)> = Vec::new();
+    let mut answered_ids: Vec<&str> = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
         if let Message::Tool(result) = message {
             let id = &*result.tool_call_id;
-            match open.iter().position(|(_, open)| *open == id) {
+            match open_calls.iter().position(|(_, call_id)| *call_id == id) {
                 Some(found) => {
-                    open.remove(found);
-                    answered.push(id);
+                    open_calls.remove(found);
+                    answered_ids.push(id);
                 }
-                None if answered.contains(&id) => {
+                None if answered_ids.contains(&id) => {
                     out.push(format!("message[{at}]: a second result for {id:?}"));
                 }
                 None => out.push(format!(
@@ -118,21 +118,21 @@ fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
             }
             continue;
         }
-        close(&mut open, out);
-        answered.clear();
+        close(&mut open_calls, out);
+        answered_ids.clear();
         for call in message.tool_calls() {
             if call.id.is_empty() {
                 out.push(format!("message[{at}]: a call without an id"));
-            } else if !seen.insert(&*call.id) {
+            } else if !seen_ids.insert(&*call.id) {
                 out.push(format!(
                     "message[{at}]: the call id {:?} is used twice",
                     call.id
                 ));
             }
-            open.push((at, &call.id));
+            open_calls.push((at, &call.id));
         }
     }
-    close(&mut open, out);
+    close(&mut open_calls, out);
 }
 
 fn close(open: &mut Vec<(usize, &str)>, out: &mut Vec<String>) {

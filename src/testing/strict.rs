@@ -120,20 +120,20 @@ impl<M: Model> Model for StrictModel<M> {
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         {
-            let mut seen = lock(&self.seen);
-            let found = rules::violations(&request, &seen.thinking);
-            if !found.is_empty() {
-                let text = found.join("; ");
-                seen.violations.extend(found);
+            let mut history = lock(&self.seen);
+            let violations = rules::violations(&request, &history.thinking);
+            if !violations.is_empty() {
+                let text = violations.join("; ");
+                history.violations.extend(violations);
                 return Err(Error::new(ErrorKind::InvalidRequest, text));
             }
         }
-        let seen = self.seen.clone();
+        let history = self.seen.clone();
         let stream = self.inner.stream(request).await?;
         Ok(stream
             .inspect(move |event| {
                 if let Ok(ModelEvent::Part(part)) = event {
-                    remember(&seen, part);
+                    remember(&history, part);
                 }
             })
             .boxed())

@@ -58,12 +58,12 @@ impl ToolContext {
         call: Arc<ToolCall>,
         cancellation: Cancellation,
     ) -> (Self, LiveGuard) {
-        let live = Arc::new(AtomicBool::new(true));
-        let guard = LiveGuard(live.clone());
+        let is_live = Arc::new(AtomicBool::new(true));
+        let guard = LiveGuard(is_live.clone());
         let context = Self {
             host,
             call,
-            live,
+            live: is_live,
             cancellation,
         };
         (context, guard)

@@ -33,13 +33,13 @@ impl Gates {
 impl PermissionGate for Gates {
     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
         let mut request = request.clone();
-        let mut changed = None;
-        let mut asked: Option<GateDecision> = None;
+        let mut new_args = None;
+        let mut question: Option<GateDecision> = None;
         // What runs is what every gate has seen, or made.
-        let mut seen = vec![false; self.0.len()];
+        let mut is_seen = vec![false; self.0.len()];
         for _ in 0..=self.0.len() * MOST_CHANGES {
-            let Some(next) = seen.iter().position(|seen| !seen) else {
-                return Ok(asked.unwrap_or(GateDecision::Allow { args: changed }));
+            let Some(next) = is_seen.iter().position(|is_seen| !is_seen) else {
+                return Ok(question.unwrap_or(GateDecision::Allow { args: new_args }));
             };
             match self.0[next].check(&request).await? {
                 // Refused where the arguments are replaced. No other gate is shown it.
@@ -48,24 +48,24 @@ impl PermissionGate for Gates {
                 }
                 GateDecision::Allow { args: Some(args) } if args != *request.call.args => {
                     request.call = request.call.with_args(args.clone());
-                    changed = Some(args);
-                    asked = None;
-                    seen.fill(false);
+                    new_args = Some(args);
+                    question = None;
+                    is_seen.fill(false);
                 }
                 GateDecision::Allow { .. } => {}
-                GateDecision::Ask { .. } if changed.is_some() => {
+                GateDecision::Ask { .. } if new_args.is_some() => {
                     let text = "a gate changed the arguments, and another one asks about them";
                     return Ok(GateDecision::deny(text));
                 }
                 // The question of a rule says more than one of the mode.
-                ask @ GateDecision::Ask { by_rule, .. } => match &asked {
+                ask @ GateDecision::Ask { by_rule, .. } => match &question {
                     Some(GateDecision::Ask { by_rule: true, .. }) => {}
                     Some(_) if !by_rule => {}
-                    _ => asked = Some(ask),
+                    _ => question = Some(ask),
                 },
                 refused => return Ok(refused),
             }
-            seen[next] = true;
+            is_seen[next] = true;
         }
         let text = "the gates do not stop changing the arguments of this call";
         Err(Error::new(ErrorKind::Other, text))

@@ -11,7 +11,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
-use crate::net::{AddressPolicy, Checked, Refused, Resolver, SystemResolver};
+use crate::net::{AddressPolicy, AddressRefused, Checked, Resolver, SystemResolver};
 use crate::util::http_client::{self, Clients};
 use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
@@ -133,13 +133,13 @@ impl HttpTool {
     /// When the name or the value cannot be one of a header.
     pub fn header(mut self, name: &str, value: impl Into<Secret>) -> Result<Self> {
         let secret = value.into();
-        let refused = |what| {
+        let error = |what| {
             let text = format!("http_tool: {}: the header {name:?} has {what}", self.name);
             Error::new(ErrorKind::Config, text)
         };
-        let header = HeaderName::try_from(name).map_err(|_| refused("no valid name"))?;
+        let header = HeaderName::try_from(name).map_err(|_| error("no valid name"))?;
         let mut value =
-            HeaderValue::try_from(secret.expose()).map_err(|_| refused("no valid value"))?;
+            HeaderValue::try_from(secret.expose()).map_err(|_| error("no valid value"))?;
         value.set_sensitive(true);
         self.headers.insert(header, value);
         let secrets = http_secrets::of_header(secret.expose());
@@ -201,8 +201,8 @@ impl HttpTool {
     ///
     /// [`ErrorKind::Config`] when the policy refuses the callback address itself.
     pub fn policy(mut self, policy: AddressPolicy) -> Result<Self> {
-        if let Err(refused) = policy.check_parsed(&self.url) {
-            let text = self.failed(format_args!("the callback address is refused: {refused}"));
+        if let Err(error) = policy.check_parsed(&self.url) {
+            let text = self.failed(format_args!("the callback address is refused: {error}"));
             return Err(Error::new(ErrorKind::Config, text));
         }
         self.policy = Some(policy);
@@ -224,17 +224,17 @@ impl HttpTool {
         for _ in 0..=MOST_REDIRECTS {
             let request = self.client(&url)?.post(url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
-            let sent = request.send().await;
-            let response = sent.map_err(|error| self.failed(cause(error)))?;
+            let outcome = request.send().await;
+            let response = outcome.map_err(|error| self.failed(cause(error)))?;
             match redirect(&url, &response) {
                 Some(next) if http_client::stays(&url, &next) => {
                     let checked = self
                         .policy
                         .as_ref()
                         .map(|policy| policy.check_parsed(&next));
-                    if let Some(Err(refused)) = checked {
+                    if let Some(Err(reason)) = checked {
                         return Err(self.failed(format_args!(
-                            "redirected to an address that is refused: {refused}"
+                            "redirected to an address that is refused: {reason}"
                         )));
                     }
                     url = next;
@@ -250,7 +250,7 @@ impl HttpTool {
 
     async fn read(&self, mut response: Response) -> Result<String, String> {
         let status = response.status();
-        let most = if status == StatusCode::OK {
+        let max_len = if status == StatusCode::OK {
             LONGEST_REPLY
         } else {
             LONGEST_QUOTE
@@ -263,18 +263,18 @@ impl HttpTool {
             else {
                 break;
             };
-            is_cut = body.len() + chunk.len() > most;
-            body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
+            is_cut = body.len() + chunk.len() > max_len;
+            body.extend_from_slice(&chunk[..chunk.len().min(max_len - body.len())]);
         }
         if status != StatusCode::OK {
             let mut text = String::from_utf8_lossy(&body).into_owned();
             if is_cut {
                 redact_cut(&mut text, Cut::End);
             }
-            let rest = if is_cut { "..." } else { "" };
+            let suffix = if is_cut { "..." } else { "" };
             let code = status.as_u16();
             return Err(format!(
-                "http_tool: {} returned {code}: {}{rest}",
+                "http_tool: {} returned {code}: {}{suffix}",
                 self.name,
                 text.trim_end()
             ));
@@ -361,9 +361,9 @@ impl Tool for HttpTool {
     }
 
     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
-        let late = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
-        let called = tokio::time::timeout(self.limit, self.call(args)).await;
-        match called.unwrap_or_else(|_| late()) {
+        let timeout_error = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
+        let outcome = tokio::time::timeout(self.limit, self.call(args)).await;
+        match outcome.unwrap_or_else(|_| timeout_error()) {
             Ok(text) => Ok(self.redactor.text(&text).into_owned().into()),
             Err(text) => Err(self.redactor.text(&text).into_owned().into()),
         }
@@ -387,8 +387,8 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
         return Err(String::from("the callback address must be http or https"));
     }
     if url.scheme() == "https" && cfg!(not(feature = "tls")) {
-        let why = "the callback address is https, which needs the crate feature `tls`";
-        return Err(String::from(why));
+        let reason = "the callback address is https, which needs the crate feature `tls`";
+        return Err(String::from(reason));
     }
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().extend(["tools", name]);
@@ -400,8 +400,8 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
 fn cause(error: reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
-        if let Some(refused) = inner.downcast_ref::<Refused>() {
-            return refused.to_string();
+        if let Some(refusal) = inner.downcast_ref::<AddressRefused>() {
+            return refusal.to_string();
         }
         source = inner.source();
     }

@@ -112,8 +112,8 @@ impl ToolMap {
 
     /// The tool definitions for the model, sorted by name. Made once for a map and all its clones.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
-        let make = || self.enabled().map(definition).collect();
-        self.0.definitions.get_or_init(make).clone()
+        let collect_definitions = || self.enabled().map(definition).collect();
+        self.0.definitions.get_or_init(collect_definitions).clone()
     }
 
     fn enabled(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
@@ -229,16 +229,20 @@ mod tests {
     #[test]
     fn the_same_tools_keep_the_same_definitions() {
         let tools = [tool("read", ""), tool("write", "")];
-        let none = disabled(&[]);
-        let (first, _) = ToolMap::build(&tools, &[], vec![], &none);
-        let (second, _) = ToolMap::build(&tools, &[], vec![], &none);
-        let second = second.or_earlier(&first);
-        assert!(Arc::ptr_eq(&first.definitions(), &second.definitions()));
+        let no_disabled = disabled(&[]);
+        let (first, _) = ToolMap::build(&tools, &[], vec![], &no_disabled);
+        let (same_map, _) = ToolMap::build(&tools, &[], vec![], &no_disabled);
+        let same_map = same_map.or_earlier(&first);
+        assert!(Arc::ptr_eq(&first.definitions(), &same_map.definitions()));
 
-        let (third, _) = ToolMap::build(&tools, &[], vec![], &disabled(&["read"]));
-        assert_eq!(third.or_earlier(&second).names(), ["write"]);
-        let (fourth, _) = ToolMap::build(&tools, &[tool("read", "other")], vec![], &none);
-        let fourth = fourth.or_earlier(&first);
-        assert!(!Arc::ptr_eq(&first.definitions(), &fourth.definitions()));
+        let (disabled_map, _) = ToolMap::build(&tools, &[], vec![], &disabled(&["read"]));
+        assert_eq!(disabled_map.or_earlier(&same_map).names(), ["write"]);
+        let (changed_map, _) =
+            ToolMap::build(&tools, &[tool("read", "other")], vec![], &no_disabled);
+        let changed_map = changed_map.or_earlier(&first);
+        assert!(!Arc::ptr_eq(
+            &first.definitions(),
+            &changed_map.definitions()
+        ));
     }
 }

@@ -189,9 +189,9 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
         return Ok(());
     }
-    let shown: String = name.chars().take(LONGEST_NAME + 1).collect();
+    let excerpt: String = name.chars().take(LONGEST_NAME + 1).collect();
     Err(Error::new(
         ErrorKind::Tool,
-        format!("{shown:?} is not a tool name; use 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -"),
+        format!("{excerpt:?} is not a tool name; use 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -"),
     ))
 }

@@ -30,24 +30,24 @@ impl<T: Eq + Hash> SessionGrants<T> {
     pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
         if !self.sessions.contains_key(session) {
             if self.order.len() >= SESSIONS
-                && let Some(oldest) = self.order.pop_front()
+                && let Some(oldest_session) = self.order.pop_front()
             {
-                self.sessions.remove(&oldest);
+                self.sessions.remove(&oldest_session);
             }
             self.order.push_back(session.clone());
         }
-        let granted = self.sessions.entry(session.clone()).or_default();
+        let session_grants = self.sessions.entry(session.clone()).or_default();
         for grant in grants {
-            if granted.len() < PER_SESSION {
-                granted.insert(grant);
+            if session_grants.len() < PER_SESSION {
+                session_grants.insert(grant);
             }
         }
     }
 
     /// Returns `true` if the session has this grant.
     pub(crate) fn contains(&self, session: &str, grant: &T) -> bool {
-        let granted = self.sessions.get(session);
-        granted.is_some_and(|granted| granted.contains(grant))
+        let grants = self.sessions.get(session);
+        grants.is_some_and(|grants| grants.contains(grant))
     }
 }
 

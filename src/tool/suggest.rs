@@ -17,20 +17,20 @@ const LONGEST: usize = 96;
 
 /// The text for a call of `name` while only `names` can be called.
 pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
-    let shown: String = name.chars().take(LONGEST).collect();
-    let mut text = format!("unknown tool {shown:?}");
+    let excerpt: String = name.chars().take(LONGEST).collect();
+    let mut text = format!("unknown tool {excerpt:?}");
     if names.is_empty() {
         text.push_str(". No tools are available");
         return text;
     }
-    let near = near_names(name, names);
-    if !near.is_empty() {
+    let suggestions = near_names(name, names);
+    if !suggestions.is_empty() {
         text.push_str(". Did you mean: ");
-        text.push_str(&near.join(", "));
+        text.push_str(&suggestions.join(", "));
         text.push('?');
     }
     if names.len() <= FEW {
-        text.push_str(if near.is_empty() { ". " } else { " " });
+        text.push_str(if suggestions.is_empty() { ". " } else { " " });
         text.push_str("Available tools: ");
         text.push_str(&names.join(", "));
     }
@@ -42,12 +42,12 @@ pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
     }
-    let (wanted, wanted_words) = (plain(name), words(name));
+    let (plain_name, wanted_words) = (plain(name), words(name));
     let mut scored: Vec<(usize, &str)> = names
         .iter()
         .filter(|candidate| candidate.len() <= LONGEST)
         .filter_map(|candidate| {
-            let typo = typo(&wanted, &plain(candidate));
+            let typo = typo(&plain_name, &plain(candidate));
             let score = typo.or_else(|| common_words(&wanted_words, &words(candidate)))?;
             Some((score, *candidate))
         })
@@ -67,12 +67,12 @@ fn plain(name: &str) -> Vec<char> {
 /// The words of a name, in lower case: models mix `read_file`, `ReadFile` and `read-file`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let mut before = ' ';
+    let mut previous = ' ';
     for c in name.chars() {
-        let begins = (c.is_uppercase() && !before.is_uppercase())
-            || c.is_numeric() != before.is_numeric()
+        let is_start = (c.is_uppercase() && !previous.is_uppercase())
+            || c.is_numeric() != previous.is_numeric()
             || !c.is_alphanumeric();
-        if begins {
+        if is_start {
             words.push(String::new());
         }
         if c.is_alphanumeric()
@@ -80,7 +80,7 @@ fn words(name: &str) -> Vec<String> {
         {
             word.extend(c.to_lowercase());
         }
-        before = c;
+        previous = c;
     }
     words.retain(|word| !word.is_empty());
     words
@@ -89,48 +89,52 @@ fn words(name: &str) -> Vec<String> {
 /// The number of edits that turn one name into the other, or `None` when there are too many for a
 /// typo.
 fn typo(a: &[char], b: &[char]) -> Option<usize> {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    if short.is_empty() || long.len() - short.len() > MOST_EDITS {
+    let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if shorter.is_empty() || longer.len() - shorter.len() > MOST_EDITS {
         return None;
     }
-    let edits = edit_distance(short, long);
-    let is_typo = edits <= long.len().div_ceil(3).min(MOST_EDITS) && edits < short.len();
+    let edits = edit_distance(shorter, longer);
+    let is_typo = edits <= longer.len().div_ceil(3).min(MOST_EDITS) && edits < shorter.len();
     is_typo.then_some(edits)
 }
 
 /// The distance of two names that have most of their words in common, or of which one is a word of
 /// the other or its beginning or end. Behind every typo, for a common word is the weaker hint.
 fn common_words(a: &[String], b: &[String]) -> Option<usize> {
-    let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let common = few.iter().filter(|word| many.contains(word));
-    let common: Vec<_> = common.collect();
-    let says_something = |word: &&String| word.len() >= 3 && !USUAL.contains(&word.as_str());
-    let most = 2 * common.len() > many.len();
-    let is_part = || match few {
-        [word] => many.iter().any(|other| is_part_of(word, other)),
-        _ => !few.is_empty() && common.len() == few.len(),
+    let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let shared_words = shorter.iter().filter(|word| longer.contains(word));
+    let shared_words: Vec<_> = shared_words.collect();
+    let is_significant = |word: &&String| word.len() >= 3 && !USUAL.contains(&word.as_str());
+    let is_majority = 2 * shared_words.len() > longer.len();
+    let is_part = || match shorter {
+        [word] => longer.iter().any(|other| is_part_of(word, other)),
+        _ => !shorter.is_empty() && shared_words.len() == shorter.len(),
     };
-    let is_near = match common.iter().copied().any(|word| says_something(&word)) {
-        true => most || is_part(),
-        false => few.len() == 1 && is_part(),
+    let is_near = match shared_words
+        .iter()
+        .copied()
+        .any(|word| is_significant(&word))
+    {
+        true => is_majority || is_part(),
+        false => shorter.len() == 1 && is_part(),
     };
-    is_near.then_some(2 * MOST_EDITS + many.len() - common.len())
+    is_near.then_some(2 * MOST_EDITS + longer.len() - shared_words.len())
 }
 
 /// Returns `true` if the word is long enough to be a hint and is the other, its beginning or its
 /// end.
 fn is_part_of(word: &str, other: &str) -> bool {
-    let (short, long) = match word.len() <= other.len() {
+    let (shorter, longer) = match word.len() <= other.len() {
         true => (word, other),
         false => (other, word),
     };
-    let is_in = long.starts_with(short) || long.ends_with(short);
-    is_in && short.len() >= 4 && !USUAL.contains(&short)
+    let is_in = longer.starts_with(shorter) || longer.ends_with(shorter);
+    is_in && shorter.len() >= 4 && !USUAL.contains(&shorter)
 }
 
 /// Levenshtein distance, with a swap of neighbours as one edit.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
+    let mut previous_row: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut row = Vec::with_capacity(b.len() + 1);
@@ -140,11 +144,11 @@ fn edit_distance(a: &[char], b: &[char]) -> usize {
                 .min(last[j + 1] + 1)
                 .min(row[j] + 1);
             if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                cost = cost.min(before[j - 1] + 1);
+                cost = cost.min(previous_row[j - 1] + 1);
             }
             row.push(cost);
         }
-        before = std::mem::replace(&mut last, row);
+        previous_row = std::mem::replace(&mut last, row);
     }
     last[b.len()]
 }
@@ -208,8 +212,8 @@ mod tests {
         ] {
             assert!(near_names(called, &[tool]).is_empty(), "{called}");
         }
-        let long = "market_".repeat(2_000);
-        assert!(near_names("market", &[&long]).is_empty());
+        let long_name = "market_".repeat(2_000);
+        assert!(near_names("market", &[&long_name]).is_empty());
     }
 
     #[test]
@@ -229,8 +233,8 @@ mod tests {
             r#"unknown tool "rocket". Available tools: Bash"#
         );
         assert!(unknown_tool(&"x".repeat(9_000), &["Bash"]).len() < 200);
-        let many: Vec<String> = (0..40).map(|i| format!("tool_number_{i:02}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(unknown_tool("rocket", &many), r#"unknown tool "rocket""#);
+        let names: Vec<String> = (0..40).map(|i| format!("tool_number_{i:02}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(unknown_tool("rocket", &names), r#"unknown tool "rocket""#);
     }
 }

@@ -104,8 +104,8 @@ impl TaskScope {
         let own_id = id.clone();
         let task = panic::caught(future)
             .map(move |outcome| {
-                let failed = |text| TaskOutcome::Failed(format!("panicked: {text}"));
-                (own_id, outcome.unwrap_or_else(failed))
+                let make_outcome = |text| TaskOutcome::Failed(format!("panicked: {text}"));
+                (own_id, outcome.unwrap_or_else(make_outcome))
             })
             .boxed();
         tasks.added.push(task);
@@ -127,24 +127,26 @@ impl TaskScope {
 
     /// Advances the tasks and takes one that has ended.
     pub(crate) fn poll_finished(&self, cx: &mut Context<'_>) -> Poll<FinishedTask> {
-        let mut running = {
+        let mut running_tasks = {
             let mut tasks = lock(&self.0);
             if tasks.open.is_empty() {
                 tasks.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            let mut running = tasks.running.take().unwrap_or_default();
-            running.extend(tasks.added.drain(..));
-            running
+            let mut running_tasks = tasks.running.take().unwrap_or_default();
+            running_tasks.extend(tasks.added.drain(..));
+            running_tasks
         };
-        let polled = running.poll_next_unpin(cx);
+        let polled = running_tasks.poll_next_unpin(cx);
         let mut tasks = lock(&self.0);
-        let waiting = !tasks.added.is_empty();
-        tasks.running = Some(running);
+        let has_added = !tasks.added.is_empty();
+        tasks.running = Some(running_tasks);
         tasks.waker = Some(cx.waker().clone());
         if let Poll::Ready(Some((id, outcome))) = polled {
-            let at = tasks.open.iter().position(|(open, _)| *open == id);
-            let label = at.map(|at| tasks.open.remove(at).1).unwrap_or_default();
+            let index = tasks.open.iter().position(|(open, _)| *open == id);
+            let label = index
+                .map(|index| tasks.open.remove(index).1)
+                .unwrap_or_default();
             return Poll::Ready(FinishedTask {
                 id,
                 label,
@@ -152,7 +154,7 @@ impl TaskScope {
                 max_bytes: tasks.max_bytes,
             });
         }
-        if waiting {
+        if has_added {
             // Spawned by a task while it was polled: look at it in the next round.
             cx.waker().wake_by_ref();
         }
@@ -161,7 +163,7 @@ impl TaskScope {
 
     /// Drops the tasks that have not ended, and those added later; returns the former.
     pub(crate) fn close(&self) -> Vec<FinishedTask> {
-        let (open, running, added) = {
+        let (open_tasks, running_tasks, added_tasks) = {
             let mut tasks = lock(&self.0);
             tasks.closed = true;
             (
@@ -170,14 +172,14 @@ impl TaskScope {
                 std::mem::take(&mut tasks.added),
             )
         };
-        drop((running, added));
-        let stopped = open.into_iter().map(|(id, label)| FinishedTask {
+        drop((running_tasks, added_tasks));
+        let stopped_tasks = open_tasks.into_iter().map(|(id, label)| FinishedTask {
             id,
             label,
             outcome: TaskOutcome::Stopped,
             max_bytes: None,
         });
-        stopped.collect()
+        stopped_tasks.collect()
     }
 }
 

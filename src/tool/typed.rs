@@ -49,19 +49,19 @@ pub fn schema_of<A: JsonSchema>() -> Value {
 
 /// The arguments as an `A`. The error names the place.
 pub(super) fn decode<A: DeserializeOwned>(args: &Value) -> Result<A, ArgumentError> {
-    if let Ok(decoded) = A::deserialize(args) {
-        return Ok(decoded);
+    if let Ok(value) = A::deserialize(args) {
+        return Ok(value);
     }
     // A type without fields may be a unit, which JSON spells `null`.
     if args.as_object().is_some_and(Map::is_empty)
-        && let Ok(decoded) = A::deserialize(&Value::Null)
+        && let Ok(value) = A::deserialize(&Value::Null)
     {
-        return Ok(decoded);
+        return Ok(value);
     }
     // `1.0` is an integer to JSON Schema and to the models that write it, though not to serde.
-    let mut whole = args.clone();
-    floats_to_integers(&mut whole);
-    serde_path_to_error::deserialize(&whole).map_err(|error| {
+    let mut normalized_args = args.clone();
+    floats_to_integers(&mut normalized_args);
+    serde_path_to_error::deserialize(&normalized_args).map_err(|error| {
         let path = pointer(error.path().iter());
         ArgumentError::at(path, error.into_inner().to_string())
     })

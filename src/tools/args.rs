@@ -23,8 +23,8 @@ impl Args {
     ///
     /// When none has.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
-        let required = || ToolError::new(format!("{} is required", names[0]));
-        Ok(text_of(&self.given, names).ok_or_else(required)?)
+        let make_error = || ToolError::new(format!("{} is required", names[0]));
+        Ok(text_of(&self.given, names).ok_or_else(make_error)?)
     }
 
     /// The text under the first of `names` that has one, unless it is empty.
@@ -34,8 +34,11 @@ impl Args {
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         let value = self.given.get(name)?;
-        let whole = |float: f64| (float >= 0.0 && float.fract() == 0.0).then_some(float as u64);
-        value.as_u64().or_else(|| value.as_f64().and_then(whole))
+        let to_integer =
+            |float: f64| (float >= 0.0 && float.fract() == 0.0).then_some(float as u64);
+        value
+            .as_u64()
+            .or_else(|| value.as_f64().and_then(to_integer))
     }
 
     pub(super) fn count(&self, name: &str) -> Option<usize> {
@@ -52,13 +55,13 @@ impl Args {
         }
         let root = backend.root().trim_end_matches('/').to_owned();
         PathFilter::new(move |path| {
-            let relative = match path.strip_prefix(&root) {
+            let relative_path = match path.strip_prefix(&root) {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                     rest.trim_start_matches('/')
                 }
                 _ => path,
             };
-            filter.shows(relative) && filter.shows(&format!("{root}/{relative}"))
+            filter.shows(relative_path) && filter.shows(&format!("{root}/{relative_path}"))
         })
     }
 

@@ -80,11 +80,11 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
         call: cx.cancellation().clone(),
     };
     let value = on_own_thread(move |_| value(&formula, &stop)).await?;
-    let failed = || ToolError::new("the expression could not be calculated");
-    let value = value.ok_or_else(failed)?.map_err(ToolError::new)?;
-    let cut = |omitted| format!("... ({omitted} characters omitted) ...");
-    let half = MAX_RESULT / 2;
-    Ok(text::head_tail(&value, half, half, cut).into_owned())
+    let make_error = || ToolError::new("the expression could not be calculated");
+    let value = value.ok_or_else(make_error)?.map_err(ToolError::new)?;
+    let marker = |omitted| format!("... ({omitted} characters omitted) ...");
+    let half_len = MAX_RESULT / 2;
+    Ok(text::head_tail(&value, half_len, half_len, marker).into_owned())
 }
 
 /// The conditions for giving up a calculation.
@@ -101,12 +101,12 @@ impl Interrupt for Stop {
 
 fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     fraction::check(formula)?;
-    let found = evaluate(formula, stop)?;
-    if found.is_empty() {
+    let result_text = evaluate(formula, stop)?;
+    if result_text.is_empty() {
         return Err("the expression has no value".to_owned());
     }
-    let Some(rounded) = found.strip_prefix(APPROXIMATE) else {
-        return Ok(found);
+    let Some(rounded) = result_text.strip_prefix(APPROXIMATE) else {
+        return Ok(result_text);
     };
     // Fend rounds to ten decimals, which leaves nothing of a small number.
     let digits = evaluate(&format!("({formula}) to 15 sf"), stop)?;

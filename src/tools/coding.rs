@@ -34,14 +34,14 @@ const STYLE: Style = Style {
 pub fn bash(backend: impl Backend) -> FuncTool {
     let limits = backend.command_limits();
     let limit = run::time_limit(&backend, DEFAULT_TIMEOUT);
-    let cut = match limits.max_output {
+    let cut_note = match limits.max_output {
         None => "Output over 30000 characters is cut in the middle.".to_owned(),
         Some(bytes) => format!("Output over {bytes} bytes is cut in the middle."),
     };
     let description = format!(
         "Runs a shell command in the workspace and returns what it writes, standard error \
         included, and its exit code when that is not 0. Each command runs in a new shell, without \
-        input; whatever it leaves running is ended with it, unless run_in_background is set. {cut}"
+        input; whatever it leaves running is ended with it, unless run_in_background is set. {cut_note}"
     );
     let parameters = json!({
         "type": "object",
@@ -233,10 +233,10 @@ pub fn grep(backend: impl Backend) -> FuncTool {
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GrepQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
-    let owned = |name| args.some_text(&[name]).map(str::to_owned);
-    query.path = owned("path");
-    query.glob = owned("glob");
-    query.file_type = owned("type");
+    let owned_text = |name| args.some_text(&[name]).map(str::to_owned);
+    query.path = owned_text("path");
+    query.glob = owned_text("glob");
+    query.file_type = owned_text("type");
     query.ignore_case = args.flag("-i").unwrap_or(false);
     query.multiline = args.flag("multiline").unwrap_or(false);
     query.mode = match args.some_text(&["output_mode"]) {
@@ -248,9 +248,9 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
             return Err(ToolError::new(text).into());
         }
     };
-    let around = args.count("-C").unwrap_or(0);
-    query.before = args.count("-B").unwrap_or(around);
-    query.after = args.count("-A").unwrap_or(around);
+    let context_lines = args.count("-C").unwrap_or(0);
+    query.before = args.count("-B").unwrap_or(context_lines);
+    query.after = args.count("-A").unwrap_or(context_lines);
     if let Some(limit @ 1..) = args.count("head_limit") {
         query.limit = limit;
     }

@@ -86,8 +86,8 @@ fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
     };
     // Cut, not rounded: the second that is shown has begun.
     let now = Timestamp::from_second(Timestamp::try_from(now)?.as_second())?;
-    let local = now.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z");
-    Ok(format!("UTC: {now}\n{label}: {local}"))
+    let local_time = now.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z");
+    Ok(format!("UTC: {now}\n{label}: {local_time}"))
 }
 
 fn zone(name: &str) -> Result<TimeZone, ToolError> {
@@ -97,8 +97,8 @@ fn zone(name: &str) -> Result<TimeZone, ToolError> {
             true => "use an IANA name such as Europe/Berlin".to_owned(),
             false => format!("did you mean {}?", like.join(", ")),
         };
-        let (shown, _) = text::head(name, 60);
-        ToolError::new(format!("there is no time zone {shown:?}; {hint}"))
+        let (excerpt, _) = text::head(name, 60);
+        ToolError::new(format!("there is no time zone {excerpt:?}; {hint}"))
     })
 }
 
@@ -106,15 +106,18 @@ fn zone(name: &str) -> Result<TimeZone, ToolError> {
 fn suggestions(name: &str) -> Vec<String> {
     let zones: Vec<String> = tz::db().available().map(|zone| zone.to_string()).collect();
     let names: Vec<&str> = zones.iter().map(String::as_str).collect();
-    let mut found = near_names(name, &names);
-    if found.is_empty() {
-        let plain = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
-        let wanted = plain(name);
-        let city = wanted.rsplit(['/', ',']).next().unwrap_or_default();
-        let has_it = |zone: &&str| city.len() > 2 && plain(zone).contains(city);
-        found = names.iter().copied().filter(has_it).collect();
-        found.sort_by_key(|zone| (zone.len(), *zone));
-        found.truncate(MAX_SUGGESTIONS);
+    let mut zone_names = near_names(name, &names);
+    if zone_names.is_empty() {
+        let normalize = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
+        let normalized_name = normalize(name);
+        let city = normalized_name
+            .rsplit(['/', ','])
+            .next()
+            .unwrap_or_default();
+        let has_it = |zone: &&str| city.len() > 2 && normalize(zone).contains(city);
+        zone_names = names.iter().copied().filter(has_it).collect();
+        zone_names.sort_by_key(|zone| (zone.len(), *zone));
+        zone_names.truncate(MAX_SUGGESTIONS);
     }
-    found.into_iter().map(str::to_owned).collect()
+    zone_names.into_iter().map(str::to_owned).collect()
 }

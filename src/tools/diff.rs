@@ -29,12 +29,12 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
     let diff = TextDiff::configure()
         .timeout(TIME)
         .diff_lines(old.as_ref(), new.as_ref());
-    let mut unified = diff.unified_diff();
-    unified.context_radius(CONTEXT);
-    for hunk in unified.iter_hunks() {
-        let shown = hunk.to_string();
+    let mut unified_diff = diff.unified_diff();
+    unified_diff.context_radius(CONTEXT);
+    for hunk in unified_diff.iter_hunks() {
+        let hunk_text = hunk.to_string();
         // The hunk's own header counts lines from the start of the window.
-        let body = shown.split_once('\n').map_or("", |(_, body)| body);
+        let body = hunk_text.split_once('\n').map_or("", |(_, body)| body);
         let (old, new) = (
             span(hunk.ops(), DiffOp::old_range),
             span(hunk.ops(), DiffOp::new_range),
@@ -63,16 +63,16 @@ impl Window {
         }
         let (old_end, new_end) = (before.len() - suffix, after.len() - suffix);
         let ends_line = |text: &[u8], end: usize| end == start || text[end - 1] == b'\n';
-        let whole = ends_line(before, old_end) && ends_line(after, new_end);
+        let is_at_line_end = ends_line(before, old_end) && ends_line(after, new_end);
         let tail = &before[old_end..];
-        let mut added = 0;
-        for _ in 0..CONTEXT + usize::from(!whole) {
-            added +=
-                memchr::memchr(b'\n', &tail[added..]).map_or(tail.len() - added, |end| end + 1);
+        let mut tail_len = 0;
+        for _ in 0..CONTEXT + usize::from(!is_at_line_end) {
+            tail_len += memchr::memchr(b'\n', &tail[tail_len..])
+                .map_or(tail.len() - tail_len, |end| end + 1);
         }
         Self {
-            old: start..old_end + added,
-            new: start..new_end + added,
+            old: start..old_end + tail_len,
+            new: start..new_end + tail_len,
         }
     }
 }
@@ -85,23 +85,23 @@ fn line_start(text: &[u8], offset: usize) -> usize {
 /// one.
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let pieces = a.chunks(PIECE).zip(b.chunks(PIECE));
-    let whole = pieces
+    let equal_len = pieces
         .take_while(|(a, b)| a == b)
         .map(|(a, _)| a.len())
         .sum();
-    let rest = a[whole..].iter().zip(&b[whole..]);
-    whole + rest.take_while(|(a, b)| a == b).count()
+    let remaining = a[equal_len..].iter().zip(&b[equal_len..]);
+    equal_len + remaining.take_while(|(a, b)| a == b).count()
 }
 
 fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     let pieces = a.rchunks(PIECE).zip(b.rchunks(PIECE));
-    let whole: usize = pieces
+    let equal_len: usize = pieces
         .take_while(|(a, b)| a == b)
         .map(|(a, _)| a.len())
         .sum();
-    let (a, b) = (&a[..a.len() - whole], &b[..b.len() - whole]);
-    let rest = a.iter().rev().zip(b.iter().rev());
-    whole + rest.take_while(|(a, b)| a == b).count()
+    let (a, b) = (&a[..a.len() - equal_len], &b[..b.len() - equal_len]);
+    let remaining = a.iter().rev().zip(b.iter().rev());
+    equal_len + remaining.take_while(|(a, b)| a == b).count()
 }
 
 const PIECE: usize = 4096;
@@ -139,9 +139,9 @@ mod tests {
 
     fn whole(before: &str, after: &str) -> String {
         let diff = TextDiff::configure().diff_lines(before, after);
-        let mut unified = diff.unified_diff();
-        unified.context_radius(CONTEXT).header("a/x", "b/x");
-        unified.to_string()
+        let mut unified_diff = diff.unified_diff();
+        unified_diff.context_radius(CONTEXT).header("a/x", "b/x");
+        unified_diff.to_string()
     }
 
     proptest! {
@@ -154,15 +154,15 @@ mod tests {
             new in "([N-Z]{3,8}\n){1,3}",
             tail in "([a-z]{3,8}\n){0,12}[a-z]{0,3}",
         ) {
-            let (before, after) = (format!("{head}{old}{tail}"), format!("{head}{new}{tail}"));
-            let window = unified("x", before.as_bytes(), after.as_bytes());
-            prop_assert_eq!(window, whole(&before, &after));
+            let (old_text, new_text) = (format!("{head}{old}{tail}"), format!("{head}{new}{tail}"));
+            let window = unified("x", old_text.as_bytes(), new_text.as_bytes());
+            prop_assert_eq!(window, whole(&old_text, &new_text));
         }
 
         #[test]
         fn any_change_has_a_diff(before in "[ab\n]{0,40}", after in "[ab\n]{0,40}") {
-            let shown = unified("x", before.as_bytes(), after.as_bytes());
-            prop_assert_eq!(shown.contains("@@"), before != after);
+            let text = unified("x", before.as_bytes(), after.as_bytes());
+            prop_assert_eq!(text.contains("@@"), before != after);
         }
     }
 }

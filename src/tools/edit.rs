@@ -60,9 +60,9 @@ pub(super) async fn edit(
     let (file, old, new) = (path.to_owned(), old.to_owned(), new.to_owned());
     // A large file takes a while, bounded by its size.
     let replaced = blocking(move || Ok(replace(&file, &content, &old, &new, policy))).await??;
-    let before = replaced.before;
+    let old_hash = replaced.before;
     backend
-        .write_if_unchanged(path, before, &replaced.edited)
+        .write_if_unchanged(path, old_hash, &replaced.edited)
         .await?;
     Ok(replaced.report)
 }
@@ -84,9 +84,9 @@ fn replace(
     let (old, new) = with_line_ends_of(content, old, new);
     let finder = memmem::Finder::new(old.as_bytes());
     // One more tells that there are more.
-    let counted = finder.find_iter(content).take(MAX_COUNTED + 1);
-    let count = counted.count();
-    let chosen = match (count, policy) {
+    let matches = finder.find_iter(content).take(MAX_COUNTED + 1);
+    let count = matches.count();
+    let replacement_count = match (count, policy) {
         (0, _) => return Err(not_found(path, content, &old)),
         (_, EditPolicy::First) => 1,
         (1, EditPolicy::Unique) | (_, EditPolicy::All) => count,
@@ -95,7 +95,7 @@ fn replace(
             return Err(ambiguous(path, content, &places, count));
         }
     };
-    if chosen > MAX_REPLACED {
+    if replacement_count > MAX_REPLACED {
         let text = format!(
             "the text to replace is in {path} at {} places; an edit replaces at most {MAX_REPLACED}; \
              give more of the text, or change the file with a program",
@@ -103,26 +103,26 @@ fn replace(
         );
         return Err(ToolError::new(text));
     }
-    let size = size_after(content.len(), chosen, old.len(), new.len());
+    let size = size_after(content.len(), replacement_count, old.len(), new.len());
     let limit = MAX_RESULT.max(content.len());
     let Some(size) = size.filter(|size| *size <= limit) else {
         let text = format!(
-            "{chosen} replacements would make {path} larger than the {limit} bytes an edit may \
+            "{replacement_count} replacements would make {path} larger than the {limit} bytes an edit may \
              leave; replace less at once"
         );
         return Err(ToolError::new(text));
     };
     let mut edited = Vec::with_capacity(size);
-    let mut rest = 0;
-    for place in finder.find_iter(content).take(chosen) {
-        edited.extend_from_slice(&content[rest..place]);
+    let mut copied_end = 0;
+    for place in finder.find_iter(content).take(replacement_count) {
+        edited.extend_from_slice(&content[copied_end..place]);
         edited.extend_from_slice(new.as_bytes());
-        rest = place + old.len();
+        copied_end = place + old.len();
     }
-    edited.extend_from_slice(&content[rest..]);
+    edited.extend_from_slice(&content[copied_end..]);
     Ok(Replaced {
         before: ContentHash::of(content),
-        report: report(path, content, &edited, chosen),
+        report: report(path, content, &edited, replacement_count),
         edited,
     })
 }
@@ -135,16 +135,16 @@ fn counted_as_text(count: usize) -> String {
 }
 
 fn size_after(size: usize, replacements: usize, old: usize, new: usize) -> Option<usize> {
-    let removed = replacements.checked_mul(old)?;
-    let added = replacements.checked_mul(new)?;
-    size.checked_sub(removed)?.checked_add(added)
+    let removed_len = replacements.checked_mul(old)?;
+    let added_len = replacements.checked_mul(new)?;
+    size.checked_sub(removed_len)?.checked_add(added_len)
 }
 
 fn report(path: &str, before: &[u8], after: &[u8], replacements: usize) -> ToolOutput {
     let diff = diff::unified(path, before, after);
     let plural = if replacements == 1 { "" } else { "s" };
-    let shown = cut(&diff, MAX_DIFF_CHARS);
-    let text = format!("Edited {path} ({replacements} replacement{plural})\n{shown}");
+    let shortened_diff = cut(&diff, MAX_DIFF_CHARS);
+    let text = format!("Edited {path} ({replacements} replacement{plural})\n{shortened_diff}");
     let diff = cut(&diff, MAX_DETAILS_CHARS);
     let details = json!({"path": path, "replacements": replacements, "diff": diff});
     ToolOutput::new(text).with_details(details)
@@ -170,16 +170,16 @@ fn with_line_ends_of<'a>(
     let in_crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     if !old.contains('\n') {
         // A replacement with new lines in a file of which every line ends so.
-        let mut ends = memchr::memchr_iter(b'\n', content);
-        return match ends.all(|at| at > 0 && content[at - 1] == b'\r') {
+        let mut line_ends = memchr::memchr_iter(b'\n', content);
+        return match line_ends.all(|at| at > 0 && content[at - 1] == b'\r') {
             true => (Cow::Borrowed(old), Cow::Owned(in_crlf(new))),
             false => as_given,
         };
     }
-    let converted = in_crlf(old);
-    match memmem::find(content, converted.as_bytes()) {
+    let crlf_old = in_crlf(old);
+    match memmem::find(content, crlf_old.as_bytes()) {
         Some(_) if memmem::find(content, old.as_bytes()).is_none() => {
-            (Cow::Owned(converted), Cow::Owned(in_crlf(new)))
+            (Cow::Owned(crlf_old), Cow::Owned(in_crlf(new)))
         }
         _ => as_given,
     }
@@ -187,8 +187,8 @@ fn with_line_ends_of<'a>(
 
 fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
     let mut text = format!("the text to replace was not found in {path}");
-    let shown = String::from_utf8_lossy(content);
-    if let Some(line) = near(&shown, old) {
+    let file_text = String::from_utf8_lossy(content);
+    if let Some(line) = near(&file_text, old) {
         text.push_str(&format!(
             "; line {line} differs from it only in white space"
         ));
@@ -219,20 +219,20 @@ fn near(content: &str, old: &str) -> Option<usize> {
 /// `places` are the first of `count`.
 fn ambiguous(path: &str, content: &[u8], places: &[usize], count: usize) -> ToolError {
     let mut lines = Vec::new();
-    let (mut line, mut seen) = (1, 0);
+    let (mut line, mut offset) = (1, 0);
     for place in places {
-        line += memchr::memchr_iter(b'\n', &content[seen..*place]).count();
-        seen = *place;
+        line += memchr::memchr_iter(b'\n', &content[offset..*place]).count();
+        offset = *place;
         lines.push(line);
     }
-    let named: Vec<String> = lines.iter().map(usize::to_string).collect();
+    let line_numbers: Vec<String> = lines.iter().map(usize::to_string).collect();
     let is_all = count == lines.len();
-    let more = if is_all { "" } else { ", ..." };
+    let suffix = if is_all { "" } else { ", ..." };
     let text = format!(
-        "the text to replace was found {} times in {path} (lines {}{more}); \
+        "the text to replace was found {} times in {path} (lines {}{suffix}); \
          give more of the text around the place, or replace all",
         counted_as_text(count),
-        named.join(", ")
+        line_numbers.join(", ")
     );
     ToolError::new(text).with_details(json!({"matches": count, "lines": lines}))
 }

@@ -20,11 +20,11 @@ pub(super) async fn list_json(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let (entries, withheld) = list(&*backend, &args).await?;
+    let (entries, has_hidden) = list(&*backend, &args).await?;
     let entries: Vec<Value> = entries.iter().map(json_of).collect();
     let entries = Value::from(entries);
     let mut output = ToolOutput::from(entries.clone()).with_details(entries);
-    if withheld {
+    if has_hidden {
         // Beside the array, which stays one.
         output
             .content
@@ -39,7 +39,7 @@ pub(super) async fn list_text(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let (entries, withheld) = list(&*backend, &args).await?;
+    let (entries, has_hidden) = list(&*backend, &args).await?;
     let lines = entries.iter().map(|entry| match entry.kind {
         EntryKind::Dir => format!("DIR:  {}", shown(&entry.name)),
         _ => format!("FILE: {}", shown(&entry.name)),
@@ -47,11 +47,11 @@ pub(super) async fn list_text(
     let lines: Vec<String> = lines.collect();
     let details: Vec<Value> = entries.iter().map(json_of).collect();
     let mut text = match lines.is_empty() {
-        true if withheld => String::new(),
+        true if has_hidden => String::new(),
         true => "(empty folder)".to_owned(),
         false => lines.join("\n"),
     };
-    if withheld {
+    if has_hidden {
         text.push_str(WITHHELD);
     }
     Ok(ToolOutput::new(text).with_details(details))
@@ -60,12 +60,12 @@ pub(super) async fn list_text(
 /// The entries of a call's folder that it may show, and whether there are others.
 async fn list(backend: &dyn Backend, args: &Args) -> Result<(Vec<DirEntry>, bool), BoxError> {
     let path = args.some_text(&PATH).unwrap_or(".");
-    let shown = args.readable(backend);
+    let filter = args.readable(backend);
     let mut entries = backend.list(path).await?;
-    let all = entries.len();
-    entries.retain(|entry| shown.shows(&format!("{path}/{}", entry.name)));
-    let withheld = entries.len() < all;
-    Ok((entries, withheld))
+    let total = entries.len();
+    entries.retain(|entry| filter.shows(&format!("{path}/{}", entry.name)));
+    let has_hidden = entries.len() < total;
+    Ok((entries, has_hidden))
 }
 
 fn json_of(entry: &DirEntry) -> Value {

@@ -21,23 +21,23 @@ const WITHHELD: &str = "\n(some files were left out: permission rules deny readi
 /// Paths, one a line; see [`shown`] for odd ones.
 pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<ToolOutput, BoxError> {
     let filter = query.filter.clone();
-    let mut found = backend.glob(query).await?;
-    found.withheld |= withhold(&mut found.files, |path| filter.shows(path));
-    let files: Vec<_> = found.files.iter().map(|path| shown(path)).collect();
+    let mut matches = backend.glob(query).await?;
+    matches.withheld |= withhold(&mut matches.files, |path| filter.shows(path));
+    let files: Vec<_> = matches.files.iter().map(|path| shown(path)).collect();
     let mut text = files.join("\n");
-    if found.truncated {
-        let shown = found.files.len();
+    if matches.truncated {
+        let count = matches.files.len();
         let _ = write!(
             text,
-            "\n(truncated: only the first {shown} files are shown)"
+            "\n(truncated: only the first {count} files are shown)"
         );
-    } else if found.files.is_empty() {
+    } else if matches.files.is_empty() {
         text.push_str("No files found");
     }
-    if found.withheld {
+    if matches.withheld {
         text.push_str(WITHHELD);
     }
-    let details = json!({"files": found.files, "truncated": found.truncated});
+    let details = json!({"files": matches.files, "truncated": matches.truncated});
     Ok(ToolOutput::new(text).with_details(details))
 }
 
@@ -51,25 +51,25 @@ pub(super) async fn grep(
     query.limit = query.limit.min(MAX_FOUND);
     let (mode, has_context) = (query.mode, query.before.max(query.after) > 0);
     let filter = query.filter.clone();
-    let mut found = backend.grep(query).await?;
-    found.withheld |= withhold(&mut found.files, |file| filter.shows(&file.path));
+    let mut matches = backend.grep(query).await?;
+    matches.withheld |= withhold(&mut matches.files, |file| filter.shows(&file.path));
     let mut text = match mode {
-        GrepMode::Files => joined(&found, |file| shown(&file.path).into_owned()),
-        GrepMode::Count => joined(&found, |file| {
+        GrepMode::Files => joined(&matches, |file| shown(&file.path).into_owned()),
+        GrepMode::Count => joined(&matches, |file| {
             format!("{}:{}", shown(&file.path), file.count)
         }),
-        GrepMode::Lines => lines(&found, numbers, has_context),
+        GrepMode::Lines => lines(&matches, numbers, has_context),
     };
     if cut_lines(&mut text, MAX_TEXT) {
         let _ = write!(text, "\n(cut: a result has at most {MAX_TEXT} bytes)");
     }
-    if found.files.is_empty() {
+    if matches.files.is_empty() {
         text.push_str("No matches found");
     }
-    if found.withheld {
+    if matches.withheld {
         text.push_str(WITHHELD);
     }
-    match found.truncated {
+    match matches.truncated {
         true if is_capped => {
             let _ = write!(
                 text,
@@ -79,10 +79,10 @@ pub(super) async fn grep(
         true => text.push_str("\n(truncated: there may be more)"),
         false => {}
     }
-    if found.skipped > 0 {
-        let _ = write!(text, "\n({} files could not be searched)", found.skipped);
+    if matches.skipped > 0 {
+        let _ = write!(text, "\n({} files could not be searched)", matches.skipped);
     }
-    Ok(ToolOutput::new(text).with_details(details(&found)))
+    Ok(ToolOutput::new(text).with_details(details(&matches)))
 }
 
 /// Returns a path for display: unchanged, or as a JSON string in quotes when it has a character that
@@ -125,9 +125,9 @@ fn cut_lines(text: &mut String, most: usize) -> bool {
 /// Removes the files that must not be shown, and returns whether there were any: a backend with its
 /// own search may ignore filters.
 fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
-    let all = files.len();
+    let total = files.len();
     files.retain(shows);
-    files.len() < all
+    files.len() < total
 }
 
 fn joined(found: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
@@ -136,23 +136,23 @@ fn joined(found: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
 }
 
 fn lines(found: &GrepMatches, numbers: bool, has_context: bool) -> String {
-    let mut all: Vec<String> = Vec::new();
+    let mut rows: Vec<String> = Vec::new();
     for file in &found.files {
         let mut next = None;
         let path = shown(&file.path);
         for line in &file.lines {
-            if has_context && !all.is_empty() && next != Some(line.number) {
-                all.push("--".to_owned());
+            if has_context && !rows.is_empty() && next != Some(line.number) {
+                rows.push("--".to_owned());
             }
             next = Some(line.number + 1);
             let mark = if line.is_match { ':' } else { '-' };
-            all.push(match numbers {
+            rows.push(match numbers {
                 true => format!("{path}{mark}{}{mark}{}", line.number, line.text),
                 false => format!("{path}{mark}{}", line.text),
             });
         }
     }
-    all.join("\n")
+    rows.join("\n")
 }
 
 /// The matches as far as their texts fit into a result, and all files.
@@ -162,11 +162,11 @@ fn details(found: &GrepMatches) -> Value {
     let mut is_cut = false;
     for file in &found.files {
         for line in file.lines.iter().filter(|line| line.is_match) {
-            let Some(left) = room.checked_sub(file.path.len() + line.text.len()) else {
+            let Some(remaining) = room.checked_sub(file.path.len() + line.text.len()) else {
                 is_cut = true;
                 break;
             };
-            room = left;
+            room = remaining;
             matches.push(json!({"file": file.path, "line": line.number, "text": line.text}));
         }
     }

@@ -18,18 +18,18 @@ const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
 ///
 /// When the expression contains anything else; the text names it.
 pub(super) fn checked(expression: &str) -> Result<String, String> {
-    let plain = expression
+    let normalized = expression
         .replace(['×', '·', '⋅'], "*")
         .replace('÷', "/")
         .replace(['−', '–'], "-")
         .replace('π', "(pi)")
         .replace("**", "^");
-    let mut rest = plain.as_str();
+    let mut remaining = normalized.as_str();
     let mut depth = 0_usize;
-    while let Some(c) = rest.chars().next() {
+    while let Some(c) = remaining.chars().next() {
         let length = match c {
-            '0'..='9' | '.' => number(rest)?,
-            'a'..='z' | 'A'..='Z' => word(rest)?,
+            '0'..='9' | '.' => number(remaining)?,
+            'a'..='z' | 'A'..='Z' => word(remaining)?,
             '(' => {
                 depth += 1;
                 1
@@ -38,17 +38,17 @@ pub(super) fn checked(expression: &str) -> Result<String, String> {
                 depth = depth.checked_sub(1).ok_or("a ) has no opening (")?;
                 1
             }
-            '%' => remainder(rest)?,
+            '%' => remainder(remaining)?,
             '+' | '-' | '*' | '/' | '^' | '!' => 1,
             ',' => return Err("write numbers without commas, such as 1000 or 1.5".to_owned()),
             c if c.is_whitespace() => c.len_utf8(),
             c => return Err(format!("{c:?} is not allowed in an expression")),
         };
-        rest = &rest[length..];
+        remaining = &remaining[length..];
     }
     match depth {
-        0 if plain.trim().is_empty() => Err("the expression is empty".to_owned()),
-        0 => Ok(plain),
+        0 if normalized.trim().is_empty() => Err("the expression is empty".to_owned()),
+        0 => Ok(normalized),
         1 => Err("a closing ) is missing".to_owned()),
         missing => Err(format!("{missing} closing ) are missing")),
     }
@@ -65,8 +65,8 @@ fn number(text: &str) -> Result<usize, String> {
         end = digits(end + 1);
     }
     if text[end..].starts_with(['e', 'E']) {
-        let signed = text[end + 1..].starts_with(['+', '-']);
-        let first = end + 1 + usize::from(signed);
+        let has_sign = text[end + 1..].starts_with(['+', '-']);
+        let first = end + 1 + usize::from(has_sign);
         let last = digits(first);
         if last == first {
             let text = "write e as a factor with *, or digits after it as an exponent";
@@ -76,9 +76,9 @@ fn number(text: &str) -> Result<usize, String> {
     }
     match text[end..].chars().next() {
         Some(c) if c == '.' || c == '_' || c.is_alphabetic() && !text[end..].starts_with("mod") => {
-            let shown: String = text.chars().take(end + 1).collect();
+            let excerpt: String = text.chars().take(end + 1).collect();
             Err(format!(
-                "{shown:?} is not a number; write * between factors"
+                "{excerpt:?} is not a number; write * between factors"
             ))
         }
         _ if text[..end].bytes().all(|b| b == b'.') => Err("a . alone is not a number".to_owned()),
@@ -92,9 +92,9 @@ fn word(text: &str) -> Result<usize, String> {
     if FUNCTIONS.contains(&name) || CONSTANTS.contains(&name) {
         return Ok(name.len());
     }
-    let (shown, _) = head(name, 40);
+    let (excerpt, _) = head(name, 40);
     Err(format!(
-        "{shown:?} is not known; the known names are {} and {}",
+        "{excerpt:?} is not known; the known names are {} and {}",
         FUNCTIONS.join(", "),
         CONSTANTS.join(", ")
     ))

@@ -30,11 +30,11 @@ pub(super) fn check(formula: &str) -> Result<(), String> {
     loop {
         reader.sum()?;
         // What cannot be read is an error to fend as well.
-        let mut rest = reader.rest().chars();
-        if rest.next().is_none() {
+        let mut chars = reader.rest().chars();
+        if chars.next().is_none() {
             return Ok(());
         }
-        reader.rest = rest.as_str();
+        reader.rest = chars.as_str();
     }
 }
 
@@ -66,10 +66,10 @@ impl Size {
             None => 0.0,
         };
         let digits = mantissa.replace('.', "");
-        let all = digits.len() as f64 * DIGIT;
+        let max_bits = digits.len() as f64 * DIGIT;
         let value = text.parse().unwrap_or(f64::INFINITY);
         Self {
-            numerator: bits(digits.parse().unwrap_or(f64::INFINITY)).min(all)
+            numerator: bits(digits.parse().unwrap_or(f64::INFINITY)).min(max_bits)
                 + exponent.max(0.0) * DIGIT,
             denominator: (decimals + (-exponent).max(0.0)) * DIGIT,
             written: (decimals - exponent).max(0.0) * DIGIT,
@@ -117,11 +117,11 @@ impl Size {
     }
 
     fn plus(self, other: Self) -> Self {
-        let left = self.numerator + other.denominator;
-        let right = other.numerator + self.denominator;
+        let left_bits = self.numerator + other.denominator;
+        let right_bits = other.numerator + self.denominator;
         let apart = (self.least - other.most).max(other.least - self.most);
         Self {
-            numerator: left.max(right) + 1.0,
+            numerator: left_bits.max(right_bits) + 1.0,
             denominator: self.denominator + other.denominator,
             written: self.written + other.written,
             least: apart.max(0.0),
@@ -240,16 +240,16 @@ impl<'a> Reader<'a> {
     }
 
     fn takes(&mut self, symbol: &str) -> bool {
-        let after = self.rest().strip_prefix(symbol);
-        self.rest = after.unwrap_or(self.rest);
-        after.is_some()
+        let suffix = self.rest().strip_prefix(symbol);
+        self.rest = suffix.unwrap_or(self.rest);
+        suffix.is_some()
     }
 
     /// Returns `true` if a value begins here, not an operator.
     fn is_at_value(&mut self) -> bool {
-        let rest = self.rest();
+        let remaining = self.rest();
         let is_value = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '(';
-        rest.starts_with(is_value) && !rest.starts_with("mod")
+        remaining.starts_with(is_value) && !remaining.starts_with("mod")
     }
 
     fn sum(&mut self) -> Result<Size, String> {
@@ -280,11 +280,11 @@ impl<'a> Reader<'a> {
                 .starts_with(|c: char| c.is_ascii_digit() || c == '.')
             {
                 // A mixed fraction such as 1 2/3, whose value depends on what follows.
-                let other = self.power()?;
+                let factor = self.power()?;
                 Size {
                     most: f64::INFINITY,
                     is_signed: true,
-                    ..size.plus(other).times(size.times(other))
+                    ..size.plus(factor).times(size.times(factor))
                 }
             } else if self.is_at_value() {
                 size.times(self.power()?)
@@ -342,9 +342,9 @@ impl<'a> Reader<'a> {
             self.takes(")");
             return Ok(size);
         }
-        let rest = self.rest();
-        if rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let name = self.take(word_length(rest));
+        let remaining = self.rest();
+        if remaining.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            let name = self.take(word_length(remaining));
             if !FUNCTIONS.contains(&name) {
                 return Ok(Size::inexact(8.0));
             }
@@ -354,16 +354,16 @@ impl<'a> Reader<'a> {
             let size = Size::of_call(name, self.power()?);
             return size.checked();
         }
-        match number_length(rest) {
+        match number_length(remaining) {
             0 => Ok(Size::default()),
             length => Size::of_number(self.take(length)).checked(),
         }
     }
 
     fn take(&mut self, length: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        taken
+        let (prefix, suffix) = self.rest.split_at(length);
+        self.rest = suffix;
+        prefix
     }
 }
 
@@ -378,9 +378,9 @@ fn number_length(text: &str) -> usize {
     let end = text.len() - mantissa.len();
     let exponent = mantissa.strip_prefix(['e', 'E']).unwrap_or(mantissa);
     let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    let after = digits.trim_start_matches(is_digit);
-    if end == 0 || exponent.len() == mantissa.len() || after.len() == digits.len() {
+    let suffix = digits.trim_start_matches(is_digit);
+    if end == 0 || exponent.len() == mantissa.len() || suffix.len() == digits.len() {
         return end;
     }
-    text.len() - after.len()
+    text.len() - suffix.len()
 }

@@ -29,14 +29,14 @@ use super::{coding, picoclaw, wick};
 /// ```
 pub fn coding(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
-    let each = || backend.clone();
+    let clone_backend = || backend.clone();
     registry([
-        coding::bash(each()),
-        coding::read(each()),
-        coding::write(each()),
-        coding::edit(each()),
-        coding::glob(each()),
-        coding::grep(each()),
+        coding::bash(clone_backend()),
+        coding::read(clone_backend()),
+        coding::write(clone_backend()),
+        coding::edit(clone_backend()),
+        coding::glob(clone_backend()),
+        coding::grep(clone_backend()),
     ])
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn workspace(
     policy: EditPolicy,
     execute: FuncTool,
 ) -> [FuncTool; 7] {
-    let each = || backend.clone();
+    let clone_backend = || backend.clone();
     [
-        wick::ls(each()),
-        wick::read_file(each()),
-        wick::write_file(each()),
-        wick::edit_file(each(), policy),
-        wick::glob(each()),
-        wick::grep(each()),
+        wick::ls(clone_backend()),
+        wick::read_file(clone_backend()),
+        wick::write_file(clone_backend()),
+        wick::edit_file(clone_backend(), policy),
+        wick::glob(clone_backend()),
+        wick::grep(clone_backend()),
         execute,
     ]
 }
@@ -78,14 +78,14 @@ pub(crate) fn workspace(
 /// `exec`. With the feature `web` also `web_fetch`, for the public internet alone.
 pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
-    let each = || backend.clone();
+    let clone_backend = || backend.clone();
     let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(wick::read_file(each())),
-        Arc::new(wick::write_file(each())),
-        Arc::new(picoclaw::list_dir(each())),
-        Arc::new(wick::edit_file(each(), EditPolicy::Unique)),
-        Arc::new(picoclaw::append_file(each())),
-        Arc::new(picoclaw::exec(each())),
+        Arc::new(wick::read_file(clone_backend())),
+        Arc::new(wick::write_file(clone_backend())),
+        Arc::new(picoclaw::list_dir(clone_backend())),
+        Arc::new(wick::edit_file(clone_backend(), EditPolicy::Unique)),
+        Arc::new(picoclaw::append_file(clone_backend())),
+        Arc::new(picoclaw::exec(clone_backend())),
         #[cfg(feature = "web")]
         Arc::new(super::web::WebFetch::new()),
     ];

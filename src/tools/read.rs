@@ -31,17 +31,17 @@ pub(super) async fn numbered(
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
     let page = Page::asked_for(&*backend, &args).await?;
-    let mut shown = String::new();
+    let mut text = String::new();
     if page.is_lossy {
-        shown.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
+        text.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
     }
     for (line, number) in page.lines.iter().zip(page.first..) {
-        shown.push_str(&format!("{number:>6}\t{line}\n"));
+        text.push_str(&format!("{number:>6}\t{line}\n"));
     }
     if let Some(note) = page.note() {
-        shown.push_str(&note);
+        text.push_str(&note);
     }
-    Ok(ToolOutput::new(shown.trim_end_matches('\n')))
+    Ok(ToolOutput::new(text.trim_end_matches('\n')))
 }
 
 /// The body of a tool that shows a file as it is, or some lines of it. A file that is not UTF-8 is
@@ -49,12 +49,12 @@ pub(super) async fn numbered(
 pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     if args.number("offset").is_some() || args.count("limit").is_some() {
         let page = Page::asked_for(&*backend, &args).await?;
-        let mut shown = page.lines.join("\n");
+        let mut page_text = page.lines.join("\n");
         if let Some(note) = page.note() {
-            shown.push('\n');
-            shown.push_str(&note);
+            page_text.push('\n');
+            page_text.push_str(&note);
         }
-        return Ok(ToolOutput::new(shown));
+        return Ok(ToolOutput::new(page_text));
     }
     let content = backend.read(args.text(&PATH)?).await?;
     Ok(match std::str::from_utf8(&content) {
@@ -93,7 +93,7 @@ impl Page {
         limit: usize,
     ) -> Result<Self, BoxError> {
         let mut line = Line::default();
-        let (mut number, mut position, mut shown) = (1, 0_u64, 0);
+        let (mut number, mut position, mut len) = (1, 0_u64, 0);
         loop {
             let chunk = backend.read_range(path, position, CHUNK).await?;
             if position == 0 && chunk.iter().take(SNIFF).any(|byte| *byte == 0) {
@@ -101,26 +101,26 @@ impl Page {
                 let text = format!("{path} is a binary file ({size} bytes), not text");
                 return Err(ToolError::new(text).into());
             }
-            let mut rest = match position {
+            let mut remaining = match position {
                 0 => chunk.strip_prefix(BOM).unwrap_or(&chunk),
                 _ => &chunk[..],
             };
             position += chunk.len() as u64;
             let at_end = chunk.is_empty();
-            while !rest.is_empty() || (at_end && line.has_begun) {
-                let is_full = self.lines.len() >= limit || shown >= MAX_SHOWN;
+            while !remaining.is_empty() || (at_end && line.has_begun) {
+                let is_full = self.lines.len() >= limit || len >= MAX_SHOWN;
                 if number >= self.first && is_full {
                     return Ok(self);
                 }
-                let end = memchr::memchr(b'\n', rest);
-                line.push(&rest[..end.unwrap_or(rest.len())]);
-                rest = end.map_or(&[], |end| &rest[end + 1..]);
+                let end = memchr::memchr(b'\n', remaining);
+                line.push(&remaining[..end.unwrap_or(remaining.len())]);
+                remaining = end.map_or(&[], |end| &remaining[end + 1..]);
                 if end.is_none() && !at_end {
                     break;
                 }
-                let done = std::mem::take(&mut line);
+                let finished_line = std::mem::take(&mut line);
                 if number >= self.first {
-                    shown += self.add(&done);
+                    len += self.add(&finished_line);
                 }
                 number += 1;
             }
@@ -139,10 +139,10 @@ impl Page {
 
     /// Adds a line; how many bytes of it are shown.
     fn add(&mut self, line: &Line) -> usize {
-        let (shown, is_lossy) = line.shown();
+        let (line_text, is_lossy) = line.shown();
         self.is_lossy |= is_lossy;
-        let len = shown.len();
-        self.lines.push(shown);
+        let len = line_text.len();
+        self.lines.push(line_text);
         len
     }
 
@@ -191,11 +191,11 @@ impl Line {
             Err(error) => is_whole || error.error_len().is_some(),
         };
         let text = String::from_utf8_lossy(bytes);
-        let (kept, cut) = text::head(&text, MAX_LINE_CHARS);
-        let shown = match cut > 0 || !is_whole {
-            true => format!("{kept}... (line of {} bytes cut)", self.len),
-            false => kept.to_owned(),
+        let (head, omitted_chars) = text::head(&text, MAX_LINE_CHARS);
+        let displayed = match omitted_chars > 0 || !is_whole {
+            true => format!("{head}... (line of {} bytes cut)", self.len),
+            false => head.to_owned(),
         };
-        (shown, is_lossy)
+        (displayed, is_lossy)
     }
 }

@@ -141,19 +141,23 @@ fn shown(output: &CommandOutput, style: Style) -> String {
 
 fn decoded(captured: &Captured, max_chars: usize) -> String {
     // Before the cut, which else could leave a part of a secret.
-    let mut whole = captured.text();
-    redact_text(&mut whole);
+    let mut full_text = captured.text();
+    redact_text(&mut full_text);
     let total = captured.total();
-    let half = max_chars / 2;
-    let cut = text::head_tail(&whole, half, max_chars - half, |omitted| {
-        match captured.omitted {
-            0 => format!("\n\n... ({omitted} characters omitted) ...\n\n"),
-            _ => format!("\n\n... (cut: there were {total} bytes in all) ...\n\n"),
-        }
-    });
+    let half_len = max_chars / 2;
+    let excerpt =
+        text::head_tail(
+            &full_text,
+            half_len,
+            max_chars - half_len,
+            |omitted| match captured.omitted {
+                0 => format!("\n\n... ({omitted} characters omitted) ...\n\n"),
+                _ => format!("\n\n... (cut: there were {total} bytes in all) ...\n\n"),
+            },
+        );
     match captured.is_utf8() {
-        true => cut.into_owned(),
-        false => format!("[not UTF-8: {total} bytes, invalid ones shown as \u{FFFD}]\n{cut}"),
+        true => excerpt.into_owned(),
+        false => format!("[not UTF-8: {total} bytes, invalid ones shown as \u{FFFD}]\n{excerpt}"),
     }
 }
 

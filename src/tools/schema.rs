@@ -30,8 +30,9 @@ pub(super) fn file(further: &Value) -> Value {
     let mut properties = json!({
         "path": {"type": "string", "description": "Absolute, or relative to the workspace"}
     });
-    if let (Some(all), Some(further)) = (properties.as_object_mut(), further.as_object()) {
-        all.extend(further.clone());
+    if let (Some(all_properties), Some(further)) = (properties.as_object_mut(), further.as_object())
+    {
+        all_properties.extend(further.clone());
     }
     json!({"type": "object", "properties": properties})
 }

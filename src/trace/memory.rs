@@ -33,8 +33,8 @@ pub struct SpanRecord {
 impl SpanRecord {
     /// The attribute `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        let found = self.attributes.iter().find(|(name, _)| name == key);
-        found.map(|(_, value)| value)
+        let attribute = self.attributes.iter().find(|(name, _)| name == key);
+        attribute.map(|(_, value)| value)
     }
 }
 
@@ -96,8 +96,8 @@ impl Trace {
     }
 
     fn span(&mut self, id: SpanId) -> Option<&mut SpanRecord> {
-        let at = id.get().checked_sub(self.first)?;
-        self.spans.get_mut(usize::try_from(at).ok()?)
+        let index = id.get().checked_sub(self.first)?;
+        self.spans.get_mut(usize::try_from(index).ok()?)
     }
 }
 
@@ -156,10 +156,10 @@ impl TraceRecorder for MemoryRecorder {
 
     fn record_event(&self, name: &str, metadata: Value) {
         let mut trace = lock(&self.0);
-        let at = trace.now();
+        let time = trace.now();
         trace.events.push(EventRecord {
             name: name.to_owned(),
-            at,
+            at: time,
             metadata,
         });
     }

@@ -93,10 +93,10 @@ where
             let operation = KeyValue::new("gen_ai.operation.name", operation);
             context.span().set_attribute(operation);
         }
-        let mut open = lock(&self.open);
-        open.next += 1;
-        let id = SpanId::new(open.next);
-        open.spans.insert(id, context.clone());
+        let mut open_spans = lock(&self.open);
+        open_spans.next += 1;
+        let id = SpanId::new(open_spans.next);
+        open_spans.spans.insert(id, context.clone());
         Box::new(OtelSpan {
             open: self.open.clone(),
             id,
@@ -235,7 +235,7 @@ fn is_content(key: &str) -> bool {
 
 /// The name a convention has for the attribute.
 fn name(key: &str) -> Cow<'static, str> {
-    let known = match key {
+    let attribute = match key {
         "session_id" => "gen_ai.conversation.id",
         "max_tokens" => "gen_ai.request.max_tokens",
         "temperature" => "gen_ai.request.temperature",
@@ -251,7 +251,7 @@ fn name(key: &str) -> Cow<'static, str> {
         "error_type" => "error.type",
         _ => return format!("agentcore.{key}").into(),
     };
-    known.into()
+    attribute.into()
 }
 
 fn attribute(value: &Value) -> Option<opentelemetry::Value> {

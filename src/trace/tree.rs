@@ -17,17 +17,17 @@ const MAX_VALUE: usize = 60;
 /// attributes but those whose text its parent has, too. A span whose parent is not among them
 /// stands at the edge.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
-    let known: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
-    let mut below: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();
+    let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
+    let mut child_spans: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();
     for span in spans {
-        let parent = span.parent.filter(|parent| known.contains(parent));
-        below.entry(parent).or_default().push(span);
+        let parent = span.parent.filter(|parent| ids.contains(parent));
+        child_spans.entry(parent).or_default().push(span);
     }
     // Without recursion: how deep spans nest is not up to this crate.
     let mut stack: Vec<(usize, Option<&SpanRecord>, &SpanRecord)> = Vec::new();
     let children = |of: Option<&SpanRecord>| {
         let id = of.map(|span| span.id);
-        below.get(&id).into_iter().flatten().rev().copied()
+        child_spans.get(&id).into_iter().flatten().rev().copied()
     };
     stack.extend(children(None).map(|span| (0, None, span)));
     while let Some((depth, parent, span)) = stack.pop() {
@@ -45,20 +45,20 @@ fn line(
     span: &SpanRecord,
 ) -> fmt::Result {
     let start = span.start.as_secs_f64();
-    let took = match span.duration {
+    let seconds = match span.duration {
         Some(duration) => format!("{:.3}", duration.as_secs_f64()),
         None => "...".to_owned(),
     };
     write!(
         out,
-        "{start:>9.3} {took:>9}  {:1$}{2}",
+        "{start:>9.3} {seconds:>9}  {:1$}{2}",
         "",
         depth * 2,
         span.name
     )?;
     for (key, value) in &span.attributes {
-        let repeated = parent.and_then(|parent| parent.get(key)) == Some(value);
-        if !(repeated && value.is_string()) {
+        let is_repeated = parent.and_then(|parent| parent.get(key)) == Some(value);
+        if !(is_repeated && value.is_string()) {
             write!(out, " {key}={}", printed(value))?;
         }
     }

@@ -27,11 +27,11 @@ impl Cancellation {
 
     /// Waits for the end. Cancel safe.
     pub async fn cancelled(&self) {
-        let mut notified = std::pin::pin!(self.0.notify.notified());
+        let mut notification = std::pin::pin!(self.0.notify.notified());
         // Registered before the flag is read, so that a cancel in between is not missed.
-        notified.as_mut().enable();
+        notification.as_mut().enable();
         if !self.is_cancelled() {
-            notified.await;
+            notification.await;
         }
     }
 

@@ -16,14 +16,14 @@ pub(crate) fn make_folder(
         Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
         _ => Ok(()),
     };
-    let full = absolute(path)?;
-    let folders = full.ancestors();
-    let missing: Vec<_> = folders.take_while(|folder| !folder.is_dir()).collect();
-    if let Some(found) = full.ancestors().nth(missing.len()) {
+    let full_path = absolute(path)?;
+    let folders = full_path.ancestors();
+    let missing_folders: Vec<_> = folders.take_while(|folder| !folder.is_dir()).collect();
+    if let Some(existing) = full_path.ancestors().nth(missing_folders.len()) {
         // Whoever made it may not have come to this.
-        keep_name(&fs::canonicalize(found)?)?;
+        keep_name(&fs::canonicalize(existing)?)?;
     }
-    for folder in missing.into_iter().rev() {
+    for folder in missing_folders.into_iter().rev() {
         match DirBuilder::new().mode(0o700).create(folder) {
             // Somebody else was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
@@ -31,7 +31,7 @@ pub(crate) fn make_folder(
         }
         keep_name(folder)?;
     }
-    fs::canonicalize(full)
+    fs::canonicalize(full_path)
 }
 
 /// Waits until the names in a folder are durable.
@@ -48,30 +48,30 @@ mod tests {
 
     #[test]
     fn every_folder_that_is_made_is_made_to_last() {
-        let held = tempfile::tempdir().unwrap();
-        let held = held.path().canonicalize().unwrap();
-        fs::create_dir(held.join("real")).unwrap();
-        symlink("real", held.join("link")).unwrap();
-        let synced = RefCell::new(Vec::new());
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        symlink("real", root.join("link")).unwrap();
+        let synced_folders = RefCell::new(Vec::new());
         let sync = |folder: &Path| {
             // Its name is there by then.
-            synced.borrow_mut().push(folder.canonicalize()?);
+            synced_folders.borrow_mut().push(folder.canonicalize()?);
             sync_folder(folder)
         };
-        let make = |path: &Path| make_folder(path, sync).unwrap();
-        let real = held.join("real");
-        let (a, b) = (real.join("a"), real.join("a/b"));
-        assert_eq!(make(&held.join("link/a/b/c")), b.join("c"));
-        assert_eq!(synced.take(), [&*held, &*real, &*a, &*b]);
-        assert_eq!(make(&held.join("link/a/b/c")), b.join("c"));
-        assert_eq!(synced.take(), [&*b]);
-        assert_eq!(make(&real.join("new/../d/")), real.join("d"));
+        let create = |path: &Path| make_folder(path, sync).unwrap();
+        let real_path = root.join("real");
+        let (a, b) = (real_path.join("a"), real_path.join("a/b"));
+        assert_eq!(create(&root.join("link/a/b/c")), b.join("c"));
+        assert_eq!(synced_folders.take(), [&*root, &*real_path, &*a, &*b]);
+        assert_eq!(create(&root.join("link/a/b/c")), b.join("c"));
+        assert_eq!(synced_folders.take(), [&*b]);
+        assert_eq!(create(&real_path.join("new/../d/")), real_path.join("d"));
         for folder in ["a", "a/b", "a/b/c", "new", "d"] {
-            let found = fs::metadata(real.join(folder)).unwrap();
-            assert_eq!(found.permissions().mode() & 0o777, 0o700, "{folder}");
+            let metadata = fs::metadata(real_path.join(folder)).unwrap();
+            assert_eq!(metadata.permissions().mode() & 0o777, 0o700, "{folder}");
         }
-        fs::write(real.join("file"), "").unwrap();
-        assert!(make_folder(&real.join("file/a"), sync).is_err());
-        assert!(make_folder(&real.join("file"), sync).is_err());
+        fs::write(real_path.join("file"), "").unwrap();
+        assert!(make_folder(&real_path.join("file/a"), sync).is_err());
+        assert!(make_folder(&real_path.join("file"), sync).is_err());
     }
 }

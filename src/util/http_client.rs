@@ -42,20 +42,20 @@ impl<K: PartialEq> Clients<K> {
     /// The client of this kind for the runtime that asks, built if need be.
     pub(crate) fn get(&self, kind: K, build: impl FnOnce() -> Built) -> Built {
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
-        let mut kept = lock(&self.0);
-        let found = kept
+        let mut clients = lock(&self.0);
+        let position = clients
             .iter()
             .rposition(|(other, of, _)| *of == runtime && *other == kind);
-        if let Some(at) = found {
-            kept[at..].rotate_left(1);
+        if let Some(index) = position {
+            clients[index..].rotate_left(1);
         } else {
             let client = build()?;
-            if kept.len() == MOST_KEPT {
-                kept.remove(0);
+            if clients.len() == MOST_KEPT {
+                clients.remove(0);
             }
-            kept.push((kind, runtime, client));
+            clients.push((kind, runtime, client));
         }
-        match kept.last() {
+        match clients.last() {
             Some((_, _, client)) => Ok(client.clone()),
             None => unreachable!("a client was found or pushed"),
         }
@@ -191,15 +191,15 @@ mod tests {
         }
         // `:status: 200`, then fields without an index: a name of one byte, a value of 100.
         let status = frame(HEADERS, 0, 1, &[0x88]);
-        let mut sent = stream.write_all(&status).await;
+        let mut outcome = stream.write_all(&status).await;
         let field = [&[0, 1, b'a', 100][..], &[b'b'; 100]].concat();
         let fields = field.repeat(150);
-        let mut taken = 0;
-        while sent.is_ok() && taken < 64 * 1024 * 1024 {
-            sent = stream.write_all(&frame(CONTINUATION, 0, 1, &fields)).await;
-            taken += fields.len();
+        let mut bytes_sent = 0;
+        while outcome.is_ok() && bytes_sent < 64 * 1024 * 1024 {
+            outcome = stream.write_all(&frame(CONTINUATION, 0, 1, &fields)).await;
+            bytes_sent += fields.len();
         }
-        Ok((settings, taken))
+        Ok((settings, bytes_sent))
     }
 
     #[tokio::test]
@@ -213,16 +213,16 @@ mod tests {
             .http2_prior_knowledge()
             .build()
             .expect("a client");
-        let sent = client.get(format!("http://{address}/")).send().await;
-        assert!(sent.is_err(), "{sent:?}");
+        let response = client.get(format!("http://{address}/")).send().await;
+        assert!(response.is_err(), "{response:?}");
         drop(client);
-        let (settings, taken) = server.await.expect("no panic").expect("a request");
+        let (settings, bytes_sent) = server.await.expect("no panic").expect("a request");
         let limit = [&[0, 6][..], &MAX_HEADERS.to_be_bytes()].concat();
         assert!(
             settings.chunks(6).any(|setting| setting == limit),
             "{settings:?}"
         );
         // What the sockets hold besides.
-        assert!(taken < 32 * 1024 * 1024, "{taken}");
+        assert!(bytes_sent < 32 * 1024 * 1024, "{bytes_sent}");
     }
 }

@@ -31,8 +31,8 @@ const MIN_PART: usize = 8;
 
 /// Returns `true` if the value of a header may be shown.
 pub(crate) fn is_public(header: &str) -> bool {
-    let mut public = PUBLIC_HEADERS.iter();
-    public.any(|public| public.eq_ignore_ascii_case(header))
+    let mut names = PUBLIC_HEADERS.iter();
+    names.any(|name| name.eq_ignore_ascii_case(header))
 }
 
 /// The secrets in a header that a user has set: none of one that is [public](is_public), and a
@@ -87,25 +87,25 @@ pub(crate) fn of_header(value: &str) -> Vec<Secret> {
 /// parameters with names of secrets; each as it is written and decoded.
 pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
     let mut secrets = Vec::new();
-    let mut add = |written: &str| {
+    let mut add_secret = |written: &str| {
         if written.is_empty() {
             return;
         }
-        let meant = percent_decoded(written);
-        if meant != written {
+        let decoded_text = percent_decoded(written);
+        if decoded_text != written {
             secrets.push(Secret::from(written));
         }
-        secrets.push(Secret::from(meant));
+        secrets.push(Secret::from(decoded_text));
     };
     match url.password() {
-        Some(password) => add(password),
-        None => add(url.username()),
+        Some(password) => add_secret(password),
+        None => add_secret(url.username()),
     }
     for pair in url.query().unwrap_or_default().split('&') {
         if let Some((name, value)) = pair.split_once('=')
             && has_secret_name(name)
         {
-            add(value);
+            add_secret(value);
         }
     }
     secrets
@@ -128,8 +128,8 @@ mod tests {
             cookies.contains("|0123456789") && !cookies.contains("|dark"),
             "{cookies}"
         );
-        let basic = shown(&of_header("Basic dXNlcjpwYXNz")).join("|");
-        assert!(basic.contains("|pass|user:pass"), "{basic}");
+        let basic_secrets = shown(&of_header("Basic dXNlcjpwYXNz")).join("|");
+        assert!(basic_secrets.contains("|pass|user:pass"), "{basic_secrets}");
     }
 
     #[test]

@@ -31,11 +31,11 @@ pub(crate) fn count_values(text: impl AsRef<[u8]>, most: usize) -> usize {
 
 /// Ends at nesting deeper than `deepest`.
 fn count(text: &[u8], most: usize, deepest: usize) -> usize {
-    let (mut count, mut depth, mut at) = (0_usize, 0_usize, 0);
+    let (mut count, mut depth, mut offset) = (0_usize, 0_usize, 0);
     // Whether the next scalar is a new value, and whether the value before was a string.
     let (mut is_new, mut was_string) = (true, false);
-    while let Some(&byte) = text.get(at) {
-        at += 1;
+    while let Some(&byte) = text.get(offset) {
+        offset += 1;
         match byte {
             b' ' | b'\n' | b'\r' | b'\t' => continue,
             b',' => is_new = true,
@@ -56,7 +56,7 @@ fn count(text: &[u8], most: usize, deepest: usize) -> usize {
             b'"' => {
                 count += 1;
                 is_new = false;
-                at = end_of_string(text, at);
+                offset = end_of_string(text, offset);
             }
             _ if is_new => {
                 count += 1;
@@ -74,12 +74,12 @@ fn count(text: &[u8], most: usize, deepest: usize) -> usize {
 
 /// The end of the string whose first character is at `at`.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
-    while let Some(rest) = text.get(at..) {
-        match rest.first() {
+    while let Some(remaining) = text.get(at..) {
+        match remaining.first() {
             // Escapes come in rows, for which a search would be slow.
             Some(b'\\') => at += 2,
             Some(b'"') => return at + 1,
-            _ => match memchr2(b'"', b'\\', rest) {
+            _ => match memchr2(b'"', b'\\', remaining) {
                 Some(len) => at += len,
                 None => break,
             },

@@ -35,18 +35,18 @@ mod tests {
 
     #[test]
     fn equal_names_are_looked_up_a_few_times_each() {
-        let (mut numbered, mut taken) = (Numbered::default(), HashSet::new());
+        let (mut names, mut taken_names) = (Numbered::default(), HashSet::new());
         let lookups = Cell::new(0);
-        let is_taken = |name: &str, taken: &HashSet<Arc<str>>| {
+        let is_taken = |name: &str, taken_names: &HashSet<Arc<str>>| {
             lookups.set(lookups.get() + 1);
-            taken.contains(name)
+            taken_names.contains(name)
         };
-        taken.insert("a_3".into());
+        taken_names.insert("a_3".into());
         for _ in 0..1_000 {
-            let name = numbered.free("a", |name| is_taken(name, &taken));
-            assert!(taken.insert(name));
+            let name = names.free("a", |name| is_taken(name, &taken_names));
+            assert!(taken_names.insert(name));
         }
-        assert!(taken.contains("a") && taken.contains("a_1001"));
+        assert!(taken_names.contains("a") && taken_names.contains("a_1001"));
         assert!(lookups.get() < 3_000, "{} lookups", lookups.get());
     }
 }

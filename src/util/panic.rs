@@ -16,8 +16,8 @@ pub(crate) fn contained<T>(f: impl FnOnce() -> T) -> Result<T, String> {
 
 /// Awaits foreign code; the message of its panic, if it does.
 pub(crate) fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, String>> {
-    let caught = AssertUnwindSafe(future).catch_unwind();
-    caught.map(|outcome| outcome.map_err(|payload| message(&*payload)))
+    let unwind = AssertUnwindSafe(future).catch_unwind();
+    unwind.map(|outcome| outcome.map_err(|payload| message(&*payload)))
 }
 
 /// A foreign future or stream whose panics stay inside when it is dropped half-way: what drops it

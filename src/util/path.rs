@@ -2,14 +2,14 @@
 
 /// `path` without `.`, `..` and repeated slashes. `..` at the beginning of a relative path stays.
 pub(crate) fn lexical(path: &str) -> String {
-    let absolute = path.starts_with('/');
+    let is_absolute = path.starts_with('/');
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
         match name {
             "" | "." => {}
             ".." => match names.last() {
                 Some(&"..") | None => {
-                    if !absolute {
+                    if !is_absolute {
                         names.push("..");
                     }
                 }
@@ -20,10 +20,10 @@ pub(crate) fn lexical(path: &str) -> String {
             name => names.push(name),
         }
     }
-    let joined = names.join("/");
-    match (absolute, joined.is_empty()) {
-        (true, _) => format!("/{joined}"),
+    let output = names.join("/");
+    match (is_absolute, output.is_empty()) {
+        (true, _) => format!("/{output}"),
         (false, true) => ".".to_owned(),
-        (false, false) => joined,
+        (false, false) => output,
     }
 }

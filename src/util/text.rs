@@ -33,10 +33,10 @@ pub fn tail(text: &str, max_chars: usize) -> (&str, usize) {
     if text.len() <= max_chars {
         return (text, 0);
     }
-    let Some(back) = max_chars.checked_sub(1) else {
+    let Some(index) = max_chars.checked_sub(1) else {
         return ("", text.chars().count());
     };
-    match text.char_indices().nth_back(back) {
+    match text.char_indices().nth_back(index) {
         Some((at, _)) => (&text[at..], text[..at].chars().count()),
         None => (text, 0),
     }
@@ -79,12 +79,12 @@ pub fn head_tail(
     tail_chars: usize,
     marker: impl FnOnce(usize) -> String,
 ) -> Cow<'_, str> {
-    let (start, rest) = head(text, head_chars);
-    if rest <= tail_chars {
+    let (start, remaining) = head(text, head_chars);
+    if remaining <= tail_chars {
         return Cow::Borrowed(text);
     }
-    let (end, omitted) = tail(&text[start.len()..], tail_chars);
-    Cow::Owned(format!("{start}{}{end}", marker(omitted)))
+    let (end, omitted_chars) = tail(&text[start.len()..], tail_chars);
+    Cow::Owned(format!("{start}{}{end}", marker(omitted_chars)))
 }
 
 /// Characters that show as nothing or turn the text around: a reader does not see what runs.
@@ -102,8 +102,8 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
         return false;
     }
     let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
-    let most = room.saturating_sub(note.len());
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    let max_len = room.saturating_sub(note.len());
+    let end = (0..=max_len).rev().find(|end| text.is_char_boundary(*end));
     text.truncate(end.unwrap_or_default());
     text.push_str(&note);
     text.shrink_to_fit();

@@ -33,12 +33,12 @@ fn make(
         Unfinished<WantsVerifier>,
     ) -> Result<Unfinished<WantsClientCert>, rustls::Error>,
 ) -> Result<ClientConfig> {
-    let failed = |error: rustls::Error| {
+    let make_error = |error: rustls::Error| {
         let text = format!("TLS cannot be set up: {error}");
         Error::new(ErrorKind::Tls, text).with_source(error)
     };
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(failed)?;
-    Ok(verifier(builder).map_err(failed)?.with_no_client_auth())
+        .map_err(make_error)?;
+    Ok(verifier(builder).map_err(make_error)?.with_no_client_auth())
 }

@@ -38,14 +38,14 @@ impl Values {
     /// Takes over the values that `live` has and `given` had not, unless they were changed here.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         for (kind, value) in &live.0 {
-            let same =
+            let is_same =
                 |other: Option<&Arc<_>>| other.is_some_and(|other| Arc::ptr_eq(other, value));
-            let own = self.0.get(kind);
-            let untouched = match (own, given.0.get(kind)) {
-                (Some(own), Some(given)) => Arc::ptr_eq(own, given),
-                (own, given) => own.is_none() && given.is_none(),
+            let own_value = self.0.get(kind);
+            let is_unchanged = match (own_value, given.0.get(kind)) {
+                (Some(own_value), Some(given)) => Arc::ptr_eq(own_value, given),
+                (own_value, given) => own_value.is_none() && given.is_none(),
             };
-            if untouched && !same(own) {
+            if is_unchanged && !is_same(own_value) {
                 self.0.insert(*kind, value.clone());
             }
         }

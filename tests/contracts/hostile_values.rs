@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use agentcore::permission::shell::analyse;
-use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule, Verdict};
+use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule, Verdict};
 use agentcore::tool::check_arguments;
 use agentcore::{FuncTool, ToolCall};
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn rule_with_very_many_names_is_refused() {
 #[test]
 fn host_longer_than_a_name_can_be_is_never_allowed() {
     let rule: Rule = "allow:WebFetch(domain:example)".parse().unwrap();
-    let permissions = Permissions::new().rule(rule);
+    let permissions = PermissionRules::new().rule(rule);
     // Distinct letters, which the encoding sorts one by one.
     let letters: String = ('\u{4e00}'..='\u{9fff}').cycle().take(300_000).collect();
     let long = "a".repeat(64);
@@ -132,7 +132,10 @@ fn word_whose_braces_multiply_long_text_is_not_understood_but_soon() {
         let any = json!({"type": "object"});
         let tool = FuncTool::new("Bash", "", any, |_, _| async { "" });
         let call = ToolCall::new("c", "Bash", json!({ "command": command }));
-        Permissions::new().rule(rule).explain(&call, &tool).decision
+        PermissionRules::new()
+            .rule(rule)
+            .explain(&call, &tool)
+            .decision
     });
     assert_eq!(decided, Verdict::Ask);
 }

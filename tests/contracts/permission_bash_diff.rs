@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use agentcore::permission::{Permissions, Verdict};
+use agentcore::permission::{PermissionRules, Verdict};
 
 /// Scripts of the default run; more with this environment variable.
 const SCRIPTS: usize = 2_000;
@@ -601,11 +601,11 @@ fn what_bash_runs_was_decided_about() {
     let stage = Stage::set(&bash);
     let ran = stage.run(&bash, &scripts);
 
-    let mut narrow = Permissions::new().allow("Write(f)").unwrap();
+    let mut narrow = PermissionRules::new().allow("Write(f)").unwrap();
     for program in ALLOWED {
         narrow = narrow.allow(&format!("Bash({program}:*)")).unwrap();
     }
-    let broad = Permissions::new()
+    let broad = PermissionRules::new()
         .allow("Bash")
         .unwrap()
         .deny("Bash(bad:*)")

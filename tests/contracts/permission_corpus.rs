@@ -1,7 +1,7 @@
 //! Rules and commands with what has to be decided, one row each in `tests/data/permission_cases.tsv`.
 
 use agentcore::PermissionMode;
-use agentcore::permission::{Permissions, Rule, Verdict};
+use agentcore::permission::{PermissionRules, Rule, Verdict};
 
 const ROWS: &str = include_str!("../data/permission_cases.tsv");
 
@@ -25,8 +25,10 @@ fn unescape(text: &str) -> String {
     out
 }
 
-fn permissions(rules: &str) -> Permissions {
-    let mut permissions = Permissions::new().home("/h/me").workspace("/h/me/project");
+fn permissions(rules: &str) -> PermissionRules {
+    let mut permissions = PermissionRules::new()
+        .home("/h/me")
+        .workspace("/h/me/project");
     for item in rules
         .split(";;")
         .map(str::trim)

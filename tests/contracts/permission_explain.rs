@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agentcore::permission::{PermissionConfig, Permissions, Verdict};
+use agentcore::permission::{PermissionConfig, PermissionRules, Verdict};
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Access, Confirmer, SideEffect};
@@ -30,9 +30,9 @@ fn read() -> FuncTool {
 }
 
 /// Rules of three origins.
-fn permissions() -> Permissions {
+fn permissions() -> PermissionRules {
     let config = |json: Value| PermissionConfig::from_json(&json.to_string()).unwrap();
-    Permissions::new()
+    PermissionRules::new()
         .workspace("/w")
         .config(
             &config(json!({"deny": ["Read(*.pem)"], "ask": ["Bash(git push:*)"]})),

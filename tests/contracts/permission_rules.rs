@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentcore::permission::{Behavior, PermissionConfig, Permissions, Rule, Verdict};
+use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule, Verdict};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Access, Confirmer, SideEffect};
 use agentcore::{
@@ -19,13 +19,13 @@ fn tool(name: &str) -> FuncTool {
     )
 }
 
-fn decide(permissions: &Permissions, tool: &dyn Tool, args: Value) -> Verdict {
+fn decide(permissions: &PermissionRules, tool: &dyn Tool, args: Value) -> Verdict {
     let call = ToolCall::new("c", tool.name(), args);
     permissions.explain(&call, tool).decision
 }
 
-fn base() -> Permissions {
-    Permissions::new().home("/h/me").workspace("/srv/p")
+fn base() -> PermissionRules {
+    PermissionRules::new().home("/h/me").workspace("/srv/p")
 }
 
 #[test]
@@ -442,7 +442,7 @@ impl Confirmer for Always {
 }
 
 async fn results(
-    permissions: Permissions,
+    permissions: PermissionRules,
     answer: Option<Answer>,
     commands: &[&str],
 ) -> Vec<String> {

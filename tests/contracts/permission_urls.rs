@@ -1,6 +1,6 @@
 //! Rules about addresses, and the spellings in which they come.
 
-use agentcore::permission::{Permissions, Rule, Verdict};
+use agentcore::permission::{PermissionRules, Rule, Verdict};
 use agentcore::{FuncTool, ToolCall};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn verdict(rules: &[&str], url: &str) -> Verdict {
     let tool = FuncTool::new("WebFetch", "", any_object(), |_, _| async { "" });
     let call = ToolCall::new("c", "WebFetch", json!({"url": url}));
     let rules = rules.iter().map(|rule| rule.parse::<Rule>().unwrap());
-    let permissions = rules.fold(Permissions::new(), Permissions::rule);
+    let permissions = rules.fold(PermissionRules::new(), PermissionRules::rule);
     permissions.explain(&call, &tool).decision
 }
 

@@ -1,7 +1,7 @@
 //! What a child run may do: no more than the run above it.
 
 use agentcore::hooks::PermissionHook;
-use agentcore::permission::{PermissionConfig, Permissions};
+use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateDecision, GateRequest, PermissionMode, SideEffect, ToolRegistry};
 use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, hook};
@@ -69,7 +69,7 @@ async fn what_the_parent_denies_is_denied_however_deep() {
 async fn what_the_parent_is_allowed_the_child_is_not() {
     let log = Log::default();
     let child = acting(&log).permissions(denying("act"));
-    let parent = delegating(child).permissions(Permissions::new().allow("*").unwrap());
+    let parent = delegating(child).permissions(PermissionRules::new().allow("*").unwrap());
     assert_eq!(came_to(parent).await, "Error: not here");
     assert_eq!(log.len(), 0);
 }
@@ -85,7 +85,7 @@ async fn the_parents_mode_holds_in_the_child() {
         let child = acting(&log).permission_mode(PermissionMode::BypassPermissions);
         let parent = delegating(child)
             .permission_mode(mode)
-            .permissions(Permissions::new().allow("delegate").unwrap());
+            .permissions(PermissionRules::new().allow("delegate").unwrap());
         let said = came_to(parent).await;
         assert!(said.contains(words), "{mode}: {said}");
     }
@@ -159,7 +159,7 @@ async fn the_childs_own_allowances_answer_no_question_from_above() {
         registry
     };
     let parent =
-        |child| delegating(child).permissions(Permissions::new().allow("delegate").unwrap());
+        |child| delegating(child).permissions(PermissionRules::new().allow("delegate").unwrap());
     let said = came_to(parent(acting(&log).hook(allow))).await;
     assert!(said.starts_with("Error: "), "{said}");
     let model = ScriptedModel::new().call("act", json!({})).say("acted");
@@ -181,7 +181,7 @@ async fn a_grant_from_below_is_the_parents_too() {
             .say("acted");
         agent(model).tool(logged("act", &log))
     };
-    let parent = delegating(child()).permissions(Permissions::new().allow("delegate").unwrap());
+    let parent = delegating(child()).permissions(PermissionRules::new().allow("delegate").unwrap());
     let mut run = parent.build().unwrap().run("Go");
     let responder = run.responder();
     let mut asked = 0;

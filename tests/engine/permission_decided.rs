@@ -284,7 +284,7 @@ async fn an_edited_call_runs_with_the_other_arguments() {
 #[tokio::test]
 async fn an_approval_may_be_for_the_rest_of_the_session() {
     let (store, log) = (ThreadStore::new(), Log::default());
-    let rules = || agentcore::permission::Permissions::new().ask("act");
+    let rules = || agentcore::permission::PermissionRules::new().ask("act");
     let first = parking(ScriptedModel::new().call("act", json!({})), &store, &log)
         .permissions(rules().unwrap())
         .build()

@@ -2,7 +2,7 @@
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::PermissionHook;
-use agentcore::permission::{PermissionConfig, Permissions};
+use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
 use agentcore::{AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, hook};
@@ -54,7 +54,7 @@ async fn a_hook_holds_the_run_to_its_rules() {
 #[tokio::test]
 async fn a_hook_and_a_gate_both_hold() {
     let hook = |rules: Value| PermissionHook::new(config(&rules)).unwrap();
-    let gate = |allow: &str| Permissions::new().allow(allow).unwrap();
+    let gate = |allow: &str| PermissionRules::new().allow(allow).unwrap();
     for (rules, allow, command, runs) in [
         (json!({"allow": ["Bash(ls:*)"]}), "Bash(ls:*)", "ls", true),
         (json!({"allow": ["Bash(ls:*)"]}), "Bash(id)", "ls", false),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use agentcore::message::ToolCall;
-use agentcore::permission::{Permissions, Verdict};
+use agentcore::permission::{PermissionRules, Verdict};
 use agentcore::tools::web::{AddressPolicy, WebFetch};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn resolved(ip: &str, url: &str) -> Result<(), String> {
 }
 
 fn rule(rule: &str, way: &str) -> Verdict {
-    let permissions = Permissions::new()
+    let permissions = PermissionRules::new()
         .allow(&format!("WebFetch({rule})"))
         .unwrap();
     let url = way.rsplit(" -> 302 ").next().unwrap();
@@ -176,7 +176,7 @@ fn what_is_no_host_cannot_be_added() {
 
 #[test]
 fn rules_see_the_address_that_is_fetched() {
-    let deny = Permissions::new()
+    let deny = PermissionRules::new()
         .allow("WebFetch(domain:example)")
         .unwrap()
         .deny("WebFetch(domain:bücher.example)")

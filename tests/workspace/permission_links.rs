@@ -1,6 +1,6 @@
 //! Rules about paths, and symbolic links that lead elsewhere.
 
-use agentcore::permission::{Permissions, Verdict};
+use agentcore::permission::{PermissionRules, Verdict};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{PermissionMode, ToolCall};
@@ -11,12 +11,12 @@ use crate::kit::{agent, results};
 
 struct Case {
     workspace: Workspace,
-    permissions: Permissions,
+    permissions: PermissionRules,
 }
 
 impl Case {
     /// `secrets/key`, with links to it, its folder, what is outside and what is not there.
-    fn new(rules: impl FnOnce(Permissions) -> agentcore::Result<Permissions>) -> Self {
+    fn new(rules: impl FnOnce(PermissionRules) -> agentcore::Result<PermissionRules>) -> Self {
         let workspace = Workspace::new();
         workspace.put("secrets/key", "k");
         workspace.put(".git/hooks/readme", "");
@@ -28,7 +28,7 @@ impl Case {
         workspace.link(".git/hooks", "tidy");
         workspace.link(&workspace.out, "outside");
         let root = workspace.root.to_str().unwrap();
-        let permissions = rules(Permissions::new().workspace(root)).unwrap();
+        let permissions = rules(PermissionRules::new().workspace(root)).unwrap();
         Self {
             workspace,
             permissions,
@@ -137,7 +137,7 @@ fn a_workspace_behind_a_link_keeps_its_name() {
     let case = Case::new(Ok);
     case.workspace.link(&case.workspace.root, "self");
     let root = case.workspace.root.join("self");
-    let permissions = Permissions::new()
+    let permissions = PermissionRules::new()
         .workspace(root.to_str().unwrap())
         .allow("Read(a/**)")
         .unwrap()

@@ -2,7 +2,7 @@
 //! there or not.
 
 use agentcore::backend::{Backend, MemoryBackend};
-use agentcore::permission::{Permissions, Verdict};
+use agentcore::permission::{PermissionRules, Verdict};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{PermissionMode, ToolCall, Unanswered};
@@ -37,8 +37,8 @@ const MODES: [PermissionMode; 4] = [
 ];
 
 /// Everything is allowed, as far as rules can.
-fn generous() -> Permissions {
-    let mut permissions = Permissions::new().workspace("/workspace");
+fn generous() -> PermissionRules {
+    let mut permissions = PermissionRules::new().workspace("/workspace");
     for rule in ["Bash", "Write", "Edit", "Read", "*"] {
         permissions = permissions.allow(rule).unwrap();
     }
@@ -173,13 +173,13 @@ fn what_is_near_them_is_free() {
 #[test]
 fn rules_where_case_does_not_count() {
     let tools = preset::coding(MemoryBackend::new());
-    let decide = |permissions: &Permissions, name: &str, args: Value| {
+    let decide = |permissions: &PermissionRules, name: &str, args: Value| {
         let call = ToolCall::new("c", name, args);
         let tool = tools.get(name).unwrap();
         permissions.explain(&call, &*tool).decision
     };
     let rules = |folds: bool| {
-        Permissions::new()
+        PermissionRules::new()
             .workspace("/Work/Space")
             .allow("Bash")
             .unwrap()

@@ -1,7 +1,7 @@
 //! What searches and listings show of files that rules keep from being read.
 
 use agentcore::backend::{Backend, MemoryBackend};
-use agentcore::permission::{Permissions, Verdict};
+use agentcore::permission::{PermissionRules, Verdict};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::{picoclaw, preset};
 use agentcore::{
@@ -41,7 +41,7 @@ impl Confirmer for Yes {
 }
 
 /// What the model and programs read of one call under `permissions`.
-async fn seen(permissions: &Permissions, name: &str, args: Value) -> (String, String) {
+async fn seen(permissions: &PermissionRules, name: &str, args: Value) -> (String, String) {
     let backend = tree().await;
     let tools = match name {
         "list_dir" => preset::picoclaw(backend),
@@ -62,8 +62,8 @@ async fn seen(permissions: &Permissions, name: &str, args: Value) -> (String, St
     )
 }
 
-fn denying(rule: &str) -> Permissions {
-    Permissions::new()
+fn denying(rule: &str) -> PermissionRules {
+    PermissionRules::new()
         .workspace("/workspace")
         .deny(rule)
         .unwrap()
@@ -131,7 +131,7 @@ async fn every_search_leaves_denied_files_out() {
 #[tokio::test]
 async fn rules_without_a_workspace_hold_too() {
     for rule in ["Read(secrets/**)", "Read(/workspace/secrets/**)"] {
-        let permissions = Permissions::new().deny(rule).unwrap();
+        let permissions = PermissionRules::new().deny(rule).unwrap();
         let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
         assert_eq!(text, format!("notes.txt{LEFT_OUT}"), "{rule}");
     }
@@ -190,7 +190,7 @@ async fn listings() {
 
 #[tokio::test]
 async fn what_would_be_asked_about_is_not_shown_unasked() {
-    let asking = Permissions::new()
+    let asking = PermissionRules::new()
         .workspace("/workspace")
         .ask("Read(secrets/**)")
         .unwrap();
@@ -222,7 +222,7 @@ async fn no_mode_shows_more() {
 #[test]
 fn a_commands_folder_is_part_of_what_it_names() {
     let exec = picoclaw::exec(MemoryBackend::new());
-    let permissions = Permissions::new()
+    let permissions = PermissionRules::new()
         .workspace("/workspace")
         .allow("Bash(cat:*)")
         .unwrap()

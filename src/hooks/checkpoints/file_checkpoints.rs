@@ -54,7 +54,7 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///
 /// let would = files.rewind("s", 0, RewindMode::DryRun).await?;
 /// assert_eq!(would.to_string(), "change /workspace/notes.md (+1 -1 lines)\n");
-/// files.rewind("s", 0, RewindMode::Careful).await?;
+/// files.rewind("s", 0, RewindMode::SkipChanged).await?;
 /// assert_eq!(&files.read("notes.md").await?[..], b"mine\n");
 /// # Ok(())
 /// # }

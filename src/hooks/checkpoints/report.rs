@@ -23,7 +23,7 @@ pub enum RewindMode {
     /// Nothing is changed; the report lists what would be.
     DryRun,
     /// Files that were changed from outside stay as they are and are reported.
-    Careful,
+    SkipChanged,
     /// Those files are rewound as well, and the changes from outside are lost.
     Overwrite,
 }

@@ -46,8 +46,8 @@ impl Fingerprint {
             }
         }
         let pairs = self.messages.iter().zip(&recorded.messages);
-        if let Some(at) = pairs.clone().position(|(own, other)| own != other) {
-            out.push(format!("message[{at}] changed"));
+        if let Some(index) = pairs.clone().position(|(own, other)| own != other) {
+            out.push(format!("message[{index}] changed"));
         }
         if self.messages.len() != recorded.messages.len() {
             out.push(format!(

@@ -21,14 +21,14 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let at = |line: usize| format!("{}:{}", path.display(), line + 1);
+        let location = |line: usize| format!("{}:{}", path.display(), line + 1);
         let text =
             fs::read_to_string(path).map_err(|error| Error::from(error).context(path.display()))?;
         let mut lines = text.lines().enumerate();
         let (_, first) = lines
             .next()
             .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("{}: empty", path.display())))?;
-        let header: Header = parse(first).map_err(|error| error.context(at(0)))?;
+        let header: Header = parse(first).map_err(|error| error.context(location(0)))?;
         if header.cassette > VERSION {
             return Err(Error::new(
                 ErrorKind::VersionTooNew,
@@ -39,14 +39,14 @@ impl Player {
                 ),
             ));
         }
-        let mut left: Vec<Exchange> = lines
-            .map(|(line, text)| parse(text).map_err(|error| error.context(at(line))))
+        let mut exchanges: Vec<Exchange> = lines
+            .map(|(line, text)| parse(text).map_err(|error| error.context(location(line))))
             .collect::<Result<_>>()?;
         // Lines stand in the order in which the answers ended.
-        left.sort_by_key(|exchange| exchange.call);
+        exchanges.sort_by_key(|exchange| exchange.call);
         Ok(Self {
             card: header.model.into(),
-            left: Mutex::new(left),
+            left: Mutex::new(exchanges),
         })
     }
 
@@ -65,21 +65,24 @@ impl Player {
     }
 
     pub(super) fn stream(&self, request: &ModelRequest) -> Result<ModelStream> {
-        let wanted = Fingerprint::of(request);
-        let mut left = lock(&self.left);
-        let Some(at) = left.iter().position(|exchange| exchange.request == wanted) else {
-            let text = match left.first() {
+        let fingerprint = Fingerprint::of(request);
+        let mut exchanges = lock(&self.left);
+        let Some(index) = exchanges
+            .iter()
+            .position(|exchange| exchange.request == fingerprint)
+        else {
+            let text = match exchanges.first() {
                 None => "the cassette has no call left".to_owned(),
                 Some(next) => format!(
                     "the request is not the recorded call {}: {}",
                     next.call + 1,
-                    wanted.differences(&next.request)
+                    fingerprint.differences(&next.request)
                 ),
             };
             return Err(Error::new(ErrorKind::Other, text));
         };
-        let exchange = left.remove(at);
-        drop(left);
+        let exchange = exchanges.remove(index);
+        drop(exchanges);
         if let Some(error) = &exchange.refused {
             return Err(error.into());
         }

@@ -58,8 +58,8 @@ fn fails<T: Debug>(what: &str, outcome: Result<T>, kinds: &[io::ErrorKind]) -> R
         Err(error) => error,
     };
     let source = std::error::Error::source(&error);
-    let found = source.and_then(|source| Some(source.downcast_ref::<io::Error>()?.kind()));
-    match found {
+    let io_kind = source.and_then(|source| Some(source.downcast_ref::<io::Error>()?.kind()));
+    match io_kind {
         Some(kind) if error.kind() == ErrorKind::Io && kinds.contains(&kind) => Ok(()),
         _ => Err(wrong(format!("{what}: {error:?} instead of {kinds:?}"))),
     }
@@ -107,13 +107,13 @@ async fn parts(backend: &impl Backend) -> Result<()> {
 async fn spellings(backend: &impl Backend) -> Result<()> {
     backend.write("a/b.txt", b"1").await?;
     backend.write("with space/\u{e4}\n'\"$.txt", b"1").await?;
-    let absolute = format!("{}/a/b.txt", backend.root());
+    let absolute_path = format!("{}/a/b.txt", backend.root());
     for path in [
         "./a/b.txt",
         "a//b.txt",
         "a/./b.txt",
         "a/../a/b.txt",
-        &absolute,
+        &absolute_path,
     ] {
         same(path, &&backend.read(path).await?[..], &&b"1"[..])?;
     }
@@ -202,29 +202,29 @@ async fn appending(backend: &impl Backend) -> Result<()> {
 
 async fn conflicts(backend: &impl Backend) -> Result<()> {
     backend.write("a", b"one").await?;
-    let seen = ContentHash::of(b"one");
-    backend.write_if_unchanged("a", seen, b"two").await?;
-    let late = backend.write_if_unchanged("a", seen, b"three").await;
+    let hash = ContentHash::of(b"one");
+    backend.write_if_unchanged("a", hash, b"two").await?;
+    let stale_write = backend.write_if_unchanged("a", hash, b"three").await;
     same(
         "kind",
-        &late.err().map(|e| e.kind()),
+        &stale_write.err().map(|e| e.kind()),
         &Some(ErrorKind::Conflict),
     )?;
     same("content", &&backend.read("a").await?[..], &&b"two"[..])?;
-    let gone = backend.write_if_unchanged("b", seen, b"three").await;
-    fails("of a missing file", gone, &[io::ErrorKind::NotFound])?;
+    let outcome = backend.write_if_unchanged("b", hash, b"three").await;
+    fails("of a missing file", outcome, &[io::ErrorKind::NotFound])?;
     same("exists", &backend.exists("b").await?, &false)
 }
 
 async fn side_by_side(backend: &impl Backend) -> Result<()> {
     backend.write("a", b"one").await?;
-    let seen = ContentHash::of(b"one");
+    let hash = ContentHash::of(b"one");
     let writers = (0..8_u8).map(|number| async move {
         let content = [number];
-        backend.write_if_unchanged("a", seen, &content).await
+        backend.write_if_unchanged("a", hash, &content).await
     });
-    let won = join_all(writers).await.iter().filter(|o| o.is_ok()).count();
-    same("writers that won", &won, &1)
+    let winner_count = join_all(writers).await.iter().filter(|o| o.is_ok()).count();
+    same("writers that won", &winner_count, &1)
 }
 
 async fn listing(backend: &impl Backend) -> Result<()> {
@@ -290,28 +290,32 @@ mod search {
             (".hidden/*", &[".hidden/x.rs"]),
             ("none/*", &[]),
         ] {
-            let found = backend.glob(GlobQuery::new(pattern)).await?;
-            let found: Vec<&str> = found.files.iter().map(String::as_str).collect();
-            same(pattern, &&found[..], &expected)?;
+            let files = backend.glob(GlobQuery::new(pattern)).await?;
+            let files: Vec<&str> = files.files.iter().map(String::as_str).collect();
+            same(pattern, &&files[..], &expected)?;
         }
-        let one = backend
+        let limited_matches = backend
             .glob(GlobQuery::new("**/*.rs").with_limit(1))
             .await?;
-        same("truncated", &(one.files.len(), one.truncated), &(1, true))?;
-        let refused = backend.glob(GlobQuery::new("[")).await;
-        let kind = refused.err().map(|error| error.kind());
+        same(
+            "truncated",
+            &(limited_matches.files.len(), limited_matches.truncated),
+            &(1, true),
+        )?;
+        let outcome = backend.glob(GlobQuery::new("[")).await;
+        let kind = outcome.err().map(|error| error.kind());
         same("a malformed glob", &kind, &Some(ErrorKind::InvalidRequest))?;
         for outside in ["../*", "/etc/*"] {
-            let refused = backend.glob(GlobQuery::new(outside)).await;
-            let kind = refused.err().map(|error| error.kind());
+            let outcome = backend.glob(GlobQuery::new(outside)).await;
+            let kind = outcome.err().map(|error| error.kind());
             same(outside, &kind, &Some(ErrorKind::PermissionDenied))?;
         }
         contents(backend).await
     }
 
     async fn contents(backend: &impl Backend) -> Result<()> {
-        let found = backend.grep(GrepQuery::new("one")).await?;
-        let lines: Vec<(&str, u64, &str)> = found
+        let matches = backend.grep(GrepQuery::new("one")).await?;
+        let lines: Vec<(&str, u64, &str)> = matches
             .files
             .iter()
             .flat_map(|file| {
@@ -323,24 +327,28 @@ mod search {
         same("lines", &lines, &expected)?;
         let mut query = GrepQuery::new("^one|^two").with_mode(GrepMode::Count);
         query.ignore_case = true;
-        let counted = backend.grep(query).await?;
-        let counts: Vec<(&str, u64)> = counted
+        let count_output = backend.grep(query).await?;
+        let counts: Vec<(&str, u64)> = count_output
             .files
             .iter()
             .map(|file| (file.path.as_str(), file.count))
             .collect();
         same("counts", &counts, &vec![("a.txt", 2)])?;
-        let none = backend.grep(GrepQuery::new("nowhere")).await?;
-        same("no match", &none.files.len(), &0)?;
-        let refused = backend.grep(GrepQuery::new("[")).await;
-        let kind = refused.err().map(|error| error.kind());
+        let empty_output = backend.grep(GrepQuery::new("nowhere")).await?;
+        same("no match", &empty_output.files.len(), &0)?;
+        let outcome = backend.grep(GrepQuery::new("[")).await;
+        let kind = outcome.err().map(|error| error.kind());
         same(
             "a malformed pattern",
             &kind,
             &Some(ErrorKind::InvalidRequest),
         )?;
-        let nowhere = backend.grep(GrepQuery::new("one").within("none")).await;
-        fails("a missing folder", nowhere, &[io::ErrorKind::NotFound])
+        let folder_outcome = backend.grep(GrepQuery::new("one").within("none")).await;
+        fails(
+            "a missing folder",
+            folder_outcome,
+            &[io::ErrorKind::NotFound],
+        )
     }
 }
 
@@ -362,7 +370,7 @@ async fn commands(backend: &impl Backend) -> Result<()> {
         .execute(Command::new("cat file; cat").with_cwd("folder"))
         .await?;
     same("in a folder", &output.stdout.text(), &"inside".to_owned())?;
-    let outside = backend.execute(Command::new("pwd").with_cwd("..")).await;
-    let kind = outside.err().map(|error| error.kind());
+    let outcome = backend.execute(Command::new("pwd").with_cwd("..")).await;
+    let kind = outcome.err().map(|error| error.kind());
     same("outside", &kind, &Some(ErrorKind::PermissionDenied))
 }

@@ -59,7 +59,7 @@ fn well_formed(events: &[ModelEvent]) -> Result<()> {
             events.first()
         )));
     }
-    let starts = events
+    let start_count = events
         .iter()
         .filter(|e| matches!(e, ModelEvent::Start(_)))
         .count();
@@ -67,8 +67,8 @@ fn well_formed(events: &[ModelEvent]) -> Result<()> {
         .iter()
         .filter(|e| matches!(e, ModelEvent::Restart))
         .count();
-    if starts > 1 + restarts {
-        return Err(wrong(format!("{starts} Start events")));
+    if start_count > 1 + restarts {
+        return Err(wrong(format!("{start_count} Start events")));
     }
     let stops = events
         .iter()
@@ -130,10 +130,10 @@ async fn order<M: Model>(model: &M) -> Result<()> {
 
 async fn same<M: Model>(one: &M, other: &M) -> Result<()> {
     let streamed = fold(collect(one.stream(ask("apple")).await?).await?)?;
-    let called = other.call(ask("apple")).await?;
-    if streamed.content != called.content || streamed.stop_reason != called.stop_reason {
+    let response = other.call(ask("apple")).await?;
+    if streamed.content != response.content || streamed.stop_reason != response.stop_reason {
         return Err(wrong(format!(
-            "{streamed:?} was streamed, {called:?} came from call()"
+            "{streamed:?} was streamed, {response:?} came from call()"
         )));
     }
     Ok(())
@@ -149,16 +149,16 @@ async fn dropped<M: Model>(model: &M) -> Result<()> {
 }
 
 async fn concurrent<M: Model>(model: &M) -> Result<()> {
-    let (one, two) =
+    let (apple, pear) =
         futures::future::join(model.stream(ask("apple")), model.stream(ask("pear"))).await;
-    let (mut one, mut two) = (one?, two?);
+    let (mut apple, mut pear) = (apple?, pear?);
     let (mut from_one, mut from_two) = (Vec::new(), Vec::new());
     let (mut open_one, mut open_two) = (true, true);
     while open_one || open_two {
         // Turn by turn, so that the two are truly in each other's way.
         for (stream, events, open) in [
-            (&mut one, &mut from_one, &mut open_one),
-            (&mut two, &mut from_two, &mut open_two),
+            (&mut apple, &mut from_one, &mut open_one),
+            (&mut pear, &mut from_two, &mut open_two),
         ] {
             if *open {
                 match stream.next().await {
@@ -170,13 +170,13 @@ async fn concurrent<M: Model>(model: &M) -> Result<()> {
     }
     well_formed(&from_one)?;
     well_formed(&from_two)?;
-    let (one, two) = (fold(from_one)?, fold(from_two)?);
+    let (apple, pear) = (fold(from_one)?, fold(from_two)?);
     let mixed = |text: &str, own: &str, other: &str| text.contains(other) && !text.contains(own);
-    if mixed(&one.text(), "apple", "pear") || mixed(&two.text(), "pear", "apple") {
+    if mixed(&apple.text(), "apple", "pear") || mixed(&pear.text(), "pear", "apple") {
         return Err(wrong(format!(
             "{:?} answers \"apple\", {:?} \"pear\"",
-            one.text(),
-            two.text()
+            apple.text(),
+            pear.text()
         )));
     }
     Ok(())

@@ -30,10 +30,10 @@ pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Shar
                 _ => return,
             }
         };
-        let close = request.header("connection") == Some("close");
+        let should_close = request.header("connection") == Some("close");
         let reply = shared.next(request);
-        match answer(&mut socket, &reply, close).await {
-            Ok(After::KeepAlive) if !close => {}
+        match answer(&mut socket, &reply, should_close).await {
+            Ok(After::KeepAlive) if !should_close => {}
             Ok(After::Reset) => {
                 // Without the option the drop closes in order, which a test would notice.
                 drop(socket.set_zero_linger());
@@ -60,8 +60,8 @@ async fn answer(socket: &mut TcpStream, reply: &Reply, close: bool) -> io::Resul
             Action::Reset => return Ok(After::Reset),
             Action::Close => return Ok(After::Close),
             Action::Stall => {
-                let mut rest = [0; 1024];
-                while socket.read(&mut rest).await? > 0 {}
+                let mut buffer = [0; 1024];
+                while socket.read(&mut buffer).await? > 0 {}
                 return Ok(After::Close);
             }
         }

@@ -50,18 +50,18 @@ impl Received {
             body: Bytes::new(),
             connection,
         };
-        let rest = &buffer[head_len..];
-        let (body, used) = if request.header("transfer-encoding") == Some("chunked") {
-            dechunk(rest)?
+        let remaining = &buffer[head_len..];
+        let (body, wire_len) = if request.header("transfer-encoding") == Some("chunked") {
+            dechunk(remaining)?
         } else {
             let len = match request.header("content-length") {
                 Some(len) => len.parse().ok()?,
                 None => 0,
             };
-            (Bytes::copy_from_slice(rest.get(..len)?), len)
+            (Bytes::copy_from_slice(remaining.get(..len)?), len)
         };
         request.body = body;
-        buffer.advance(head_len + used);
+        buffer.advance(head_len + wire_len);
         Some(request)
     }
 }
@@ -69,19 +69,19 @@ impl Received {
 /// The body of a chunked request and its length on the wire, once it is complete.
 fn dechunk(wire: &[u8]) -> Option<(Bytes, usize)> {
     let mut body = BytesMut::new();
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let line = memchr::memmem::find(&wire[at..], b"\r\n")?;
-        let size = std::str::from_utf8(&wire[at..at + line]).ok()?;
+        let line = memchr::memmem::find(&wire[offset..], b"\r\n")?;
+        let size = std::str::from_utf8(&wire[offset..offset + line]).ok()?;
         let size = usize::from_str_radix(size.split(';').next()?.trim(), 16).ok()?;
-        at += line + 2;
-        body.extend_from_slice(wire.get(at..at.checked_add(size)?)?);
-        at += size + 2;
-        if wire.len() < at {
+        offset += line + 2;
+        body.extend_from_slice(wire.get(offset..offset.checked_add(size)?)?);
+        offset += size + 2;
+        if wire.len() < offset {
             return None;
         }
         if size == 0 {
-            return Some((body.freeze(), at));
+            return Some((body.freeze(), offset));
         }
     }
 }

@@ -170,10 +170,10 @@ impl Reply {
         let mut offsets: Vec<usize> = offsets.into_iter().collect();
         offsets.sort_unstable();
         let mut body = self.take_body();
-        let mut done = 0;
+        let mut position = 0;
         for offset in offsets {
-            let piece = body.split_to(offset.saturating_sub(done).min(body.len()));
-            done += piece.len();
+            let piece = body.split_to(offset.saturating_sub(position).min(body.len()));
+            position += piece.len();
             self = self.send_some(piece);
         }
         self.send_some(body)

@@ -91,8 +91,8 @@ impl Reply {
         let mut first = call(json!({"name": name, "arguments": ""}));
         first["tool_calls"][0]["id"] = "call_1".into();
         first["tool_calls"][0]["type"] = "function".into();
-        let rest = call(json!({"arguments": args.to_string()}));
-        openai([first, rest], "tool_calls")
+        let arguments_chunk = call(json!({"arguments": args.to_string()}));
+        openai([first, arguments_chunk], "tool_calls")
     }
 
     /// An Ollama chat stream with this text: 10 tokens in, 5 out.

@@ -48,22 +48,22 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
     }
     let name = &call.name;
     let follow = follow(schema);
-    let parsed = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
-    let got = match (&call.raw_args, &parsed) {
+    let parsed_args = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
+    let actual = match (&call.raw_args, &parsed_args) {
         (Some(raw), Some(Err(error))) => {
             let head = clip(raw, LONGEST_RAW);
-            let rest = match raw.len() - head.len() {
+            let suffix = match raw.len() - head.len() {
                 0 => String::new(),
                 bytes => format!("... ({bytes} bytes left out)"),
             };
             return format!(
-                "the arguments for tool {name:?} are not valid JSON: {error}\nThey were: {head}{rest}\n{follow}"
+                "the arguments for tool {name:?} are not valid JSON: {error}\nThey were: {head}{suffix}\n{follow}"
             );
         }
         (_, Some(Ok(value))) => type_name(value),
         _ => type_name(&call.args),
     };
-    format!("invalid arguments for tool {name:?}:\n/: expected object, got {got}\n{follow}")
+    format!("invalid arguments for tool {name:?}:\n/: expected object, got {actual}\n{follow}")
 }
 
 fn too_deep(call: &ToolCall) -> String {

@@ -113,8 +113,8 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
     }
-    let fits = (0..=most).rev().find(|end| text.is_char_boundary(*end));
-    &text[..fits.unwrap_or_default()]
+    let cut_offset = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    &text[..cut_offset.unwrap_or_default()]
 }
 
 /// Appends the step to the member `key` to a JSON pointer.
@@ -174,12 +174,12 @@ fn push_string(text: &mut String, string: &str) {
 
 pub(super) fn list(values: &[Value]) -> String {
     let quoted: Vec<String> = values.iter().take(MOST_NAMED).map(quote).collect();
-    let rest = if values.len() > quoted.len() {
+    let suffix = if values.len() > quoted.len() {
         ", ..."
     } else {
         ""
     };
-    format!("{}{rest}", quoted.join(", "))
+    format!("{}{suffix}", quoted.join(", "))
 }
 
 impl fmt::Display for ArgumentError {

@@ -15,17 +15,17 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
+    let mut remaining = text.as_bytes();
+    while let [first, tail @ ..] = remaining {
         let code = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
         match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) if *first == b'%' => {
                 bytes.push(byte);
-                rest = &tail[2..];
+                remaining = &tail[2..];
             }
             _ => {
                 bytes.push(*first);
-                rest = tail;
+                remaining = tail;
             }
         }
     }

@@ -134,23 +134,26 @@ impl<'a> Validator<'a> {
             }
             _ => return true,
         };
-        let got = match value {
+        let actual = match value {
             Value::Number(number) if expected == "integer" => number.to_string().into(),
             _ => Cow::Borrowed(type_name(value)),
         };
-        self.fail(Kind::Type, format!("expected {expected}, got {got}"));
+        self.fail(Kind::Type, format!("expected {expected}, got {actual}"));
         false
     }
 
     fn fixed_values(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
-        if let Some(only) = schema.get("const").filter(|only| !same(only, value)) {
-            let text = format!("expected {}, got {}", quote(only), quote(value));
+        if let Some(constant) = schema
+            .get("const")
+            .filter(|constant| !same(constant, value))
+        {
+            let text = format!("expected {}, got {}", quote(constant), quote(value));
             self.fail(Kind::Tag, text);
         }
-        if let Some(Value::Array(allowed)) = schema.get("enum")
-            && !allowed.iter().any(|one| same(one, value))
+        if let Some(Value::Array(variants)) = schema.get("enum")
+            && !variants.iter().any(|one| same(one, value))
         {
-            let text = format!("expected one of {}, got {}", list(allowed), quote(value));
+            let text = format!("expected one of {}, got {}", list(variants), quote(value));
             self.fail(Kind::Tag, text);
         }
     }
@@ -185,8 +188,8 @@ impl<'a> Validator<'a> {
             .get("additionalProperties")
             .filter(|_| patterns.is_none_or(Map::is_empty));
         for (key, member) in members {
-            let named = properties.and_then(|properties| properties.get(key));
-            match (named, additional) {
+            let property_schema = properties.and_then(|properties| properties.get(key));
+            match (property_schema, additional) {
                 (Some(schema), _) => self.inside(Step::Key(key), |v| v.apply(schema, member)),
                 (None, Some(Value::Bool(false))) => {
                     let text = unexpected(properties);
@@ -201,21 +204,21 @@ impl<'a> Validator<'a> {
     fn array(&mut self, schema: &'a Map<String, Value>, items: &'a [Value]) {
         self.count(schema, items.len(), ["minItems", "maxItems"], "items");
         // Before draft 2020-12 a list under `items` was what `prefixItems` is now.
-        let (prefix, rest) = match (schema.get("prefixItems"), schema.get("items")) {
-            (Some(Value::Array(prefix)), rest) => (prefix.as_slice(), rest),
+        let (prefix, items_schema) = match (schema.get("prefixItems"), schema.get("items")) {
+            (Some(Value::Array(prefix)), items_schema) => (prefix.as_slice(), items_schema),
             (_, Some(Value::Array(prefix))) => (prefix.as_slice(), schema.get("additionalItems")),
-            (_, rest) => (&[][..], rest),
+            (_, items_schema) => (&[][..], items_schema),
         };
         for (index, item) in items.iter().enumerate() {
-            if let Some(schema) = prefix.get(index).or(rest) {
+            if let Some(schema) = prefix.get(index).or(items_schema) {
                 self.inside(Step::Index(index), |v| v.apply(schema, item));
             }
         }
         if schema.get("uniqueItems") == Some(&Value::Bool(true))
-            && let Some((first, second)) = first_repeat(items)
+            && let Some((first, repeat)) = first_repeat(items)
         {
             let text = format!("the same as item {first}, but items must differ");
-            self.inside(Step::Index(second), |v| v.fail(Kind::Other, text));
+            self.inside(Step::Index(repeat), |v| v.fail(Kind::Other, text));
         }
     }
 
@@ -230,25 +233,25 @@ impl<'a> Validator<'a> {
         &mut self,
         schema: &Map<String, Value>,
         count: usize,
-        [least, most]: [&str; 2],
+        [min, max]: [&str; 2],
         what: &str,
     ) {
         let count = Number::from(count);
         let limit = |name: &str| schema.get(name).and_then(Value::as_number);
-        if let Some(least) = limit(least)
-            && compare(&count, least) == Some(Ordering::Less)
+        if let Some(min) = limit(min)
+            && compare(&count, min) == Some(Ordering::Less)
         {
             self.fail(
                 Kind::Other,
-                format!("expected at least {least} {what}, got {count}"),
+                format!("expected at least {min} {what}, got {count}"),
             );
         }
-        if let Some(most) = limit(most)
-            && compare(&count, most) == Some(Ordering::Greater)
+        if let Some(max) = limit(max)
+            && compare(&count, max) == Some(Ordering::Greater)
         {
             self.fail(
                 Kind::Other,
-                format!("expected at most {most} {what}, got {count}"),
+                format!("expected at most {max} {what}, got {count}"),
             );
         }
     }
@@ -282,8 +285,8 @@ impl<'a> Validator<'a> {
     }
 
     fn combinations(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
-        if let Some(Value::Array(all)) = schema.get("allOf") {
-            for one in all {
+        if let Some(Value::Array(schemas)) = schema.get("allOf") {
+            for one in schemas {
                 self.apply(one, value);
             }
         }
@@ -293,8 +296,8 @@ impl<'a> Validator<'a> {
         if let Some(Value::Array(alternatives)) = schema.get("oneOf") {
             self.one_of(alternatives, value);
         }
-        if let Some(not) = schema.get("not")
-            && self.attempt(not, value).is_empty()
+        if let Some(not_schema) = schema.get("not")
+            && self.attempt(not_schema, value).is_empty()
         {
             self.fail(Kind::Other, "matches what the schema excludes");
         }
@@ -331,25 +334,25 @@ impl<'a> Validator<'a> {
         if misses.is_empty() {
             return;
         }
-        let here = self.path.len();
+        let depth = self.path.len();
         let is_meant = |failures: &[Failure]| {
             !failures.iter().any(|failure| match failure.kind {
-                Kind::Type => failure.depth == here,
-                Kind::Tag => failure.depth <= here + 1,
+                Kind::Type => failure.depth == depth,
+                Kind::Tag => failure.depth <= depth + 1,
                 Kind::Other => false,
             })
         };
-        let mut meant = (0..misses.len()).filter(|index| is_meant(&misses[*index]));
-        if let (Some(index), None) = (meant.next(), meant.next()) {
+        let mut candidates = (0..misses.len()).filter(|index| is_meant(&misses[*index]));
+        if let (Some(index), None) = (candidates.next(), candidates.next()) {
             for failure in misses.swap_remove(index) {
                 self.record(failure);
             }
             return;
         }
-        let own = self.pointer();
+        let own_pointer = self.pointer();
         let mut reasons: Vec<String> = Vec::new();
         for failure in misses.iter().filter_map(|failures| failures.first()) {
-            let reason = match failure.path == own {
+            let reason = match failure.path == own_pointer {
                 true => failure.text.clone(),
                 false => format!("{}: {}", failure.path, failure.text),
             };
@@ -362,17 +365,17 @@ impl<'a> Validator<'a> {
         let all_types = misses
             .iter()
             .flatten()
-            .all(|f| f.kind == Kind::Type && f.depth == here);
+            .all(|f| f.kind == Kind::Type && f.depth == depth);
         self.fail(if all_types { Kind::Type } else { Kind::Other }, text);
     }
 
     /// The failures of `value` against `schema`, kept apart.
     fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
-        let kept = std::mem::take(&mut self.failures);
-        let omitted = self.omitted;
+        let failures = std::mem::take(&mut self.failures);
+        let old_omitted = self.omitted;
         self.apply(schema, value);
-        self.omitted = omitted;
-        std::mem::replace(&mut self.failures, kept)
+        self.omitted = old_omitted;
+        std::mem::replace(&mut self.failures, failures)
     }
 
     fn reference(&mut self, reference: &str, value: &'a Value) {

@@ -37,8 +37,8 @@ fn is_integer(number: &Number) -> bool {
 }
 
 fn integer(number: &Number) -> Option<i128> {
-    let signed = number.as_i64().map(i128::from);
-    signed.or_else(|| number.as_u64().map(i128::from))
+    let signed_value = number.as_i64().map(i128::from);
+    signed_value.or_else(|| number.as_u64().map(i128::from))
 }
 
 /// Compares by value: a float near a large integer is not that integer.
@@ -91,12 +91,12 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
 /// The number of values in a value, including itself.
 pub(super) fn size(value: &Value) -> usize {
     let mut count = 0;
-    let mut rest = vec![value];
-    while let Some(value) = rest.pop() {
+    let mut stack = vec![value];
+    while let Some(value) = stack.pop() {
         count += 1;
         match value {
-            Value::Array(items) => rest.extend(items),
-            Value::Object(members) => rest.extend(members.values()),
+            Value::Array(items) => stack.extend(items),
+            Value::Object(members) => stack.extend(members.values()),
             _ => {}
         }
     }
@@ -105,11 +105,14 @@ pub(super) fn size(value: &Value) -> usize {
 
 /// The indices of the first two items that are the same.
 pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
-    let mut seen: HashMap<u64, Vec<usize>> = HashMap::with_capacity(items.len());
+    let mut indices: HashMap<u64, Vec<usize>> = HashMap::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let alike = seen.entry(digest(item)).or_default();
-        if let Some(earlier) = alike.iter().find(|earlier| same(&items[**earlier], item)) {
-            return Some((*earlier, index));
+        let alike = indices.entry(digest(item)).or_default();
+        if let Some(earlier_index) = alike
+            .iter()
+            .find(|earlier_index| same(&items[**earlier_index], item))
+        {
+            return Some((*earlier_index, index));
         }
         alike.push(index);
     }

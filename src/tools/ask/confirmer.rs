@@ -21,7 +21,7 @@ const ALWAYS: usize = 1;
 /// ```
 /// use agentcore::testing::{ScriptedInteractor, ScriptedModel};
 /// use agentcore::tools::ask::{Chosen, InteractorConfirmer};
-/// use agentcore::permission::Permissions;
+/// use agentcore::permission::PermissionRules;
 /// use agentcore::{AgentBuilder, FuncTool};
 /// use serde_json::json;
 ///
@@ -36,7 +36,7 @@ const ALWAYS: usize = 1;
 ///     .say("I wait until Monday.");
 /// let agent = AgentBuilder::new(model)
 ///     .tool(deploy)
-///     .permissions(Permissions::new())
+///     .permissions(PermissionRules::new())
 ///     .confirmer(InteractorConfirmer::new(somebody))
 ///     .build()?;
 /// assert_eq!(agent.run("Deploy").await?.text, "I wait until Monday.");
@@ -62,14 +62,15 @@ impl Confirmer for InteractorConfirmer {
             .option(ChoiceOption::new("Always in this session"))
             .option(ChoiceOption::new("No"))
             .or_text("why not");
-        let chosen = self.0.choose(&choice).await;
-        let chosen = chosen.and_then(|chosen| choice.check(&chosen).map(|()| chosen));
-        match chosen {
+        let selection = self.0.choose(&choice).await;
+        let selection =
+            selection.and_then(|selection| choice.check(&selection).map(|()| selection));
+        match selection {
             Err(error) => {
                 tracing::info!("nobody answered a permission question: {error}");
                 Answer::Unanswered
             }
-            Ok(chosen) => match (chosen.text, chosen.picked.first()) {
+            Ok(selection) => match (selection.text, selection.picked.first()) {
                 (Some(reason), _) => Answer::Deny(format!("the user denied this call: {reason}")),
                 (None, Some(&YES)) => Answer::Allow,
                 (None, Some(&ALWAYS)) => Answer::AllowForSession,

@@ -78,10 +78,10 @@ impl Choice {
     /// [`ErrorKind::Other`], with the problem: no answer or too many, one that does not exist, or a
     /// text where none was asked for.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
-        let wrong = if let Some(missing) =
+        let reason = if let Some(missing_index) =
             chosen.picked.iter().find(|at| **at >= self.options.len())
         {
-            format!("there is no answer at position {missing}")
+            format!("there is no answer at position {missing_index}")
         } else if chosen.text.is_some() && self.text.is_none() {
             "a text was not asked for".to_owned()
         } else if chosen.picked.is_empty() && chosen.text.is_none() {
@@ -91,7 +91,7 @@ impl Choice {
         } else {
             return Ok(());
         };
-        let text = format!("the answer to {:?} is not valid: {wrong}", self.question);
+        let text = format!("the answer to {:?} is not valid: {reason}", self.question);
         Err(Error::new(ErrorKind::Other, text))
     }
 }
@@ -178,9 +178,9 @@ pub trait Interactor: Send + Sync + 'static {
         let choice = Choice::new(question)
             .option(ChoiceOption::new("Yes"))
             .option(ChoiceOption::new("No"));
-        let chosen = self.choose(&choice).await?;
-        choice.check(&chosen)?;
-        Ok(chosen.picked == [0])
+        let selection = self.choose(&choice).await?;
+        choice.check(&selection)?;
+        Ok(selection.picked == [0])
     }
 }
 

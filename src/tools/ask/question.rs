@@ -109,24 +109,29 @@ fn parameters() -> Value {
 
 async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput, BoxError> {
     let arguments: Arguments = serde_json::from_value(args)?;
-    let (mut shown, mut answers) = (Vec::new(), Vec::new());
+    let (mut lines, mut answers) = (Vec::new(), Vec::new());
     for question in arguments.questions {
         let choice = choice(question);
-        let chosen = interactor.choose(&choice).await.map_err(|error| {
+        let selection = interactor.choose(&choice).await.map_err(|error| {
             let text = format!(
                 "the user could not be asked: {error}; decide yourself, or say what you would \
                  need to know"
             );
             ToolError::new(text)
         })?;
-        choice.check(&chosen)?;
-        let picked: Vec<&str> = labels(&choice, &chosen).collect();
-        let said = picked.iter().copied().chain(chosen.text.as_deref());
-        let said = said.collect::<Vec<_>>().join(", ");
-        shown.push(format!("{}\n> {said}", choice.question));
-        answers.push(json!({"question": choice.question, "picked": picked, "text": chosen.text}));
+        choice.check(&selection)?;
+        let picked_labels: Vec<&str> = labels(&choice, &selection).collect();
+        let answer_texts = picked_labels
+            .iter()
+            .copied()
+            .chain(selection.text.as_deref());
+        let answer_texts = answer_texts.collect::<Vec<_>>().join(", ");
+        lines.push(format!("{}\n> {answer_texts}", choice.question));
+        answers.push(
+            json!({"question": choice.question, "picked": picked_labels, "text": selection.text}),
+        );
     }
-    Ok(ToolOutput::new(shown.join("\n\n")).with_details(json!({"answers": answers})))
+    Ok(ToolOutput::new(lines.join("\n\n")).with_details(json!({"answers": answers})))
 }
 
 fn choice(question: Question) -> Choice {
@@ -141,6 +146,6 @@ fn choice(question: Question) -> Choice {
 }
 
 fn labels<'a>(choice: &'a Choice, chosen: &'a Chosen) -> impl Iterator<Item = &'a str> {
-    let picked = chosen.picked.iter();
-    picked.filter_map(|at| Some(choice.options.get(*at)?.label.as_str()))
+    let indices = chosen.picked.iter();
+    indices.filter_map(|at| Some(choice.options.get(*at)?.label.as_str()))
 }

@@ -135,8 +135,8 @@ fn prompt(choice: &Choice) -> String {
     if choice.multiple {
         text.push_str(", several with commas");
     }
-    if let Some(what) = &choice.text {
-        let _ = write!(text, ", or {what}");
+    if let Some(text_prompt) = &choice.text {
+        let _ = write!(text, ", or {text_prompt}");
     }
     text + ": "
 }
@@ -151,12 +151,12 @@ fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
         true => line.split(',').map(str::trim).collect(),
         false => vec![line],
     };
-    let picked: Option<Vec<usize>> = items.iter().map(|item| pick(choice, item)).collect();
-    match picked {
-        Some(mut picked) => {
-            picked.sort_unstable();
-            picked.dedup();
-            Ok(Chosen::picked(picked))
+    let indices: Option<Vec<usize>> = items.iter().map(|item| pick(choice, item)).collect();
+    match indices {
+        Some(mut indices) => {
+            indices.sort_unstable();
+            indices.dedup();
+            Ok(Chosen::picked(indices))
         }
         None if choice.text.is_some() && line.parse::<usize>().is_err() => Ok(Chosen::text(line)),
         None => Err(format!("`{}` is not one of the answers", printable(line))),
@@ -170,8 +170,8 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
             .filter(|at| *at < choice.options.len());
     }
     let typed = item.to_lowercase();
-    let begins = |label: &str| label.to_lowercase().starts_with(&typed);
-    let mut fitting = (0..choice.options.len()).filter(|at| begins(&choice.options[*at].label));
+    let is_match = |label: &str| label.to_lowercase().starts_with(&typed);
+    let mut fitting = (0..choice.options.len()).filter(|at| is_match(&choice.options[*at].label));
     match (fitting.next(), fitting.next()) {
         (Some(only), None) => Some(only),
         _ => None,
@@ -215,14 +215,14 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     while !line.ends_with(b"\n") {
         wait(&terminal, withdrawn)?;
         let mut piece = [0; 1024];
-        let read = terminal.read(&mut piece)?;
-        if read == 0 {
+        let bytes_read = terminal.read(&mut piece)?;
+        if bytes_read == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
                 "the input was closed",
             ));
         }
-        line.extend_from_slice(&piece[..read]);
+        line.extend_from_slice(&piece[..bytes_read]);
         if line.len() > MAX_LINE {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

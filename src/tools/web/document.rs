@@ -26,30 +26,30 @@ pub(super) struct Document {
 /// Parses the page, up to a limit or until it is stopped.
 pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
     let sink = Sink::default();
-    let full: Rc<Cell<bool>> = sink.full();
+    let is_full: Rc<Cell<bool>> = sink.full();
     let builder = TreeBuilder::new(sink, TreeBuilderOpts::default());
-    let tokens = Tokens::new(builder, full.clone());
+    let tokens = Tokens::new(builder, is_full.clone());
     let tokenizer = Tokenizer::new(tokens, TokenizerOpts::default());
     let queue = BufferQueue::default();
-    let mut rest = html;
-    while !rest.is_empty() && !full.get() && !stop.is_cancelled() {
-        let mut end = STEP.min(rest.len());
-        while !rest.is_char_boundary(end) {
+    let mut remaining = html;
+    while !remaining.is_empty() && !is_full.get() && !stop.is_cancelled() {
+        let mut end = STEP.min(remaining.len());
+        while !remaining.is_char_boundary(end) {
             end -= 1;
         }
-        let (step, after) = rest.split_at(end);
+        let (step, tail) = remaining.split_at(end);
         tokenizer.sink.expect(step);
-        if !full.get() {
+        if !is_full.get() {
             queue.push_back(StrTendril::from(step));
             feed(&tokenizer, &queue);
         }
-        rest = after;
+        remaining = tail;
     }
     tokenizer.end();
     let root = tokenizer.sink.inner.sink.root();
     Document {
         root,
-        is_cut: full.get(),
+        is_cut: is_full.get(),
     }
 }
 
@@ -67,15 +67,15 @@ mod tests {
     /// The elements of a document, their attributes, and the length of the values.
     fn size(root: &Rc<Node>) -> (usize, usize, usize) {
         let (mut elements, mut attributes, mut values) = (0, 0, 0);
-        let mut open = vec![root.clone()];
-        while let Some(node) = open.pop() {
+        let mut stack = vec![root.clone()];
+        while let Some(node) = stack.pop() {
             if let NodeData::Element { attrs, .. } = &node.data {
                 elements += 1;
                 attributes += attrs.borrow().len();
                 let lengths = attrs.borrow();
                 values += lengths.iter().map(|attr| attr.value.len()).sum::<usize>();
             }
-            open.extend(node.children.borrow().iter().cloned());
+            stack.extend(node.children.borrow().iter().cloned());
         }
         (elements, attributes, values)
     }
@@ -83,13 +83,16 @@ mod tests {
     #[test]
     fn document_is_bounded_in_elements_attributes_and_values() {
         let names = "href=a src=b title=c alt=d class=e type=f size=g face=h color=i start=j";
-        let unknown: String = (0..1_000).map(|n| format!(" a{n}")).collect();
-        let long = "y".repeat(100_000);
+        let unknown_attributes: String = (0..1_000).map(|n| format!(" a{n}")).collect();
+        let long_value = "y".repeat(100_000);
         for html in [
             format!("<p><b {names}>{}", "<p>x".repeat(25_000)),
-            format!("<p><b{unknown}>{}", "<p>x".repeat(25_000)),
-            format!("<p><b title={long}>{}", "<p>x".repeat(25_000)),
-            format!("<p><a href={long} alt={long}>{}", "<p>x".repeat(25_000)),
+            format!("<p><b{unknown_attributes}>{}", "<p>x".repeat(25_000)),
+            format!("<p><b title={long_value}>{}", "<p>x".repeat(25_000)),
+            format!(
+                "<p><a href={long_value} alt={long_value}>{}",
+                "<p>x".repeat(25_000)
+            ),
             format!("<i {names}></i>").repeat(60_000),
             format!("<body {names}>").repeat(25_000),
         ] {

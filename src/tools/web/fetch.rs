@@ -52,33 +52,39 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
             )
             // What is not compressed cannot grow.
             .header(ACCEPT_ENCODING, "identity");
-        let sent = request.send().await;
-        let response = sent.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
+        let outcome = request.send().await;
+        let response =
+            outcome.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
         let Some(location) = location(&response)? else {
             return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
         };
-        let to = url.join(&location);
-        let to = to.map_err(|error| {
+        let target = url.join(&location);
+        let target = target.map_err(|error| {
             let location = text::truncate(&location, MAX_QUOTE);
             format!("{url} redirects to {location:?}: {error}")
         })?;
-        let refused = |why| format!("{url} redirects to a URL that is refused: {why}");
-        let to = guard.policy.parse(to.as_str()).map_err(refused)?;
-        if http_client::stays(&url, &to) && followed < limits.redirects {
-            url = to;
-        } else if http_client::stays(&url, &to) && limits.redirects > 0 {
+        let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
+        let target = guard.policy.parse(target.as_str()).map_err(make_error)?;
+        if http_client::stays(&url, &target) && followed < limits.redirects {
+            url = target;
+        } else if http_client::stays(&url, &target) && limits.redirects > 0 {
             break;
-        } else if url.host() == to.host() && (url.scheme(), to.scheme()) == ("https", "http") {
+        } else if url.host() == target.host()
+            && (url.scheme(), target.scheme()) == ("https", "http")
+        {
             return Err(format!(
-                "{url} redirects from https to {to}, which is not followed; fetch that URL itself if \
+                "{url} redirects from https to {target}, which is not followed; fetch that URL itself if \
                  it does not have to be secure"
             ));
         } else {
-            return Ok(Fetched::Elsewhere { from: url, to });
+            return Ok(Fetched::Elsewhere {
+                from: url,
+                to: target,
+            });
         }
     }
-    let most = limits.redirects;
-    Err(format!("{url}: redirected more than {most} times"))
+    let max_redirects = limits.redirects;
+    Err(format!("{url}: redirected more than {max_redirects} times"))
 }
 
 /// The target of a redirect; `None` for any other response.
@@ -98,8 +104,8 @@ fn location(response: &Response) -> Result<Option<String>, String> {
         return Ok(None);
     };
     let text = std::str::from_utf8(location.as_bytes());
-    let unread = |_| "a redirect to a URL that cannot be read".to_owned();
-    Ok(Some(text.map_err(unread)?.to_owned()))
+    let make_error = |_| "a redirect to a URL that cannot be read".to_owned();
+    Ok(Some(text.map_err(make_error)?.to_owned()))
 }
 
 async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, String> {

@@ -101,11 +101,11 @@ fn page(rng: &mut Rng) -> String {
     let size = rng.usize(1..=1 << power);
     let mut html = String::new();
     while html.len() < size {
-        let (tag, other) = (pick(rng, &TAGS), pick(rng, &TAGS));
+        let (tag, other_tag) = (pick(rng, &TAGS), pick(rng, &TAGS));
         let room = (size - html.len()) / 8 + 1;
         match rng.u8(..12) {
             0 => html.push_str(&format!("<{tag}>").repeat(rng.usize(1..=room))),
-            1 => html.push_str(&format!("<{tag}><{other}>").repeat(rng.usize(1..=room))),
+            1 => html.push_str(&format!("<{tag}><{other_tag}>").repeat(rng.usize(1..=room))),
             2 => html.push_str(&format!("</{tag}>").repeat(rng.usize(1..=room))),
             3 => html.push_str(&pick(rng, &TEXTS).repeat(rng.usize(1..=room))),
             4 => {
@@ -134,15 +134,15 @@ fn pages_are_converted() {
         let mut slowest = (Duration::ZERO, 0, 0);
         for seed in first..first + rounds {
             let html = page(&mut Rng::with_seed(seed));
-            let started = Instant::now();
+            let start_time = Instant::now();
             std::hint::black_box(convert(&html, &base, &Cancellation::default()).text.len());
-            slowest = slowest.max((started.elapsed(), seed, html.len()));
+            slowest = slowest.max((start_time.elapsed(), seed, html.len()));
         }
         slowest
     };
     // As the tool does: with room for the recursion that the limits allow.
     let thread = std::thread::Builder::new().stack_size(64 * 1024 * 1024);
-    let joined = thread.spawn(run).expect("a thread").join();
-    let (time, seed, size) = joined.expect("no page makes it panic");
+    let outcome = thread.spawn(run).expect("a thread").join();
+    let (time, seed, size) = outcome.expect("no page makes it panic");
     println!("HTML: {rounds} inputs, slowest {time:?} for {size} bytes (seed {seed})");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
-use crate::net::{AddressPolicy, Refused, Resolver, addresses};
+use crate::net::{AddressPolicy, AddressRefused, Resolver, addresses};
 use crate::util::http_client;
 
 /// Creates clients that connect only to checked addresses.
@@ -22,21 +22,21 @@ impl Guard {
     /// The name is resolved here, once, and the client uses the result: a second look-up could have
     /// another. Each client has its own connections, and none uses a proxy, which would resolve the
     /// name itself.
-    pub(super) async fn client(&self, url: &Url) -> Result<Client, Refused> {
+    pub(super) async fn client(&self, url: &Url) -> Result<Client, AddressRefused> {
         let addresses = self.addresses(url).await?;
-        let failed = |why: String| Refused(why);
+        let make_error = |why: String| AddressRefused(why);
         http_client::builder(url.scheme() == "https")
-            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| make_error(error.to_string()))?
             .no_proxy()
             .pool_max_idle_per_host(0)
             .dns_resolver(Pinned(addresses))
             .build()
-            .map_err(|error| failed(http_client::describe(error)))
+            .map_err(|error| make_error(http_client::describe(error)))
     }
 
-    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Refused> {
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, AddressRefused> {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-            return Err(Refused("the URL names no host".to_owned()));
+            return Err(AddressRefused("the URL names no host".to_owned()));
         };
         if url.domain().is_none() {
             // Clients ask no resolver about an address, and the policy has seen this one.

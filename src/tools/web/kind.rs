@@ -21,11 +21,11 @@ impl Kind {
             return self;
         }
         let start = body.trim_ascii_start();
-        let begins = |mark: &[u8]| {
+        let has_prefix = |mark: &[u8]| {
             let head = start.get(..mark.len());
             head.is_some_and(|head| head.eq_ignore_ascii_case(mark))
         };
-        match begins(b"<!doctype html") || begins(b"<html") {
+        match has_prefix(b"<!doctype html") || has_prefix(b"<html") {
             true => Self::Html,
             false => Self::Text,
         }
@@ -87,15 +87,18 @@ pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kin
 /// `charset=` in the first kilobyte of a page.
 fn named_within(body: &[u8]) -> Option<&'static Encoding> {
     let head = body[..body.len().min(PRESCAN)].to_ascii_lowercase();
-    let at = memchr::memmem::find(&head, b"charset=")? + b"charset=".len();
-    let rest = head[at..].trim_ascii_start();
-    let rest = rest
+    let offset = memchr::memmem::find(&head, b"charset=")? + b"charset=".len();
+    let remaining = head[offset..].trim_ascii_start();
+    let remaining = remaining
         .strip_prefix(b"\"")
-        .or(rest.strip_prefix(b"'"))
-        .unwrap_or(rest);
+        .or(remaining.strip_prefix(b"'"))
+        .unwrap_or(remaining);
     let is_label = |b: &u8| b.is_ascii_alphanumeric() || b"-_:".contains(b);
-    let end = rest.iter().position(|b| !is_label(b)).unwrap_or(rest.len());
-    let encoding = Encoding::for_label(&rest[..end])?;
+    let end = remaining
+        .iter()
+        .position(|b| !is_label(b))
+        .unwrap_or(remaining.len());
+    let encoding = Encoding::for_label(&remaining[..end])?;
     // A page whose declaration can be read is not in UTF-16.
     Some(encoding.output_encoding())
 }

@@ -19,11 +19,11 @@ pub(super) struct Markdown {
 /// It ends soon after `stop`, with what there is then.
 pub(super) fn convert(html: &str, base: &Url, stop: &Cancellation) -> Markdown {
     let document = parse(html, stop);
-    let tidied = tidy(&document.root, base, stop);
+    let cleaned_document = tidy(&document.root, base, stop);
     let rendered = render(&document.root, stop);
     Markdown {
         text: rendered.text,
-        title: tidied.title,
-        is_cut: document.is_cut || tidied.is_cut || rendered.is_cut,
+        title: cleaned_document.title,
+        is_cut: document.is_cut || cleaned_document.is_cut || rendered.is_cut,
     }
 }

@@ -19,7 +19,7 @@ mod tidy;
 mod tokens;
 mod web_fetch;
 
-pub use crate::net::{AddressPolicy, Refused, Resolver, SystemResolver};
+pub use crate::net::{AddressPolicy, AddressRefused, Resolver, SystemResolver};
 pub use search::{SearchProvider, SearchResults, Source, internet_search};
 pub use tavily::Tavily;
 pub use web_fetch::WebFetch;

@@ -54,13 +54,13 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
         ..Options::default()
     };
     let bounds = Arc::new(Bounds::new(stop));
-    let (plain, indented, table) = (bounds.clone(), bounds.clone(), bounds.clone());
+    let (plain_bounds, indented, table) = (bounds.clone(), bounds.clone(), bounds.clone());
     let converter = HtmlToMarkdown::builder()
         .options(options)
         .add_handler(
             CHECKED.to_vec(),
             move |handlers: &dyn Handlers, element: Element<'_>| {
-                plain.visit(1, || handlers.fallback(element))
+                plain_bounds.visit(1, || handlers.fallback(element))
             },
         )
         .add_handler(
@@ -204,8 +204,8 @@ impl Size {
     /// About how long the Markdown of a node is, in bytes.
     fn length(&mut self, node: &Rc<Node>) -> usize {
         let mut length = 0_usize;
-        let mut open = vec![node.clone()];
-        while let Some(node) = open.pop() {
+        let mut stack = vec![node.clone()];
+        while let Some(node) = stack.pop() {
             self.nodes += 1;
             length += match &node.data {
                 NodeData::Text { contents } => contents.borrow().len(),
@@ -215,7 +215,7 @@ impl Size {
                 }
                 _ => 0,
             };
-            open.extend(node.children.borrow().iter().cloned());
+            stack.extend(node.children.borrow().iter().cloned());
         }
         length
     }

@@ -160,14 +160,14 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
     }
     let limit = input.max_results.unwrap_or(DEFAULT_SOURCES);
     let limit = limit.clamp(1, MAX_SOURCES);
-    let mut found = provider.search(query, limit).await?;
-    found.sources.truncate(MAX_SOURCES);
-    let sources = found.sources.iter();
+    let mut results = provider.search(query, limit).await?;
+    results.sources.truncate(MAX_SOURCES);
+    let sources = results.sources.iter();
     let sources: Vec<Value> = sources
         .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))
         .collect();
-    let details = json!({"answer": found.answer, "sources": sources});
-    Ok(ToolOutput::new(shown(&found)).with_details(details))
+    let details = json!({"answer": results.answer, "sources": sources});
+    Ok(ToolOutput::new(shown(&results)).with_details(details))
 }
 
 fn shown(found: &SearchResults) -> String {

@@ -85,17 +85,17 @@ impl Sink {
 
 fn parent_of(node: &Handle) -> Option<Handle> {
     let parent = node.parent.take();
-    let found = parent.as_ref().and_then(Weak::upgrade);
+    let parent_node = parent.as_ref().and_then(Weak::upgrade);
     node.parent.set(parent);
-    found
+    parent_node
 }
 
 /// A node's parent, and which of its children it is.
 fn place_of(node: &Handle) -> Option<(Handle, usize)> {
     let parent = parent_of(node)?;
-    let same = |child: &Handle| Rc::ptr_eq(child, node);
-    let at = parent.children.borrow().iter().rposition(same)?;
-    Some((parent, at))
+    let is_node = |child: &Handle| Rc::ptr_eq(child, node);
+    let index = parent.children.borrow().iter().rposition(is_node)?;
+    Some((parent, index))
 }
 
 impl TreeSink for Sink {
@@ -167,7 +167,7 @@ impl TreeSink for Sink {
 
     // That of `RcDom` searches for the sibling from the first child on; it is among the last.
     fn append_before_sibling(&self, sibling: &Handle, node: NodeOrText<Handle>) {
-        let Some((parent, at)) = place_of(sibling) else {
+        let Some((parent, index)) = place_of(sibling) else {
             return;
         };
         let child = match node {
@@ -178,8 +178,8 @@ impl TreeSink for Sink {
             }
             NodeOrText::AppendText(text) => {
                 let children = parent.children.borrow();
-                if let Some(before) = at.checked_sub(1)
-                    && let NodeData::Text { contents } = &children[before].data
+                if let Some(previous) = index.checked_sub(1)
+                    && let NodeData::Text { contents } = &children[previous].data
                 {
                     contents.borrow_mut().push_tendril(&text);
                     return;
@@ -190,8 +190,8 @@ impl TreeSink for Sink {
         };
         child.parent.set(Some(Rc::downgrade(&parent)));
         // Removing the child may have moved the sibling.
-        let at = place_of(sibling).map_or(at, |(_, at)| at);
-        parent.children.borrow_mut().insert(at, child);
+        let index = place_of(sibling).map_or(index, |(_, index)| index);
+        parent.children.borrow_mut().insert(index, child);
     }
 
     fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
@@ -199,8 +199,8 @@ impl TreeSink for Sink {
     }
 
     fn remove_from_parent(&self, target: &Handle) {
-        if let Some((parent, at)) = place_of(target) {
-            parent.children.borrow_mut().remove(at);
+        if let Some((parent, index)) = place_of(target) {
+            parent.children.borrow_mut().remove(index);
             target.parent.set(None);
         }
     }

@@ -83,15 +83,15 @@ impl Tavily {
     ///
     /// [`ErrorKind::Config`] when it is not an http or https URL.
     pub fn base_url(mut self, url: &str) -> Result<Self> {
-        let refused = || {
+        let error = || {
             Error::new(
                 ErrorKind::Config,
                 "Tavily: the base URL is not http or https",
             )
         };
-        let mut url = Url::parse(url).map_err(|_| refused())?;
+        let mut url = Url::parse(url).map_err(|_| error())?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(refused());
+            return Err(error());
         }
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push("search");
@@ -132,15 +132,15 @@ impl Tavily {
         if has_more_values(&body, MAX_VALUES) {
             return Err(format!("the reply has more than {MAX_VALUES} JSON values"));
         }
-        let unread = |error| format!("the reply cannot be read: {error}");
-        let reply: Reply = serde_json::from_slice(&body).map_err(unread)?;
+        let make_error = |error| format!("the reply cannot be read: {error}");
+        let reply: Reply = serde_json::from_slice(&body).map_err(make_error)?;
         let sources = reply.results.into_iter().map(|page| {
             let title = page.title.unwrap_or_default();
             Source::new(title, page.url, page.content.unwrap_or_default())
         });
-        let mut found = SearchResults::new(sources.collect());
-        found.answer = reply.answer;
-        Ok(found)
+        let mut results = SearchResults::new(sources.collect());
+        results.answer = reply.answer;
+        Ok(results)
     }
 
     fn client(&self) -> Result<&Client, String> {
@@ -157,9 +157,9 @@ impl Tavily {
 #[async_trait]
 impl SearchProvider for Tavily {
     async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError> {
-        let asked = tokio::time::timeout(self.limit, self.ask(query, limit)).await;
-        let late = || Err(format!("no reply within {:?}", self.limit));
-        asked.unwrap_or_else(|_| late()).map_err(|why| {
+        let outcome = tokio::time::timeout(self.limit, self.ask(query, limit)).await;
+        let timeout_error = || Err(format!("no reply within {:?}", self.limit));
+        outcome.unwrap_or_else(|_| timeout_error()).map_err(|why| {
             let text = format!("Tavily: {}", self.redactor.text(&why));
             ToolError::new(text).into()
         })
@@ -208,29 +208,29 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
         _ => "the search was refused".to_owned(),
     };
     // The reason is worth less than the status: without it there is still the hint.
-    let said = match read(response, 4 * MAX_QUOTE).await {
+    let detail = match read(response, 4 * MAX_QUOTE).await {
         Ok((body, is_cut)) => said(&body, is_cut, redactor),
         Err(_) => String::new(),
     };
     let code = status.as_u16();
-    match said.is_empty() {
+    match detail.is_empty() {
         true => format!("status {code}: {hint}"),
-        false => format!("status {code}: {hint} ({said})"),
+        false => format!("status {code}: {hint} ({detail})"),
     }
 }
 
 /// The reason in a reply. Secrets are removed before it is cut.
 fn said(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
-    let parsed: Option<Value> = serde_json::from_slice(body).ok();
-    let text = parsed.as_ref().and_then(|reply| {
+    let json: Option<Value> = serde_json::from_slice(body).ok();
+    let text = json.as_ref().and_then(|reply| {
         let detail = reply.get("detail").or(reply.get("error"))?;
         detail.get("error").unwrap_or(detail).as_str()
     });
-    let mut whole = String::from_utf8_lossy(body).into_owned();
+    let mut body_text = String::from_utf8_lossy(body).into_owned();
     if is_cut {
-        redact_cut(&mut whole, Cut::End);
+        redact_cut(&mut body_text, Cut::End);
     }
-    let text = redactor.text(text.unwrap_or(&whole));
+    let text = redactor.text(text.unwrap_or(&body_text));
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_QUOTE).into_owned()
 }

@@ -34,11 +34,11 @@ pub(super) struct Tidied {
 /// Finds the title, makes links absolute, and cuts off what is nested too deep, for the converter
 /// recurses. An element may have been moved deeper after it was added.
 pub(super) fn tidy(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Tidied {
-    let mut tidied = Tidied::default();
+    let mut output = Tidied::default();
     let mut links = Links::of(page);
-    let mut open = vec![(document.clone(), 0)];
+    let mut stack = vec![(document.clone(), 0)];
     let mut visited = 0_usize;
-    while let Some((node, depth)) = open.pop() {
+    while let Some((node, depth)) = stack.pop() {
         visited += 1;
         if visited.is_multiple_of(CHECK_EVERY) && stop.is_cancelled() {
             break;
@@ -46,7 +46,7 @@ pub(super) fn tidy(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Tidi
         if let NodeData::Element { name, attrs, .. } = &node.data {
             let mut attrs = attrs.borrow_mut();
             match &*name.local {
-                "title" if tidied.title.is_none() => tidied.title = title(&node),
+                "title" if output.title.is_none() => output.title = title(&node),
                 "base" => links.rebase(&attrs),
                 _ => {}
             }
@@ -57,19 +57,19 @@ pub(super) fn tidy(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Tidi
             }
         }
         if depth > MAX_DEPTH {
-            tidied.is_cut |= !node.children.borrow().is_empty();
+            output.is_cut |= !node.children.borrow().is_empty();
             node.children.borrow_mut().clear();
         }
         part(&node);
         let children = node.children.borrow();
-        open.extend(
+        stack.extend(
             children
                 .iter()
                 .rev()
                 .map(|child| (child.clone(), depth + 1)),
         );
     }
-    tidied
+    output
 }
 
 /// Ends each long run of siblings with a text that is empty.

@@ -54,21 +54,21 @@ impl<S> Tokens<S> {
         if self.is_past.replace(false) {
             self.names.set(0);
         }
-        let mut starts = 0;
-        let mut after = self.after_separator.get();
+        let mut start_count = 0;
+        let mut is_after_separator = self.after_separator.get();
         for byte in piece.bytes() {
             let is_separator = matches!(
                 byte,
                 b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' | b'/' | b'"' | b'\''
             );
-            starts += usize::from(after && !is_separator);
-            after = is_separator;
+            start_count += usize::from(is_after_separator && !is_separator);
+            is_after_separator = is_separator;
         }
-        self.after_separator.set(after);
+        self.after_separator.set(is_after_separator);
         let names = self.names.get();
-        self.names.set(names.saturating_add(starts));
+        self.names.set(names.saturating_add(start_count));
         let comparisons = self.comparisons.get();
-        let comparisons = comparisons.saturating_add(starts.saturating_mul(names));
+        let comparisons = comparisons.saturating_add(start_count.saturating_mul(names));
         self.comparisons.set(comparisons);
         if comparisons > MAX_COMPARISONS {
             self.full.set(true);
@@ -121,11 +121,11 @@ fn shorten(attr: &mut Attribute) {
         return;
     }
     let is_link = matches!(&*attr.name.local, "href" | "src");
-    let short = if is_link {
+    let short_value = if is_link {
         let scheme = attr.value.trim_start().split_once(':');
         let scheme = scheme.map(|(scheme, _)| scheme.to_ascii_lowercase());
-        let own = scheme.filter(|scheme| OWN_CONTENT.contains(&scheme.as_str()));
-        own.map_or_else(String::new, |scheme| format!("{scheme}:"))
+        let own_scheme = scheme.filter(|scheme| OWN_CONTENT.contains(&scheme.as_str()));
+        own_scheme.map_or_else(String::new, |scheme| format!("{scheme}:"))
     } else {
         let mut end = MAX_VALUE;
         while !attr.value.is_char_boundary(end) {
@@ -133,7 +133,7 @@ fn shorten(attr: &mut Attribute) {
         }
         attr.value[..end].to_owned()
     };
-    attr.value = StrTendril::from(short);
+    attr.value = StrTendril::from(short_value);
 }
 
 /// The schemes of links that carry their own content.
@@ -171,17 +171,17 @@ mod tests {
 
     #[test]
     fn every_attribute_counts_whatever_stands_around_it() {
-        let many = |before: &str, after: &str| -> String {
+        let make_attributes = |before: &str, after: &str| -> String {
             (0..600).map(|n| format!("{before}a{n}{after}")).collect()
         };
         let shapes = [
-            many(" ", ""),
-            many("\n \t", ""),
-            many("/", ""),
-            many("", "=\"\""),
-            many("", "=''"),
-            many(" ", " = x"),
-            many(" =", ""),
+            make_attributes(" ", ""),
+            make_attributes("\n \t", ""),
+            make_attributes("/", ""),
+            make_attributes("", "=\"\""),
+            make_attributes("", "=''"),
+            make_attributes(" ", " = x"),
+            make_attributes(" =", ""),
         ];
         let openings = [
             "<p ",
@@ -198,8 +198,11 @@ mod tests {
                 for piece in [1, 7, 64] {
                     // What comes in the piece of the last token is not compared with others.
                     let expected = 600 * 600 / 2 * 2 / 3;
-                    let found = comparisons(&html, piece);
-                    assert!(found > expected, "{opening}: {found}: {shape:.40}");
+                    let comparison_count = comparisons(&html, piece);
+                    assert!(
+                        comparison_count > expected,
+                        "{opening}: {comparison_count}: {shape:.40}"
+                    );
                 }
             }
         }

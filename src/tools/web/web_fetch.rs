@@ -149,8 +149,8 @@ impl WebFetch {
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput, String> {
-        let refused = |why| format!("{why}; it is not fetched");
-        let url = self.guard.policy.parse(&input.url).map_err(refused)?;
+        let error = |why| format!("{why}; it is not fetched");
+        let url = self.guard.policy.parse(&input.url).map_err(error)?;
         match fetch(&self.guard, url, self.limits).await? {
             Fetched::Page(page) => show(page, &input).await,
             Fetched::Elsewhere { from, to } => {
@@ -225,10 +225,10 @@ impl Tool for WebFetch {
 
     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         let input = Input::deserialize(args)?;
-        let called = tokio::time::timeout(self.limit, self.call(input)).await;
-        let late = || Err(format!("the page did not arrive within {:?}", self.limit));
-        let called = called.unwrap_or_else(|_| late());
-        called.map_err(|text| ToolError::new(format!("web_fetch: {text}")).into())
+        let outcome = tokio::time::timeout(self.limit, self.call(input)).await;
+        let timeout_error = || Err(format!("the page did not arrive within {:?}", self.limit));
+        let outcome = outcome.unwrap_or_else(|_| timeout_error());
+        outcome.map_err(|text| ToolError::new(format!("web_fetch: {text}")).into())
     }
 }
 
@@ -254,48 +254,48 @@ async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let permit = CONVERTING.clone().acquire_owned().await;
     let permit = permit.map_err(|error| error.to_string())?;
     let work = move |stop: &Cancellation| {
-        let shown = shown(&page, raw, stop);
+        let page_text = shown(&page, raw, stop);
         // Held until the thread is done, which a call that is given up does not wait for.
         drop(permit);
-        shown
+        page_text
     };
-    let shown = on_own_thread(work).await;
-    let shown = shown.map_err(|error| format!("{url}: {error}"))?;
-    let shown = shown.ok_or_else(|| format!("{url} cannot be converted"))?;
+    let page_text = on_own_thread(work).await;
+    let page_text = page_text.map_err(|error| format!("{url}: {error}"))?;
+    let page_text = page_text.ok_or_else(|| format!("{url} cannot be converted"))?;
     if !status.is_success() {
-        let quote = text::truncate(&shown.text, MAX_QUOTE);
+        let quote = text::truncate(&page_text.text, MAX_QUOTE);
         return Err(format!("{url} returned {status}: {quote}"));
     }
     let offset = input.offset.unwrap_or(0);
-    let most = input.max_chars.unwrap_or(MAX_CHARS).clamp(1, MAX_CHARS);
-    let (before, _) = text::head(&shown.text, offset);
-    let (part, left) = text::head(&shown.text[before.len()..], most);
+    let max_chars = input.max_chars.unwrap_or(MAX_CHARS).clamp(1, MAX_CHARS);
+    let (prefix, _) = text::head(&page_text.text, offset);
+    let (part, remaining) = text::head(&page_text.text[prefix.len()..], max_chars);
     let mut out = String::new();
-    if let Some(title) = &shown.title {
+    if let Some(title) = &page_text.title {
         out.push_str(&format!("Title: {title}\n"));
     }
     out.push_str(&format!("URL: {url}\nStatus: {status}\n\n{part}"));
-    if shown.text.is_empty() {
+    if page_text.text.is_empty() {
         out.push_str("(the page has no text)");
     } else if part.is_empty() {
-        let length = before.chars().count();
+        let length = prefix.chars().count();
         out.push_str(&format!("(the page has only {length} characters)"));
     }
-    if left > 0 {
+    if remaining > 0 {
         let next = offset + part.chars().count();
         out.push_str(&format!(
-            "\n\n... ({left} more characters; go on with offset {next})"
+            "\n\n... ({remaining} more characters; go on with offset {next})"
         ));
-    } else if shown.is_cut {
+    } else if page_text.is_cut {
         out.push_str("\n\n... (the page is larger than what is read; its rest is left out)");
     }
     let details = json!({
         "url": url.as_str(),
         "status": status.as_u16(),
         "content_type": content_type,
-        "title": shown.title,
+        "title": page_text.title,
         "bytes": bytes,
-        "truncated": left > 0 || shown.is_cut,
+        "truncated": remaining > 0 || page_text.is_cut,
     });
     Ok(ToolOutput::new(out).with_details(details))
 }
@@ -309,10 +309,10 @@ fn shown(page: &Page, raw: bool, stop: &Cancellation) -> Shown {
             is_cut: page.is_cut,
         };
     }
-    let converted = markdown::convert(&text, &page.url, stop);
+    let conversion = markdown::convert(&text, &page.url, stop);
     Shown {
-        text: converted.text,
-        title: converted.title,
-        is_cut: page.is_cut || converted.is_cut,
+        text: conversion.text,
+        title: conversion.title,
+        is_cut: page.is_cut || conversion.is_cut,
     }
 }

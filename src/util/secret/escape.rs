@@ -52,53 +52,53 @@ impl Escape {
     /// `text` without these escapes; `None` when it has none.
     pub(super) fn undo(self, text: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        let mut done = 0;
-        let mut at = 0;
-        while let Some(next) = self.next_mark(&text[at..]) {
-            at += next;
-            let unit = self.unit(&text[at..]);
+        let mut copied_end = 0;
+        let mut offset = 0;
+        while let Some(next) = self.next_mark(&text[offset..]) {
+            offset += next;
+            let unit = self.unit(&text[offset..]);
             if unit.len > 1 || unit.count != 1 {
-                out.extend_from_slice(&text[done..at]);
+                out.extend_from_slice(&text[copied_end..offset]);
                 out.extend_from_slice(&unit.bytes[..unit.count]);
-                done = at + unit.len;
+                copied_end = offset + unit.len;
             }
-            at += unit.len;
+            offset += unit.len;
         }
-        if done == 0 {
+        if copied_end == 0 {
             return None;
         }
-        out.extend_from_slice(&text[done..]);
+        out.extend_from_slice(&text[copied_end..]);
         Some(out)
     }
 
     /// The places in `text` that correspond to `places` in the unescaped text.
     pub(super) fn origins(self, text: &[u8], places: &[Range<usize>]) -> Vec<Range<usize>> {
-        let mut starts = Vec::with_capacity(text.len());
-        let mut ends = Vec::with_capacity(text.len());
-        let mut at = 0;
-        while at < text.len() {
-            let unit = self.unit(&text[at..]);
-            starts.resize(starts.len() + unit.count, at);
-            at += unit.len;
-            ends.resize(ends.len() + unit.count, at);
+        let mut start_offsets = Vec::with_capacity(text.len());
+        let mut end_offsets = Vec::with_capacity(text.len());
+        let mut offset = 0;
+        while offset < text.len() {
+            let unit = self.unit(&text[offset..]);
+            start_offsets.resize(start_offsets.len() + unit.count, offset);
+            offset += unit.len;
+            end_offsets.resize(end_offsets.len() + unit.count, offset);
         }
         let origin = |place: &Range<usize>| {
-            let start = *starts.get(place.start)?;
-            Some(start..*ends.get(place.end.checked_sub(1)?)?)
+            let start = *start_offsets.get(place.start)?;
+            Some(start..*end_offsets.get(place.end.checked_sub(1)?)?)
         };
         places.iter().filter_map(origin).collect()
     }
 
     /// `text` without an incomplete escape at its end.
     pub(super) fn without_torn(self, text: &[u8]) -> &[u8] {
-        let (mark, longest) = match self {
+        let (mark, max_len) = match self {
             Self::Percent => (b'%', 2),
             Self::Backslash => (b'\\', 11),
             Self::LineBreak => return text,
         };
-        let first = text.len().saturating_sub(longest);
-        let torn = memchr::memrchr(mark, &text[first..]).map(|at| first + at);
-        match torn.filter(|at| self.unit(&text[*at..]).len == 1) {
+        let first = text.len().saturating_sub(max_len);
+        let torn_offset = memchr::memrchr(mark, &text[first..]).map(|at| first + at);
+        match torn_offset.filter(|at| self.unit(&text[*at..]).len == 1) {
             Some(at) => &text[..at],
             None => text,
         }
@@ -151,13 +151,15 @@ fn backslash(text: &[u8]) -> Option<Unit> {
 
 /// A character that takes two escapes.
 fn surrogates(high: u32, text: &[u8]) -> Option<Unit> {
-    let low = match text.get(6..8)? {
+    let low_half = match text.get(6..8)? {
         b"\\u" => hex(text.get(8..12))?,
         _ => return None,
     };
     let high = high.checked_sub(0xD800).filter(|high| *high < 0x400)?;
-    let low = low.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
-    let char = char::from_u32(0x10000 + (high << 10) + low)?;
+    let low_half = low_half
+        .checked_sub(0xDC00)
+        .filter(|low_half| *low_half < 0x400)?;
+    let char = char::from_u32(0x10000 + (high << 10) + low_half)?;
     Some(Unit::char(12, char))
 }
 

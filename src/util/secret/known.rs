@@ -99,11 +99,11 @@ pub(super) fn add(secret: &str) {
         return;
     }
     crate::error::set_redaction(redact::changed);
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    let holders = known.secrets.entry(secret.into()).or_default();
+    let mut secrets = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let holders = secrets.secrets.entry(secret.into()).or_default();
     *holders += 1;
     if *holders == 1 {
-        known.patterns = None;
+        secrets.patterns = None;
         COUNT.fetch_add(1, Ordering::Release);
     }
 }
@@ -113,14 +113,14 @@ pub(super) fn remove(secret: &str) {
     if !is_registered(secret) {
         return;
     }
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    let Some(holders) = known.secrets.get_mut(secret) else {
+    let mut secrets = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(holders) = secrets.secrets.get_mut(secret) else {
         return;
     };
     *holders -= 1;
     if *holders == 0 {
-        known.secrets.remove(secret);
-        known.patterns = None;
+        secrets.secrets.remove(secret);
+        secrets.patterns = None;
         COUNT.fetch_sub(1, Ordering::Release);
     }
 }
@@ -137,9 +137,9 @@ pub(super) fn patterns() -> Option<Arc<Patterns>> {
     {
         return Some(patterns.clone());
     }
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    let secrets = known.secrets.keys().cloned().collect();
-    let patterns = known.patterns.get_or_insert_with(|| {
+    let mut known_secrets = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let secrets = known_secrets.secrets.keys().cloned().collect();
+    let patterns = known_secrets.patterns.get_or_insert_with(|| {
         Arc::new(Patterns {
             secrets,
             exact: OnceLock::new(),

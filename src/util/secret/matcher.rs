@@ -51,28 +51,28 @@ impl Matcher {
         needles.dedup();
         let lengths = || needles.iter().map(|needle| needle.bytes.len());
         let window = lengths().min().unwrap_or(2).clamp(2, usize::from(u8::MAX));
-        let longest = lengths().max().unwrap_or_default();
-        let farthest = u8::try_from(window - 1).unwrap_or(u8::MAX);
-        let mut shifts = vec![farthest; HASHES].into_boxed_slice();
-        let mut ends = Vec::new();
+        let max_len = lengths().max().unwrap_or_default();
+        let max_shift = u8::try_from(window - 1).unwrap_or(u8::MAX);
+        let mut shifts = vec![max_shift; HASHES].into_boxed_slice();
+        let mut end_hashes = Vec::new();
         let mut firsts = [false; 256];
         for (needle, number) in needles.iter().zip(0..) {
             firsts[usize::from(needle.bytes[0])] = true;
-            for (block, left) in needle.bytes[..window].windows(2).zip((0..farthest).rev()) {
+            for (block, left) in needle.bytes[..window].windows(2).zip((0..max_shift).rev()) {
                 let hash = hash([block[0], block[1]]);
                 shifts[hash] = shifts[hash].min(left);
                 if left == 0 {
-                    ends.push((hash as u16, number));
+                    end_hashes.push((hash as u16, number));
                 }
             }
         }
-        ends.sort_unstable();
+        end_hashes.sort_unstable();
         Self {
             needles,
             window,
-            longest,
+            longest: max_len,
             shifts,
-            ends,
+            ends: end_hashes,
             firsts,
         }
     }
@@ -91,8 +91,8 @@ impl Matcher {
             let first = self
                 .ends
                 .partition_point(|(end, _)| usize::from(*end) < hash);
-            let ends = self.ends[first..].iter();
-            for (_, number) in ends.take_while(|(end, _)| usize::from(*end) == hash) {
+            let end_hashes = self.ends[first..].iter();
+            for (_, number) in end_hashes.take_while(|(end, _)| usize::from(*end) == hash) {
                 let needle = &self.needles[*number as usize];
                 if text[start..].starts_with(&needle.bytes) {
                     places.push(extended(needle, text, start));
@@ -106,24 +106,24 @@ impl Matcher {
     /// the length of `text` when there is none.
     pub(super) fn open_end(&self, text: &[u8]) -> usize {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
-        let mut starts = (first..text.len()).filter(|at| self.firsts[usize::from(text[*at])]);
-        let open = starts.find(|at| {
+        let mut candidates = (first..text.len()).filter(|at| self.firsts[usize::from(text[*at])]);
+        let open_start = candidates.find(|at| {
             let end = &text[*at..];
             let next = self.needles.partition_point(|needle| &*needle.bytes <= end);
             let next = self.needles.get(next);
             next.is_some_and(|needle| needle.bytes.starts_with(end))
         });
-        open.unwrap_or(text.len())
+        open_start.unwrap_or(text.len())
     }
 
     /// The length of the beginning of `text` that is the end of a needle, but not all of it.
     pub(super) fn open_start(&self, text: &[u8]) -> usize {
-        let most = text.len().min(self.longest.saturating_sub(1));
+        let max_len = text.len().min(self.longest.saturating_sub(1));
         let is_end = |start: &[u8]| {
             let mut needles = self.needles.iter();
             needles.any(|needle| needle.bytes.len() > start.len() && needle.bytes.ends_with(start))
         };
-        (1..=most)
+        (1..=max_len)
             .rev()
             .find(|len| is_end(&text[..*len]))
             .unwrap_or(0)
@@ -160,13 +160,11 @@ mod tests {
 
     #[test]
     fn search_agrees_with_the_plain_one() {
-        let mut random = fastrand::Rng::with_seed(3);
+        let mut rng = fastrand::Rng::with_seed(3);
         for _ in 0..2_000 {
             let mut word = |least: usize, most: usize| -> String {
-                let len = random.usize(least..most);
-                (0..len)
-                    .map(|_| char::from(random.u8(b'a'..b'd')))
-                    .collect()
+                let len = rng.usize(least..most);
+                (0..len).map(|_| char::from(rng.u8(b'a'..b'd'))).collect()
             };
             let needles = [word(3, 9), word(3, 6), word(4, 5)];
             let text = word(0, 60);
@@ -175,17 +173,17 @@ mod tests {
             let matcher = matcher(&needles);
             matcher.find(text.as_bytes(), &mut places);
             places.sort_by_key(|place| (place.start, place.end));
-            let mut plain: Vec<_> = (0..text.len())
+            let mut expected: Vec<_> = (0..text.len())
                 .flat_map(|at| needles.iter().map(move |needle| at..at + needle.len()))
                 .filter(|place| {
                     let piece = text.get(place.clone());
                     piece.is_some_and(|piece| needles.contains(&piece))
                 })
                 .collect();
-            plain.sort_by_key(|place| (place.start, place.end));
-            plain.dedup();
-            assert_eq!(places, plain, "{needles:?} in {text}");
-            let open = (0..text.len()).find(|at| {
+            expected.sort_by_key(|place| (place.start, place.end));
+            expected.dedup();
+            assert_eq!(places, expected, "{needles:?} in {text}");
+            let open_start = (0..text.len()).find(|at| {
                 let end = &text[*at..];
                 needles
                     .iter()
@@ -193,7 +191,7 @@ mod tests {
             });
             assert_eq!(
                 matcher.open_end(text.as_bytes()),
-                open.unwrap_or(text.len())
+                open_start.unwrap_or(text.len())
             );
         }
     }

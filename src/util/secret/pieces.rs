@@ -53,9 +53,9 @@ impl Exact {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);
         if places.is_empty()
-            && let Some(undone) = Escape::Backslash.undo(json.as_bytes())
+            && let Some(unescaped_json) = Escape::Backslash.undo(json.as_bytes())
         {
-            self.0.exact().find(&undone, &mut places);
+            self.0.exact().find(&unescaped_json, &mut places);
         }
         !places.is_empty()
     }
@@ -64,9 +64,9 @@ impl Exact {
     pub(crate) fn redacted_json(&self, json: &str) -> String {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);
-        if let Some(undone) = Escape::Backslash.undo(json.as_bytes()) {
+        if let Some(unescaped_json) = Escape::Backslash.undo(json.as_bytes()) {
             let mut inner = Vec::new();
-            self.0.exact().find(&undone, &mut inner);
+            self.0.exact().find(&unescaped_json, &mut inner);
             places.extend(Escape::Backslash.origins(json.as_bytes(), &inner));
         }
         replaced(json, places).unwrap_or_else(|| json.to_owned())
@@ -125,14 +125,14 @@ impl Pieces {
             self.passed = place.end;
             self.is_replaced = true;
         }
-        let until = if text.len() - end < MIN_HELD {
+        let end_offset = if text.len() - end < MIN_HELD {
             text.len()
         } else {
             end
         };
-        if until > self.passed {
-            out.push_str(&text[self.passed..until]);
-            self.passed = until;
+        if end_offset > self.passed {
+            out.push_str(&text[self.passed..end_offset]);
+            self.passed = end_offset;
             self.is_replaced = false;
         }
         self.passed = self.passed.saturating_sub(end);
@@ -142,14 +142,14 @@ impl Pieces {
 
     /// Ends the text; returns the held-back part, which was no secret.
     pub(crate) fn finish(&mut self) -> String {
-        let open = std::mem::take(self);
-        open.open[open.passed..].to_owned()
+        let state = std::mem::take(self);
+        state.open[state.passed..].to_owned()
     }
 
     /// Ends a text that was cut off; returns what stands in place of a secret's beginning.
     pub(crate) fn cut_off(&mut self) -> &'static str {
-        let open = std::mem::take(self);
-        if open.passed < open.open.len() {
+        let state = std::mem::take(self);
+        if state.passed < state.open.len() {
             REDACTED
         } else {
             ""

@@ -44,8 +44,8 @@ pub(crate) fn percent_decoded(text: &str) -> String {
 
 /// Removes the secrets this process holds from `text`.
 pub(crate) fn redact_text(text: &mut String) {
-    if let Some(changed) = changed(text) {
-        *text = changed;
+    if let Some(new_text) = changed(text) {
+        *text = new_text;
     }
 }
 
@@ -67,22 +67,22 @@ pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<Str
             }
             None => false,
         },
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |any, item| redact_with(item, change) | any),
+        Value::Array(items) => items.iter_mut().fold(false, |has_changed, item| {
+            redact_with(item, change) | has_changed
+        }),
         Value::Object(members) => {
-            let mut any = false;
+            let mut has_changed = false;
             for member in members.values_mut() {
-                any |= redact_with(member, change);
+                has_changed |= redact_with(member, change);
             }
             if members.keys().any(|name| change(name).is_some()) {
-                any = true;
-                let named = std::mem::take(members).into_iter();
-                *members = named
+                has_changed = true;
+                let old_members = std::mem::take(members).into_iter();
+                *members = old_members
                     .map(|(name, member)| (change(&name).unwrap_or(name), member))
                     .collect();
             }
-            any
+            has_changed
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
@@ -104,27 +104,27 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
     let mut places = Vec::new();
     search(patterns.all(), text.as_bytes(), 0, &mut places);
     places.extend(part(patterns.all(), text, cut));
-    if let Some(changed) = replaced(text, places) {
-        *text = changed;
+    if let Some(new_text) = replaced(text, places) {
+        *text = new_text;
     }
 }
 
 /// The place of a part of a secret at the edge of `text`.
 fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
-    let whole = text.as_bytes();
+    let bytes = text.as_bytes();
     let parts = [None, Some(Escape::Percent), Some(Escape::Backslash)].map(|escape| {
         // An escape that is cut itself is not undone.
         let text = match (escape, cut) {
-            (Some(escape), Cut::End) => escape.without_torn(whole),
-            _ => whole,
+            (Some(escape), Cut::End) => escape.without_torn(bytes),
+            _ => bytes,
         };
-        let undone = match escape {
+        let unescaped = match escape {
             Some(escape) => escape.undo(text)?,
             None => text.to_vec(),
         };
         let place = match cut {
-            Cut::End => matcher.open_end(&undone)..undone.len(),
-            Cut::Start => 0..matcher.open_start(&undone),
+            Cut::End => matcher.open_end(&unescaped)..unescaped.len(),
+            Cut::Start => 0..matcher.open_start(&unescaped),
         };
         if place.len() < MIN_PART {
             return None;
@@ -134,7 +134,7 @@ fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
             None => place,
         };
         if cut == Cut::End {
-            place.end = whole.len();
+            place.end = bytes.len();
         }
         Some(place)
     });
@@ -144,24 +144,24 @@ fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
 /// Adds the places of secrets in `text`, which has been freed of escapes `depth` times.
 fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
     matcher.find(text, places);
-    let mut inside = |escape: Escape, depth| {
-        let Some(undone) = escape.undo(text) else {
+    let mut search_inside = |escape: Escape, depth| {
+        let Some(unescaped) = escape.undo(text) else {
             return;
         };
         let mut inner = Vec::new();
         if escape == Escape::LineBreak {
-            matcher.find(&undone, &mut inner);
+            matcher.find(&unescaped, &mut inner);
         } else {
-            search(matcher, &undone, depth, &mut inner);
+            search(matcher, &unescaped, depth, &mut inner);
         }
         if !inner.is_empty() {
             places.extend(escape.origins(text, &inner));
         }
     };
-    inside(Escape::LineBreak, depth);
+    search_inside(Escape::LineBreak, depth);
     if depth < MAX_DEPTH {
-        inside(Escape::Percent, depth + 1);
-        inside(Escape::Backslash, depth + 1);
+        search_inside(Escape::Percent, depth + 1);
+        search_inside(Escape::Backslash, depth + 1);
     }
 }
 
@@ -184,7 +184,7 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
         return None;
     }
     let mut out = String::with_capacity(text.len());
-    let mut done = 0;
+    let mut copied_end = 0;
     for place in merged(places) {
         let (mut start, mut end) = (place.start, place.end);
         while !text.is_char_boundary(start) {
@@ -193,11 +193,11 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
         while !text.is_char_boundary(end) {
             end += 1;
         }
-        out.push_str(&text[done..start.max(done)]);
+        out.push_str(&text[copied_end..start.max(copied_end)]);
         out.push_str(REDACTED);
-        done = end.max(done);
+        copied_end = end.max(copied_end);
     }
-    out.push_str(&text[done..]);
+    out.push_str(&text[copied_end..]);
     Some(out)
 }
 

@@ -1,7 +1,7 @@
 //! Parsers of texts: values, events, rules, commands.
 
 use agentcore::permission::shell::analyse;
-use agentcore::permission::{Behavior, Permissions, Rule};
+use agentcore::permission::{Behavior, PermissionRules, Rule};
 use agentcore::tool::check_arguments;
 use agentcore::{FuncTool, Message, SdkMessage, ToolCall};
 use fastrand::Rng;
@@ -193,7 +193,7 @@ fn rules_match_calls() {
         let size = text.len() + argument.len();
         if let Ok(rule) = Rule::new(behavior, &text) {
             let call = ToolCall::new("c", *name, json!({ *field: argument }));
-            std::hint::black_box(Permissions::new().rule(rule).explain(&call, tool));
+            std::hint::black_box(PermissionRules::new().rule(rule).explain(&call, tool));
         }
         size
     });

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use agentcore::async_trait;
-use agentcore::permission::Permissions;
+use agentcore::permission::PermissionRules;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::web::{AddressPolicy, Resolver, WebFetch};
 use serde_json::json;
@@ -161,7 +161,7 @@ async fn rules_see_the_host_a_redirect_leads_to() {
         .call("web_fetch", json!({"url": first}))
         .call("web_fetch", json!({"url": "https://evil.test/page"}))
         .say("done");
-    let rules = Permissions::new()
+    let rules = PermissionRules::new()
         .allow("WebFetch(domain:127.0.0.1)")
         .unwrap()
         .deny("WebFetch(domain:evil.test)")

@@ -161,7 +161,7 @@ fn told(rewind: &Rewind) -> Vec<String> {
 async fn rewind(files: &FileCheckpoints, message: usize) -> Vec<String> {
     told(
         &files
-            .rewind("s", message, RewindMode::Careful)
+            .rewind("s", message, RewindMode::SkipChanged)
             .await
             .unwrap(),
     )

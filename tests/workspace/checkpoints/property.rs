@@ -132,13 +132,13 @@ async fn check(place: &Place, files: &FileCheckpoints, message: usize) {
         .unwrap();
     assert_eq!(tree(&place.root()), now);
     let done = files
-        .rewind("s", message, RewindMode::Careful)
+        .rewind("s", message, RewindMode::SkipChanged)
         .await
         .unwrap();
     assert!(done.is_complete(), "{done}");
     assert_eq!(would.to_string(), done.to_string());
     let again = files
-        .rewind("s", message, RewindMode::Careful)
+        .rewind("s", message, RewindMode::SkipChanged)
         .await
         .unwrap();
     assert!(again.changes.is_empty(), "{again}");
@@ -162,7 +162,7 @@ fn files_in_memory_are_rewound_to_any_message() {
                     Step::Rewind(at) if !snapshots.is_empty() => {
                         let (message, before) = &snapshots[at % snapshots.len()];
                         files
-                            .rewind("s", *message, RewindMode::Careful)
+                            .rewind("s", *message, RewindMode::SkipChanged)
                             .await
                             .unwrap();
                         assert_eq!(&backend.files(), before);
@@ -172,7 +172,7 @@ fn files_in_memory_are_rewound_to_any_message() {
             }
             for (message, before) in snapshots.iter().chain(snapshots.iter().rev()) {
                 files
-                    .rewind("s", *message, RewindMode::Careful)
+                    .rewind("s", *message, RewindMode::SkipChanged)
                     .await
                     .unwrap();
                 assert_eq!(&backend.files(), before);

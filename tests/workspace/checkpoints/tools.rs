@@ -129,7 +129,7 @@ async fn a_dry_run_says_what_would_be_and_changes_nothing() {
     assert_eq!((tree(&place.root()), tree(&place.folder())), (after, kept));
     assert!(
         files
-            .rewind("s", 0, RewindMode::Careful)
+            .rewind("s", 0, RewindMode::SkipChanged)
             .await
             .unwrap()
             .is_complete()
@@ -162,7 +162,7 @@ async fn modes_come_back() {
         .changes(&files, json!([["mode", "secret", "640"]]))
         .await;
     let second = files
-        .rewind("s", first + 4, RewindMode::Careful)
+        .rewind("s", first + 4, RewindMode::SkipChanged)
         .await
         .unwrap();
     assert_eq!(told(&second), ["change secret: done"]);
@@ -265,7 +265,7 @@ async fn what_is_not_kept_is_told() {
         ["remove", "link"]
     ]);
     place.changes(&files, ops).await;
-    let done = files.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert_eq!(
         told(&done),
         [
@@ -357,7 +357,7 @@ async fn a_file_comes_back_where_a_folder_was_made() {
             json!([["remove", "a"], ["write", "a/b", "in a folder"]]),
         )
         .await;
-    let done = files.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert!(done.is_complete(), "{done}");
     assert_eq!(&files.read("a").await.unwrap()[..], b"file");
 }
@@ -399,7 +399,7 @@ async fn the_other_hooks_write_through_it() {
         serde_json::to_value(&listed).unwrap(),
         json!([{"message": 0, "title": "Write it down", "files": ["/workspace/a"]}])
     );
-    files.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert!(!files.exists("a").await.unwrap());
 }
 

@@ -53,10 +53,10 @@ async fn a_rewind_touches_its_own_workspace_only() {
     assert_eq!(would.to_string(), wanted);
     assert_eq!(tree(place.held.path()), before);
     let there_before = tree(&root);
-    for mode in [RewindMode::Careful, RewindMode::Overwrite] {
+    for mode in [RewindMode::SkipChanged, RewindMode::Overwrite] {
         let done = here.rewind("s", 0, mode).await.unwrap();
         let wanted = match mode {
-            RewindMode::Careful => &wanted,
+            RewindMode::SkipChanged => &wanted,
             _ => &strange,
         };
         assert_eq!(&done.to_string(), wanted);
@@ -73,7 +73,10 @@ async fn a_rewind_touches_its_own_workspace_only() {
 
     // The other one's, also from a copy of the session.
     there.fork("s", "t").await.unwrap();
-    let done = there.rewind("t", at, RewindMode::Careful).await.unwrap();
+    let done = there
+        .rewind("t", at, RewindMode::SkipChanged)
+        .await
+        .unwrap();
     assert_eq!(
         done.to_string(),
         format!("change {away}/a (+1 -1 lines)\ndelete {away}/c (+0 -1 lines)\n")
@@ -110,10 +113,10 @@ async fn one_message_may_change_the_same_name_in_both() {
         .unwrap();
     agent.session("s").run("Go").await.unwrap();
     assert_eq!(here.checkpoints("s").await.unwrap()[0].files.len(), 2);
-    there.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    there.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert_eq!(fs::read(root.join("a")).unwrap(), b"0 there");
     assert_eq!(place.get("a").as_deref(), Some("1"));
-    here.rewind("s", 0, RewindMode::Careful).await.unwrap();
+    here.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert_eq!(place.get("a").as_deref(), Some("0"));
 }
 

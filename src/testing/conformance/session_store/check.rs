@@ -10,21 +10,21 @@ use crate::util::text::truncate;
 
 pub(super) use super::super::checks::{same, wrong};
 
-pub(super) fn same_state(what: &str, found: &AgentState, expected: &AgentState) -> Result<()> {
-    let (found, expected) = (
-        serde_json::to_string(found)?,
+pub(super) fn same_state(what: &str, actual: &AgentState, expected: &AgentState) -> Result<()> {
+    let (actual, expected) = (
+        serde_json::to_string(actual)?,
         serde_json::to_string(expected)?,
     );
-    if found == expected {
+    if actual == expected {
         return Ok(());
     }
-    let at = found.bytes().zip(expected.bytes());
-    let at = at.take_while(|(a, b)| a == b).count();
-    let part = |text: &str| String::from_utf8_lossy(&text.as_bytes()[at..]).into_owned();
-    let (found, expected) = (part(&found), part(&expected));
+    let offset = actual.bytes().zip(expected.bytes());
+    let offset = offset.take_while(|(a, b)| a == b).count();
+    let part = |text: &str| String::from_utf8_lossy(&text.as_bytes()[offset..]).into_owned();
+    let (actual, expected) = (part(&actual), part(&expected));
     Err(wrong(format!(
         "{what}: {} instead of {}",
-        truncate(&found, 120),
+        truncate(&actual, 120),
         truncate(&expected, 120)
     )))
 }
@@ -61,15 +61,15 @@ pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> 
 
 /// The session. Where its appended inputs stand may be in the state, or left to the run to find.
 pub(super) async fn load(store: &impl SessionStore, id: &str) -> Result<StoredSession> {
-    let found = store.load(id).await?;
-    let mut found = found.ok_or_else(|| wrong(format!("session {id:?} is gone")))?;
-    found.state.inputs.forget(&found.input_ids);
-    Ok(found)
+    let session = store.load(id).await?;
+    let mut session = session.ok_or_else(|| wrong(format!("session {id:?} is gone")))?;
+    session.state.inputs.forget(&session.input_ids);
+    Ok(session)
 }
 
 pub(super) async fn texts(store: &impl SessionStore, id: &str) -> Result<Vec<String>> {
-    let found = store.load(id).await?.unwrap_or_default();
-    let messages = found.state.messages.iter();
+    let session = store.load(id).await?.unwrap_or_default();
+    let messages = session.state.messages.iter();
     Ok(messages
         .map(|message| message.text().into_owned())
         .collect())

@@ -70,12 +70,13 @@ fn info() -> Arc<MessageInfo> {
 }
 
 fn records(messages: &Messages) -> Vec<Record> {
-    let all = messages.as_slice().iter().cloned();
-    all.map(|message| Record::Message {
-        message,
-        input_id: None,
-    })
-    .collect()
+    let copies = messages.as_slice().iter().cloned();
+    copies
+        .map(|message| Record::Message {
+            message,
+            input_id: None,
+        })
+        .collect()
 }
 
 pub(super) async fn appending(store: &impl SessionStore) -> Result<()> {
@@ -88,24 +89,24 @@ pub(super) async fn appending(store: &impl SessionStore) -> Result<()> {
     let leased = store.load("a").await?.is_none();
     same("a session that is only leased", &leased, &true)?;
     store.append(&lease, Vec::new()).await?;
-    let written = store.load("a").await?.is_some() || !ids(store).await?.is_empty();
-    same("a session after a write of nothing", &written, &false)?;
+    let has_session = store.load("a").await?.is_some() || !ids(store).await?.is_empty();
+    same("a session after a write of nothing", &has_session, &false)?;
     store.append(&lease, vec![input("in_1", "Hi")]).await?;
     let mut expected = AgentState::new("a");
     expected.messages = Messages::from("Hi");
     same_state("after one", &load(store, "a").await?.state, &expected)?;
     for message in history().as_slice() {
-        let mut one = Messages::new();
-        one.push(message.clone());
+        let mut chunk = Messages::new();
+        chunk.push(message.clone());
         expected.messages.push(message.clone());
-        store.append(&lease, records(&one)).await?;
+        store.append(&lease, records(&chunk)).await?;
     }
     store.append(&lease, records(&history())).await?;
     expected.messages.extend(history().to_vec());
-    let found = load(store, "a").await?;
-    same_state("after all", &found.state, &expected)?;
-    same("ids of inputs", &found.input_ids, &vec!["in_1".into()])?;
-    same("damage", &found.damage.len(), &0)?;
+    let session = load(store, "a").await?;
+    same_state("after all", &session.state, &expected)?;
+    same("ids of inputs", &session.input_ids, &vec!["in_1".into()])?;
+    same("damage", &session.damage.len(), &0)?;
     drop(lease);
     same_state("released", &load(store, "a").await?.state, &expected)
 }
@@ -119,21 +120,21 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     store.save(&lease, &state).await?;
     same_state("a full state", &load(store, "a").await?.state, &state)?;
 
-    let told = Record::MessageInfo { info: info() };
+    let info_record = Record::MessageInfo { info: info() };
     let answer = Message::ai("More");
     let record = Record::Message {
         message: Arc::new(answer.clone()),
         input_id: None,
     };
-    store.append(&lease, vec![record, told]).await?;
+    store.append(&lease, vec![record, info_record]).await?;
     state.messages.push(answer);
-    let mut other = MessageInfo::clone(&info());
-    other.aborted = true;
-    let told = Record::MessageInfo {
-        info: Arc::new(other.clone()),
+    let mut aborted_info = MessageInfo::clone(&info());
+    aborted_info.aborted = true;
+    let info_record = Record::MessageInfo {
+        info: Arc::new(aborted_info.clone()),
     };
-    store.append(&lease, vec![told]).await?;
-    state.inform(Arc::new(other));
+    store.append(&lease, vec![info_record]).await?;
+    state.inform(Arc::new(aborted_info));
     let title: Option<Arc<str>> = Some("Named since".into());
     state.title = title;
     store.append(&lease, vec![Record::about(&state)]).await?;
@@ -159,16 +160,16 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     same_state("appended", &load(store, "a").await?.state, &state)?;
     drop(lease);
     let lease = store.lease("a").await?;
-    let loaded = load(store, "a").await?.state;
-    same_state("leased anew", &loaded, &state)?;
-    store.save(&lease, &loaded).await?;
+    let loaded_state = load(store, "a").await?.state;
+    same_state("leased anew", &loaded_state, &state)?;
+    store.save(&lease, &loaded_state).await?;
     same_state("saved as loaded", &load(store, "a").await?.state, &state)?;
 
     store.append(&lease, vec![input("in_1", "Named")]).await?;
     state.messages.push(Message::human("Named"));
     store.save(&lease, &state).await?;
-    let known = load(store, "a").await?.input_ids;
-    same("ids of inputs after a save", &known, &Vec::new())
+    let input_ids = load(store, "a").await?.input_ids;
+    same("ids of inputs after a save", &input_ids, &Vec::new())
 }
 
 /// Checks that a state with the id of another session, as a hook may make it, is stored under its
@@ -177,15 +178,15 @@ pub(super) async fn foreign(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
     store.save(&lease, &full("b")).await?;
     drop(lease);
-    let found = load(store, "a").await?.state.thread_id;
-    same("the id of a session", &&*found, &"a")?;
+    let thread_id = load(store, "a").await?.state.thread_id;
+    same("the id of a session", &&*thread_id, &"a")?;
     let lease = store.lease("a").await?;
     same("whose lease it is", &&**lease.session_id(), &"a")?;
     store.append(&lease, vec![message("More")]).await?;
     drop(lease);
     drop(store.lease("a").await?);
-    let other = store.load("b").await?.is_none();
-    same("the other session", &other, &true)
+    let is_absent = store.load("b").await?.is_none();
+    same("the other session", &is_absent, &true)
 }
 
 /// Checks that blocks of a provider are kept as they arrived, in one line or in several.
@@ -196,32 +197,32 @@ pub(super) async fn blocks(store: &impl SessionStore) -> Result<()> {
     };
     let thought = block("{\n  \"type\": \"thinking\",\r\n\t\"signature\": \"a\\nb\"\n}")?;
     let opaque = block("{\"type\": \"search\",\n\n\"hits\": [\r1,\n2.50\n]}")?;
-    let whole = block("{\"type\":  \"odd\", \"n\": 1.50}")?;
+    let opaque_block = block("{\"type\":  \"odd\", \"n\": 1.50}")?;
     let parts = vec![
         Part::Thinking(thought),
         Part::Opaque(opaque),
         Part::text("Done."),
     ];
-    let said = Message::Assistant(AssistantMessage::new(parts));
+    let assistant_message = Message::Assistant(AssistantMessage::new(parts));
     let alone = Message::Assistant(AssistantMessage::new(vec![
-        Part::Opaque(whole),
+        Part::Opaque(opaque_block),
         Part::text("Done."),
     ]));
     let mut expected = AgentState::new("a");
-    expected.messages = Messages::from("Hi").with(said);
+    expected.messages = Messages::from("Hi").with(assistant_message);
     let lease = store.lease("a").await?;
     store.append(&lease, records(&expected.messages)).await?;
     store.append(&lease, vec![message("next")]).await?;
     expected.messages.push(Message::human("next"));
     drop(lease);
     let lease = store.lease("a").await?;
-    let found = load(store, "a").await?;
-    same("damage", &found.damage.len(), &0)?;
-    let (now, before) = (
-        serde_json::to_value(&found.state)?,
+    let session = load(store, "a").await?;
+    same("damage", &session.damage.len(), &0)?;
+    let (now, original_state) = (
+        serde_json::to_value(&session.state)?,
         serde_json::to_value(&expected)?,
     );
-    same("blocks of several lines", &now, &before)?;
+    same("blocks of several lines", &now, &original_state)?;
     let mut state = AgentState::new("a");
     state.messages = Messages::from("Hi").with(alone);
     store.save(&lease, &state).await?;
@@ -238,25 +239,25 @@ pub(super) async fn started(store: &impl SessionStore) -> Result<()> {
     let start = |id: &str| Record::ToolStarted { call_id: id.into() };
     let lease = store.lease("a").await?;
     let calls = ["1", "2"].map(|id| ToolCall::new(id, "act", json!({})));
-    let asked = Messages::from("Act").ai_calling("", calls.clone());
-    store.append(&lease, records(&asked)).await?;
+    let history = Messages::from("Act").ai_calling("", calls.clone());
+    store.append(&lease, records(&history)).await?;
     store.append(&lease, vec![start("1"), start("2")]).await?;
-    let found = load(store, "a").await?.started;
-    same("started", &found, &vec!["1".into(), "2".into()])?;
-    let done = Messages::from(Message::Tool(ToolResult::failed(&calls[0], "no")));
-    store.append(&lease, records(&done)).await?;
+    let started_ids = load(store, "a").await?.started;
+    same("started", &started_ids, &vec!["1".into(), "2".into()])?;
+    let results_message = Messages::from(Message::Tool(ToolResult::failed(&calls[0], "no")));
+    store.append(&lease, records(&results_message)).await?;
     drop(lease);
-    let found = load(store, "a").await?;
-    same("one has its result", &found.started, &vec!["2".into()])?;
+    let session = load(store, "a").await?;
+    same("one has its result", &session.started, &vec!["2".into()])?;
     let lease = store.lease("a").await?;
-    store.save(&lease, &found.state).await?;
-    let found = load(store, "a").await?.started;
-    same("after a save", &found, &Vec::new())
+    store.save(&lease, &session.state).await?;
+    let started_ids = load(store, "a").await?.started;
+    same("after a save", &started_ids, &Vec::new())
 }
 
 pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
     let calls = ["1", "2", "3"].map(|id| ToolCall::new(id, "act", json!({})));
-    let asked = Messages::from("Act").ai_calling("", calls.clone());
+    let history = Messages::from("Act").ai_calling("", calls.clone());
     let start = |call: &ToolCall| Record::ToolStarted {
         call_id: call.id.clone(),
     };
@@ -267,29 +268,29 @@ pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
         result: Arc::new(results[at].clone()),
     };
     let lease = store.lease("a").await?;
-    store.append(&lease, records(&asked)).await?;
+    store.append(&lease, records(&history)).await?;
     store
         .append(&lease, calls.iter().map(start).collect())
         .await?;
-    let said = Arc::new(Message::ai("No result of a call."));
-    let records_of_none = vec![Record::ToolEnded { result: said }];
+    let message = Arc::new(Message::ai("No result of a call."));
+    let records_of_none = vec![Record::ToolEnded { result: message }];
     store.append(&lease, records_of_none).await?;
-    let found = load(store, "a").await?.ended.len();
-    same("what is no result", &found, &0)?;
+    let ended_count = load(store, "a").await?.ended.len();
+    same("what is no result", &ended_count, &0)?;
     store.append(&lease, vec![end(2)]).await?;
     store.append(&lease, vec![end(0)]).await?;
-    let found = load(store, "a").await?;
-    let given = |at: usize| Arc::new(results[at].clone());
-    same("ended", &found.ended, &vec![given(2), given(0)])?;
-    same("started", &found.started, &vec!["2".into()])?;
-    same("the history", &found.state.messages, &asked)?;
+    let session = load(store, "a").await?;
+    let result_at = |at: usize| Arc::new(results[at].clone());
+    same("ended", &session.ended, &vec![result_at(2), result_at(0)])?;
+    same("started", &session.started, &vec!["2".into()])?;
+    same("the history", &session.state.messages, &history)?;
     let first = Messages::from(results[0].clone());
     store.append(&lease, records(&first)).await?;
-    let found = load(store, "a").await?;
-    same("in the history", &found.ended, &vec![given(2)])?;
-    store.save(&lease, &found.state).await?;
-    let found = load(store, "a").await?.ended;
-    same("after a save", &found, &Vec::new())
+    let session = load(store, "a").await?;
+    same("in the history", &session.ended, &vec![result_at(2)])?;
+    store.save(&lease, &session.state).await?;
+    let ended_results = load(store, "a").await?.ended;
+    same("after a save", &ended_results, &Vec::new())
 }
 
 pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
@@ -346,18 +347,21 @@ pub(super) async fn beside(store: &impl SessionStore) -> Result<()> {
 pub(super) async fn large(store: &impl SessionStore) -> Result<()> {
     let text = "{\"crc\":\"\n\\\u{0}\u{1f980} ".repeat(200_000);
     let lease = store.lease("a").await?;
-    let all: Messages = (0..2_000)
+    let messages: Messages = (0..2_000)
         .map(|number| Message::human(format!("message {number}")))
         .chain([Message::human(text)])
         .collect();
-    store.append(&lease, records(&all)).await?;
+    store.append(&lease, records(&messages)).await?;
     store.append(&lease, vec![message("the last")]).await?;
     drop(lease);
-    let found = load(store, "a").await?.state.messages;
-    same("messages", &found.len(), &(all.len() + 1))?;
-    let is_same = found.iter().zip(all.iter()).all(|(a, b)| a == b);
+    let stored_messages = load(store, "a").await?.state.messages;
+    same("messages", &stored_messages.len(), &(messages.len() + 1))?;
+    let is_same = stored_messages
+        .iter()
+        .zip(messages.iter())
+        .all(|(a, b)| a == b);
     same("the same messages", &is_same, &true)?;
-    same("the last", &&*found.last_content(), &"the last")
+    same("the last", &&*stored_messages.last_content(), &"the last")
 }
 
 /// Ids that a layer on the way to the disk might confuse with each other, or with a special name.
@@ -393,19 +397,19 @@ pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
     for id in ODD {
         same(id, &texts(store, id).await?, &vec![id.to_owned()])?;
     }
-    let mut listed = ids(store).await?;
-    listed.sort_unstable();
+    let mut stored_ids = ids(store).await?;
+    stored_ids.sort_unstable();
     let mut expected: Vec<String> = ODD.iter().map(|id| (*id).to_owned()).collect();
     expected.sort_unstable();
-    same("the list", &listed, &expected)?;
+    same("the list", &stored_ids, &expected)?;
     no_id(store).await?;
-    let long = "x".repeat(100_000);
-    match store.lease(&long).await {
+    let long_id = "x".repeat(100_000);
+    match store.lease(&long_id).await {
         Ok(lease) => {
             store.append(&lease, vec![message("long")]).await?;
             same(
                 "a long id",
-                &texts(store, &long).await?,
+                &texts(store, &long_id).await?,
                 &vec!["long".into()],
             )
         }
@@ -415,17 +419,17 @@ pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
 
 /// No session is called nothing.
 async fn no_id(store: &impl SessionStore) -> Result<()> {
-    let refused = ErrorKind::InvalidRequest;
-    fails("no id at all", store.lease("").await, refused)?;
+    let kind = ErrorKind::InvalidRequest;
+    fails("no id at all", store.lease("").await, kind)?;
     let session = load(store, "a").await?;
-    fails("created", store.create("", session).await, refused)?;
-    fails("as a fork", store.fork("a", "").await, refused)?;
-    fails("as a part", store.fork_at("a", "", 1).await, refused)?;
-    fails("imported", store.import("", b"[]").await, refused)?;
+    fails("created", store.create("", session).await, kind)?;
+    fails("as a fork", store.fork("a", "").await, kind)?;
+    fails("as a part", store.fork_at("a", "", 1).await, kind)?;
+    fails("imported", store.import("", b"[]").await, kind)?;
     same("loaded", &store.load("").await?.is_none(), &true)?;
     same("deleted", &store.delete("").await?, &false)?;
-    let missing = ErrorKind::SessionNotFound;
-    fails("forked", store.fork("", "of nothing").await, missing)?;
-    fails("cut", store.fork_at("", "of nothing", 0).await, missing)?;
-    fails("exported", store.export("").await, missing)
+    let not_found = ErrorKind::SessionNotFound;
+    fails("forked", store.fork("", "of nothing").await, not_found)?;
+    fails("cut", store.fork_at("", "of nothing", 0).await, not_found)?;
+    fails("exported", store.export("").await, not_found)
 }

@@ -24,23 +24,23 @@ async fn write(store: &impl SessionStore, id: &str) -> Result<AgentState> {
 }
 
 pub(super) async fn forking(store: &impl SessionStore) -> Result<()> {
-    let missing = store.fork("a", "b").await;
-    fails("of nothing", missing, ErrorKind::SessionNotFound)?;
+    let outcome = store.fork("a", "b").await;
+    fails("of nothing", outcome, ErrorKind::SessionNotFound)?;
     let state = write(store, "a").await?;
     store.fork("a", "b").await?;
     let mut copy = state.clone();
     copy.thread_id = "b".into();
-    let found = load(store, "b").await?;
-    same_state("the copy", &found.state, &copy)?;
-    same("started", &found.started, &vec!["call_2".into()])?;
+    let stored_copy = load(store, "b").await?;
+    same_state("the copy", &stored_copy.state, &copy)?;
+    same("started", &stored_copy.started, &vec!["call_2".into()])?;
 
     let lease = store.lease("b").await?;
     store.append(&lease, vec![message("More")]).await?;
     drop(lease);
     let lease = store.lease("a").await?;
     same_state("the first", &load(store, "a").await?.state, &state)?;
-    let taken = store.fork("a", "b").await;
-    fails("to what exists", taken, ErrorKind::Conflict)?;
+    let repeat_outcome = store.fork("a", "b").await;
+    fails("to what exists", repeat_outcome, ErrorKind::Conflict)?;
     let itself = store.fork("a", "a").await;
     same("to itself", &itself.is_err(), &true)?;
     store.fork("a", "c").await?;
@@ -70,41 +70,41 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
             expected.pending.clear();
         }
         expected.inputs = Inputs::default();
-        let found = load(store, &id).await?;
-        same_state(&id, &found.state, &expected)?;
-        same(&id, &found.started.len(), &0)?;
+        let copy = load(store, &id).await?;
+        same_state(&id, &copy.state, &expected)?;
+        same(&id, &copy.started.len(), &0)?;
     }
     store.fork_at("a", "all", state.messages.len()).await?;
-    let found = load(store, "all").await?;
-    same("all of it", &found.state.messages, &state.messages)?;
-    same("started", &found.started, &vec!["call_2".into()])?;
+    let copy = load(store, "all").await?;
+    same("all of it", &copy.state.messages, &state.messages)?;
+    same("started", &copy.started, &vec!["call_2".into()])?;
     let beyond = store.fork_at("a", "more", state.messages.len() + 1).await;
     fails("behind the end", beyond, ErrorKind::InvalidRequest)?;
-    let missing = store.fork_at("b", "c", 0).await;
-    fails("of nothing", missing, ErrorKind::SessionNotFound)?;
-    let taken = store.fork_at("a", "all", 1).await;
-    fails("to what exists", taken, ErrorKind::Conflict)?;
+    let outcome = store.fork_at("b", "c", 0).await;
+    fails("of nothing", outcome, ErrorKind::SessionNotFound)?;
+    let repeat_outcome = store.fork_at("a", "all", 1).await;
+    fails("to what exists", repeat_outcome, ErrorKind::Conflict)?;
     same_state("the first", &load(store, "a").await?.state, &state)
 }
 
 pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
-    let missing = store.export("a").await;
-    fails("of nothing", missing, ErrorKind::SessionNotFound)?;
+    let outcome = store.export("a").await;
+    fails("of nothing", outcome, ErrorKind::SessionNotFound)?;
     let mut state = write(store, "a").await?;
     let json = store.export("a").await?;
     store.import("b", json.as_bytes()).await?;
-    let found = load(store, "b").await?;
+    let session = load(store, "b").await?;
     state.thread_id = "b".into();
-    same_state("an export", &found.state, &state)?;
-    same("started", &found.started, &vec!["call_2".into()])?;
-    let taken = store.import("b", json.as_bytes()).await;
-    fails("to what exists", taken, ErrorKind::Conflict)?;
+    same_state("an export", &session.state, &state)?;
+    same("started", &session.started, &vec!["call_2".into()])?;
+    let repeat_outcome = store.import("b", json.as_bytes()).await;
+    fails("to what exists", repeat_outcome, ErrorKind::Conflict)?;
     let mut versioned: Value = serde_json::from_str(&json)?;
     same("the version", &versioned["v"], &json!(1))?;
     versioned["v"] = json!(2);
-    let newer = versioned.to_string();
-    let newer = store.import("newer", newer.as_bytes()).await;
-    fails("a newer version", newer, ErrorKind::VersionTooNew)?;
+    let newer_version = versioned.to_string();
+    let newer_version = store.import("newer", newer_version.as_bytes()).await;
+    fails("a newer version", newer_version, ErrorKind::VersionTooNew)?;
     same(
         "a newer version",
         &store.load("newer").await?.is_none(),
@@ -113,12 +113,12 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
 
     let list = serde_json::to_string(&state.messages)?;
     store.import("list", list.as_bytes()).await?;
-    let found = load(store, "list").await?.state.messages;
-    same("a list of messages", &found, &state.messages)?;
-    let foreign = format!(r#"{{"key": "k", "messages": {list}, "summary": "Before."}}"#);
-    store.import("foreign", foreign.as_bytes()).await?;
-    let found = load(store, "foreign").await?.state;
-    let summary = found
+    let messages = load(store, "list").await?.state.messages;
+    same("a list of messages", &messages, &state.messages)?;
+    let foreign_session = format!(r#"{{"key": "k", "messages": {list}, "summary": "Before."}}"#);
+    store.import("foreign", foreign_session.as_bytes()).await?;
+    let state = load(store, "foreign").await?.state;
+    let summary = state
         .compaction
         .map(|made| (made.summary, made.through_message));
     same("a summary", &summary, &Some(("Before.".to_owned(), 0)))?;
@@ -130,8 +130,8 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
         r#"{"messages": 3}"#,
         r#"[{"role": "nobody"}]"#,
     ] {
-        let refused = store.import("bad", bad.as_bytes()).await;
-        fails(bad, refused, ErrorKind::InvalidMessages)?;
+        let refusal = store.import("bad", bad.as_bytes()).await;
+        fails(bad, refusal, ErrorKind::InvalidMessages)?;
     }
     same(
         "what was refused",
@@ -147,30 +147,34 @@ pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
         StoredSession::new(state)
     };
     let lease = store.lease("a").await?;
-    let held = store.create("a", session("held".into())).await;
-    fails("one that is held", held, ErrorKind::SessionBusy)?;
+    let outcome_while_leased = store.create("a", session("held".into())).await;
+    fails(
+        "one that is held",
+        outcome_while_leased,
+        ErrorKind::SessionBusy,
+    )?;
     store.append(&lease, vec![message("Hi")]).await?;
     drop(lease);
-    let taken = store.create("a", session("taken".into())).await;
-    fails("one that exists", taken, ErrorKind::Conflict)?;
+    let duplicate_outcome = store.create("a", session("taken".into())).await;
+    fails("one that exists", duplicate_outcome, ErrorKind::Conflict)?;
     same(
         "what was there",
         &texts(store, "a").await?,
         &vec!["Hi".into()],
     )?;
 
-    let all = (0..8).map(|number| store.create("b", session(number.to_string())));
-    let all = join_all(all).await;
-    let won: Vec<_> = (0..8).filter(|number| all[*number].is_ok()).collect();
-    let [won] = won[..] else {
-        return Err(wrong(format!("{won:?} of 8 made one session at once")));
+    let outcomes = (0..8).map(|number| store.create("b", session(number.to_string())));
+    let outcomes = join_all(outcomes).await;
+    let winners: Vec<_> = (0..8).filter(|number| outcomes[*number].is_ok()).collect();
+    let [winner] = winners[..] else {
+        return Err(wrong(format!("{winners:?} of 8 made one session at once")));
     };
-    for outcome in all.into_iter().filter(Result::is_err) {
+    for outcome in outcomes.into_iter().filter(Result::is_err) {
         if !matches!(&outcome, Err(error) if is_lost(error.kind())) {
             return Err(wrong(format!("made at once: {outcome:?}")));
         }
     }
-    let mut expected = session(won.to_string()).state;
+    let mut expected = session(winner.to_string()).state;
     expected.thread_id = "b".into();
     same_state(
         "the one that won",

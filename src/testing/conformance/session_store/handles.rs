@@ -18,10 +18,10 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
         }
         fails("a lease of the other", other.lease("a").await, busy)?;
         let session = StoredSession::new(full("a"));
-        let made = other.create("a", session).await;
+        let outcome = other.create("a", session).await;
         match is_written {
-            false => fails("made by the other", made, busy)?,
-            true => same("made by the other", &made.is_err(), &true)?,
+            false => fails("made by the other", outcome, busy)?,
+            true => same("made by the other", &outcome.is_err(), &true)?,
         }
         if is_written {
             fails("removed by the other", other.delete("a").await, busy)?;
@@ -37,22 +37,22 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
 }
 
 pub(super) async fn turns(one: &impl SessionStore, other: &impl SessionStore) -> Result<()> {
-    let mut before = 0;
+    let mut last_token = 0;
     let mut expected = Vec::new();
     for number in 0..3 {
         let lease = lease_soon(one, "a").await?;
-        grows("of the next lease", &lease, before)?;
+        grows("of the next lease", &lease, last_token)?;
         let text = format!("one {number}");
         one.append(&lease, vec![message(&text)]).await?;
         expected.push(text);
-        before = lease.token();
+        last_token = lease.token();
         drop(lease);
         let lease = lease_soon(other, "a").await?;
-        grows("of the other's lease", &lease, before)?;
+        grows("of the other's lease", &lease, last_token)?;
         let text = format!("other {number}");
         other.append(&lease, vec![message(&text)]).await?;
         expected.push(text);
-        before = lease.token();
+        last_token = lease.token();
         drop(lease);
         same("seen by the one", &texts(one, "a").await?, &expected)?;
     }
@@ -66,8 +66,12 @@ pub(super) async fn turns(one: &impl SessionStore, other: &impl SessionStore) ->
 pub(super) async fn creating(one: &impl SessionStore, other: &impl SessionStore) -> Result<()> {
     let session = || StoredSession::new(full("a"));
     let first = (0..4).map(|_| one.create("a", session()));
-    let second = (0..4).map(|_| other.create("a", session()));
-    let (first, second) = futures::future::join(join_all(first), join_all(second)).await;
-    let made = first.iter().chain(&second).filter(|made| made.is_ok());
-    same("made at once", &made.count(), &1)
+    let other_outcomes = (0..4).map(|_| other.create("a", session()));
+    let (first, other_outcomes) =
+        futures::future::join(join_all(first), join_all(other_outcomes)).await;
+    let created = first
+        .iter()
+        .chain(&other_outcomes)
+        .filter(|outcome| outcome.is_ok());
+    same("made at once", &created.count(), &1)
 }

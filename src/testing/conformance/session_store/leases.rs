@@ -40,9 +40,9 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
     grows("of one that was removed", &lease, token)?;
     drop(lease);
-    let all = join_all((0..8).map(|_| store.lease("c"))).await;
-    let won = all.iter().filter(|lease| lease.is_ok()).count();
-    same("leases at once", &won, &1)
+    let leases = join_all((0..8).map(|_| store.lease("c"))).await;
+    let lease_count = leases.iter().filter(|lease| lease.is_ok()).count();
+    same("leases at once", &lease_count, &1)
 }
 
 /// Holds a lease to a token above that of one before.
@@ -61,14 +61,14 @@ pub(super) async fn fenced(store: &impl SessionStore) -> Result<()> {
     store.append(&first, vec![message("first")]).await?;
     let stale = Lease::new("a", first.token(), || {});
     drop(first);
-    let second = store.lease("a").await?;
+    let new_lease = store.lease("a").await?;
     let append = store.append(&stale, vec![message("stale")]).await;
     fails("an append", append, ErrorKind::Conflict)?;
     let save = store.save(&stale, &AgentState::new("a")).await;
     fails("a save", save, ErrorKind::Conflict)?;
-    store.append(&second, vec![message("second")]).await?;
-    let none = Lease::new("b", 1, || {});
-    let append = store.append(&none, vec![message("stale")]).await;
+    store.append(&new_lease, vec![message("second")]).await?;
+    let foreign_lease = Lease::new("b", 1, || {});
+    let append = store.append(&foreign_lease, vec![message("stale")]).await;
     fails("without a lease", append, ErrorKind::Conflict)?;
     same("sessions", &ids(store).await?, &vec!["a".into()])?;
     let expected = vec!["first".into(), "second".into()];
@@ -78,11 +78,11 @@ pub(super) async fn fenced(store: &impl SessionStore) -> Result<()> {
 pub(super) async fn side_by_side(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
     let names: Vec<_> = (0..8).map(|number| number.to_string()).collect();
-    let writes = names.iter().map(|name| {
+    let appends = names.iter().map(|name| {
         let records = (0..4).map(|_| message(name)).collect();
         store.append(&lease, records)
     });
-    for outcome in join_all(writes).await {
+    for outcome in join_all(appends).await {
         outcome?;
     }
     let sessions = names
@@ -91,17 +91,17 @@ pub(super) async fn side_by_side(store: &impl SessionStore) -> Result<()> {
     for outcome in join_all(sessions).await {
         outcome?;
     }
-    let found = texts(store, "a").await?;
-    same("messages", &found.len(), &32)?;
+    let stored_texts = texts(store, "a").await?;
+    same("messages", &stored_texts.len(), &32)?;
     let is_together = |four: &[String]| four.iter().all(|text| *text == four[0]);
     same(
         "each write together",
-        &found.chunks(4).all(is_together),
+        &stored_texts.chunks(4).all(is_together),
         &true,
     )?;
-    let mut found: Vec<_> = found.into_iter().step_by(4).collect();
-    found.sort_unstable();
-    same("each write once", &found, &names)?;
+    let mut stored_texts: Vec<_> = stored_texts.into_iter().step_by(4).collect();
+    stored_texts.sort_unstable();
+    same("each write once", &stored_texts, &names)?;
     same("sessions", &ids(store).await?.len(), &9)
 }
 
@@ -133,7 +133,7 @@ async fn given_up<T>(
 }
 
 pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
-    let mut all = 0;
+    let mut message_count = 0;
     for polls in 0..6 {
         let mut leasing = Box::pin(store.lease("a"));
         for _ in 0..polls {
@@ -147,22 +147,22 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
         drop(leasing);
         let lease = lease_soon(store, "a").await?;
         let records = vec![message("one"), message("two"), message("three")];
-        let written = given_up(store.append(&lease, records), polls).await?;
-        let acknowledged = written.is_some();
+        let outcome = given_up(store.append(&lease, records), polls).await?;
+        let is_acknowledged = outcome.is_some();
         drop(lease);
         let lease = lease_soon(store, "a").await?;
         let now = match store.load("a").await? {
             Some(found) => found.state.messages.len(),
             None => 0,
         };
-        if now != all + 3 && (acknowledged || now != all) {
+        if now != message_count + 3 && (is_acknowledged || now != message_count) {
             return Err(wrong(format!(
-                "{now} messages after {all} and a write of 3 that was dropped after {polls} polls"
+                "{now} messages after {message_count} and a write of 3 that was dropped after {polls} polls"
             )));
         }
         store.append(&lease, vec![message("next")]).await?;
-        all = load(store, "a").await?.state.messages.len();
-        same("after the next write", &all, &(now + 1))?;
+        message_count = load(store, "a").await?.state.messages.len();
+        same("after the next write", &message_count, &(now + 1))?;
     }
     Ok(())
 }
@@ -180,14 +180,14 @@ pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
         next.messages.push(Message::ai(format!("answer {polls}")));
         next.files = Arc::default();
         let lease = lease_soon(store, "a").await?;
-        let saved = given_up(store.save(&lease, &next), polls).await?;
+        let outcome = given_up(store.save(&lease, &next), polls).await?;
         drop(lease);
         let lease = lease_soon(store, "a").await?;
-        let found = load(store, "a").await?.state;
-        if saved.is_some() || found.title == next.title {
+        let state = load(store, "a").await?.state;
+        if outcome.is_some() || state.title == next.title {
             now = next;
         }
-        same_state("a save that was dropped", &found, &now)?;
+        same_state("a save that was dropped", &state, &now)?;
         drop(lease);
 
         let id = format!("copy {polls}");
@@ -196,15 +196,15 @@ pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
         let forked = given_up(store.fork("a", &id), polls).await?;
         drop(lease_soon(store, &id).await?);
         match store.load(&id).await? {
-            Some(found) => same_state("a fork that was dropped", &found.state, &copy)?,
+            Some(session) => same_state("a fork that was dropped", &session.state, &copy)?,
             None if forked.is_none() => continue,
             None => return Err(wrong("a fork that was acknowledged is gone")),
         }
         let deleted = given_up(store.delete(&id), polls).await?;
         drop(lease_soon(store, &id).await?);
         match store.load(&id).await? {
-            Some(found) if deleted.is_none() => {
-                same_state("a removal that was dropped", &found.state, &copy)?;
+            Some(session) if deleted.is_none() => {
+                same_state("a removal that was dropped", &session.state, &copy)?;
             }
             Some(_) => return Err(wrong("a session that was removed is there")),
             None => {}

@@ -48,11 +48,11 @@ pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
 async fn infos(store: &impl SessionStore) -> Result<()> {
     say(store, "long", &[&"words ".repeat(1_000)]).await?;
     let list = store.list().await?;
-    let of = |id: &str| {
-        let found = list.iter().find(|info| &*info.id == id);
-        found.ok_or_else(|| wrong(format!("session {id:?} is not in the list")))
+    let find_info = |id: &str| {
+        let listed_info = list.iter().find(|info| &*info.id == id);
+        listed_info.ok_or_else(|| wrong(format!("session {id:?} is not in the list")))
     };
-    let (a, b) = (of("a")?, of("b")?);
+    let (a, b) = (find_info("a")?, find_info("b")?);
     same(
         "messages",
         &(a.messages, b.messages),
@@ -68,7 +68,7 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
     same("user", &users, &(&None, &full("b").user_id))?;
     same("cwd", &(&a.cwd, &b.cwd), &(&None, &full("b").cwd))?;
     same("a problem", &a.problem, &None)?;
-    let title = of("long")?
+    let title = find_info("long")?
         .title
         .as_ref()
         .map_or(0, |title| title.chars().count());
@@ -93,8 +93,8 @@ async fn titles(store: &impl SessionStore) -> Result<()> {
     state.messages = Messages::from("Said next");
     store.save(&lease, &state).await?;
     let list = store.list().await?;
-    let found = list.iter().find(|info| &*info.id == "cut");
-    let title = found.and_then(|info| info.title.as_deref());
+    let listed_info = list.iter().find(|info| &*info.id == "cut");
+    let title = listed_info.and_then(|info| info.title.as_deref());
     same("the title of a cut history", &title, &Some("Said first"))
 }
 
@@ -134,13 +134,13 @@ pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
     drop(lease);
     same("of a full one", &store.delete("b").await?, &true)?;
     say(store, "b", &["Anew"]).await?;
-    let found = load(store, "b").await?;
+    let session = load(store, "b").await?;
     let mut expected = AgentState::new("b");
     expected.messages = "Anew".into();
-    same_state("what is left of it", &found.state, &expected)?;
-    same("started", &found.started, &Vec::new())?;
-    same("ended", &found.ended, &Vec::new())?;
-    same("ids of inputs", &found.input_ids, &Vec::new())
+    same_state("what is left of it", &session.state, &expected)?;
+    same("started", &session.started, &Vec::new())?;
+    same("ended", &session.ended, &Vec::new())?;
+    same("ids of inputs", &session.input_ids, &Vec::new())
 }
 
 pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
@@ -165,12 +165,14 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
     same("of nothing", &store.latest("/a").await?, &None)?;
     for (id, cwd) in [("1", "/a"), ("2", "/a"), ("3", "/a/b"), ("4", "/A")] {
         let lease = store.lease(id).await?;
-        let began = Record::About {
+        let began_record = Record::About {
             user_id: None,
             title: None,
             cwd: Some(cwd.into()),
         };
-        store.append(&lease, vec![began, message("Hi")]).await?;
+        store
+            .append(&lease, vec![began_record, message("Hi")])
+            .await?;
     }
     say(store, "5", &["Hi"]).await?;
     let id = |info: Option<SessionInfo>| info.map(|info| info.id.to_string());
@@ -210,30 +212,30 @@ impl Kept {
             Record::ToolEnded { result },
         ];
         store.append(&lease, records).await?;
-        let mut kept = Self {
+        let mut expected = Self {
             state,
             order: Vec::new(),
             token: lease.token(),
         };
         drop(lease);
-        kept.state.messages = kept.state.messages.human("Named");
+        expected.state.messages = expected.state.messages.human("Named");
         say(store, "gone", &["Hi"]).await?;
         say(store, "other/one", &["Hi"]).await?;
         store.delete("gone").await?;
         drop(store.lease("leased").await?);
         store.fork("full", "fork").await?;
-        kept.order = ids(store).await?;
-        Ok(kept)
+        expected.order = ids(store).await?;
+        Ok(expected)
     }
 
     pub(super) async fn check(&self, store: &impl SessionStore) -> Result<()> {
         same("the list", &ids(store).await?, &self.order)?;
-        let found = load(store, "full").await?;
-        same_state("the state", &found.state, &self.state)?;
-        same("started", &found.started, &vec!["call_9".into()])?;
-        same("ended", &found.ended, &vec![ended("call_8")])?;
-        same("ids of inputs", &found.input_ids, &vec!["in_1".into()])?;
-        same("damage", &found.damage.len(), &0)?;
+        let session = load(store, "full").await?;
+        same_state("the state", &session.state, &self.state)?;
+        same("started", &session.started, &vec!["call_9".into()])?;
+        same("ended", &session.ended, &vec![ended("call_8")])?;
+        same("ids of inputs", &session.input_ids, &vec!["in_1".into()])?;
+        same("damage", &session.damage.len(), &0)?;
         let fork = load(store, "fork").await?;
         same("the fork", &fork.state.messages, &self.state.messages)?;
         same("ended in the fork", &fork.ended, &vec![ended("call_8")])?;
@@ -258,10 +260,10 @@ impl Kept {
         let mut expected = self.state.clone();
         expected.messages = expected.messages.ai("Back.").human("And on");
         expected.files = Arc::default();
-        let found = load(store, "full").await?;
-        same_state("gone on", &found.state, &expected)?;
-        same("started", &found.started.len(), &0)?;
-        same("ended", &found.ended.len(), &0)?;
+        let session = load(store, "full").await?;
+        same_state("gone on", &session.state, &expected)?;
+        same("started", &session.started.len(), &0)?;
+        same("ended", &session.ended.len(), &0)?;
         let first = ids(store).await?.into_iter().next();
         same("the last written", &first, &Some("full".into()))
     }
@@ -308,7 +310,7 @@ impl Last {
                 return same("removed last", &is_gone, &true);
             }
         };
-        let found = load(store, id).await?;
-        same_state(&format!("{self:?} as the last"), &found.state, &expected)
+        let session = load(store, id).await?;
+        same_state(&format!("{self:?} as the last"), &session.state, &expected)
     }
 }

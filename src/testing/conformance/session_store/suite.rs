@@ -99,13 +99,13 @@ where
     S: SessionStore,
     R: Future<Output = S>,
 {
-    let kept = lists::Kept::write(&store).await?;
+    let expected = lists::Kept::write(&store).await?;
     let store = reopen(store).await;
-    kept.check(&store).await?;
+    expected.check(&store).await?;
     // What was read from the store goes on as what was written by it.
-    kept.go_on(&store).await?;
+    expected.go_on(&store).await?;
     let store = reopen(store).await;
-    kept.check_gone_on(&store).await?;
+    expected.check_gone_on(&store).await?;
     // Whatever was acknowledged last.
     let mut store = store;
     for last in lists::Last::ALL {
@@ -145,14 +145,20 @@ where
     M: Future<Output = (S, S)>,
 {
     let mut failures = Failures::default();
-    let (one, other) = make().await;
+    let (store, other_store) = make().await;
     failures.check(
         "leases of two stores",
-        handles::exclusive(&one, &other).await,
+        handles::exclusive(&store, &other_store).await,
     );
-    let (one, other) = make().await;
-    failures.check("turns of two stores", handles::turns(&one, &other).await);
-    let (one, other) = make().await;
-    failures.check("made by two stores", handles::creating(&one, &other).await);
+    let (store, other_store) = make().await;
+    failures.check(
+        "turns of two stores",
+        handles::turns(&store, &other_store).await,
+    );
+    let (store, other_store) = make().await;
+    failures.check(
+        "made by two stores",
+        handles::creating(&store, &other_store).await,
+    );
     failures.finish()
 }
