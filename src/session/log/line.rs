@@ -1,10 +1,11 @@
 //! A record as a line of JSON behind the checksum of its bytes.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::de::DeserializeSeed;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -61,18 +62,36 @@ impl Serialize for Entry {
     }
 }
 
-/// A line that was read. Its entry is parsed on demand.
-#[derive(Debug, Deserialize)]
+/// A line that was read.
+#[derive(Debug)]
 pub(super) struct Line<'a> {
     pub(super) seq: u64,
     pub(super) token: u64,
     pub(super) at: u64,
+    data: LineData<'a>,
+    /// On the last record of a write.
+    pub(super) info: Option<Info>,
+}
+
+#[derive(Debug)]
+enum LineData<'a> {
+    /// Read in one pass with the line; `None` of an unknown kind.
+    Read(Option<Entry>),
+    /// The kind and the data, which could not be read with the line.
+    Unread(Cow<'a, str>, &'a RawValue),
+}
+
+/// A line whose data is not looked at.
+#[derive(Deserialize)]
+struct Outer<'a> {
+    seq: u64,
+    token: u64,
+    at: u64,
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
     data: &'a RawValue,
-    /// On the last record of a write.
-    pub(super) info: Option<Info>,
+    info: Option<Info>,
 }
 
 #[derive(Deserialize)]
@@ -91,25 +110,125 @@ impl<'a> Line<'a> {
     /// Reads a line without its end.
     pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
         let body = checked(line).ok_or(Fault::Damaged)?;
+        if let Some(line) = parse(body) {
+            return Ok(line);
+        }
         // The checksum is right, so the line is what somebody wrote: if it is not understood,
         // the writer was another version, or damaged it before the checksum was made.
         let version: Version = parse(body).ok_or(Fault::Damaged)?;
         if version.v > VERSION {
             return Err(Fault::TooNew(version.v));
         }
-        parse(body).ok_or(Fault::Damaged)
+        let outer: Outer<'_> = parse(body).ok_or(Fault::Damaged)?;
+        Ok(Self {
+            seq: outer.seq,
+            token: outer.token,
+            at: outer.at,
+            data: LineData::Unread(outer.kind, outer.data),
+            info: outer.info,
+        })
     }
 
     /// The entry; `Ok(None)` when its kind is unknown.
-    pub(super) fn entry(&self) -> serde_json::Result<Option<Entry>> {
-        if self.kind == "checked" {
+    pub(super) fn into_entry(self) -> serde_json::Result<Option<Entry>> {
+        match self.data {
+            LineData::Read(entry) => Ok(entry),
+            LineData::Unread(kind, data) => {
+                let mut data = serde_json::Deserializer::from_str(data.get());
+                EntryOf(&kind).deserialize(&mut data)
+            }
+        }
+    }
+}
+
+/// Reads the data of an entry of this kind; `None` for an unknown one.
+struct EntryOf<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for EntryOf<'_> {
+    type Value = Option<Entry>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> std::result::Result<Option<Entry>, D::Error> {
+        if self.0 == "checked" {
+            IgnoredAny::deserialize(from)?;
             return Ok(Some(Entry::Checked));
         }
-        let mut data = serde_json::Deserializer::from_str(self.data.get());
-        Ok(match OfKind(&self.kind).deserialize(&mut data)? {
+        Ok(match OfKind(self.0).deserialize(from)? {
             Record::Unknown => None,
             record => Some(Entry::Record(record)),
         })
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Line<'a> {
+    /// Reads lines of this version as they are written, in one pass. All others fail here.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_map(OnePass)
+    }
+}
+
+/// The fields of a line.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Key {
+    V,
+    Seq,
+    Token,
+    At,
+    Kind,
+    Data,
+    Info,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Kind<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct OnePass;
+
+impl<'de> Visitor<'de> for OnePass {
+    type Value = Line<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a line of a log")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Line<'de>, A::Error> {
+        let (mut version, mut seq, mut token, mut at) = (None, None, None, None);
+        let mut kind: Option<Kind<'de>> = None;
+        let (mut data, mut info) = (None, None);
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::V if version.is_none() => version = Some(map.next_value::<u32>()?),
+                Key::Seq if seq.is_none() => seq = Some(map.next_value()?),
+                Key::Token if token.is_none() => token = Some(map.next_value()?),
+                Key::At if at.is_none() => at = Some(map.next_value()?),
+                Key::Kind if kind.is_none() => kind = Some(map.next_value()?),
+                Key::Info if info.is_none() => info = Some(map.next_value::<Option<Info>>()?),
+                Key::Data if data.is_none() => match &kind {
+                    Some(Kind(kind)) if version.is_some_and(|version| version <= VERSION) => {
+                        data = Some(map.next_value_seed(EntryOf(kind))?);
+                    }
+                    _ => return Err(de::Error::custom("data without its kind and version")),
+                },
+                Key::Other => drop(map.next_value::<IgnoredAny>()?),
+                _ => return Err(de::Error::custom("a field is repeated")),
+            }
+        }
+        match (seq, token, at, data) {
+            (Some(seq), Some(token), Some(at), Some(data)) => Ok(Line {
+                seq,
+                token,
+                at,
+                data: LineData::Read(data),
+                info: info.flatten(),
+            }),
+            _ => Err(de::Error::custom("a field is missing")),
+        }
     }
 }
 
@@ -121,7 +240,16 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
     }
     // Compared as it is written: a digit that can be read in two ways could be flipped unseen.
     let crc = crc32fast::hash(&line[COMMA + 1..]);
-    (format!("{crc:08x}").as_bytes() == digits).then_some(line)
+    (hex(crc) == digits).then_some(line)
+}
+
+/// The checksum as it is written: lower-case hexadecimal digits.
+fn hex(crc: u32) -> [u8; DIGITS] {
+    let mut digits = [0; DIGITS];
+    for (place, digit) in digits.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(crc >> (4 * place)) as usize & 0xf];
+    }
+    digits
 }
 
 fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
@@ -153,9 +281,10 @@ fn check_depth(line: &[u8]) -> Result<()> {
         let text = format!("a message cannot be stored, for it could not be read again: {why}");
         Error::new(ErrorKind::InvalidMessages, text)
     };
-    let read = serde_json::from_slice::<Line<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
-    let entry = read.entry().map_err(|e| unreadable(e.to_string()))?;
-    drop(entry);
+    let read = serde_json::from_slice::<Outer<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
+    let mut data = serde_json::Deserializer::from_str(read.data.get());
+    let entry = EntryOf(&read.kind).deserialize(&mut data);
+    drop(entry.map_err(|e| unreadable(e.to_string()))?);
     Ok(())
 }
 
@@ -202,7 +331,7 @@ pub(super) fn write(
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
         check_depth(&bytes[start..])?;
         let digits = start + MARK.len();
-        bytes[digits..digits + DIGITS].copy_from_slice(format!("{crc:08x}").as_bytes());
+        bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');
     }
     Ok(bytes)

@@ -119,7 +119,7 @@ impl Scanner {
             return Ok(());
         }
         match Line::read(record) {
-            Ok(read) => self.record(at, next, &read),
+            Ok(read) => self.record(at, next, read),
             Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
             Err(Fault::Damaged) => return self.pieces(id, at, record, next),
         }
@@ -138,7 +138,7 @@ impl Scanner {
                 Ok(read) => {
                     self.damaged(at + done, start - done);
                     let over = if end == line.len() { next } else { at + end };
-                    self.record(at + start, over, &read);
+                    self.record(at + start, over, read);
                     done = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
@@ -151,15 +151,17 @@ impl Scanner {
         Ok(())
     }
 
-    fn record(&mut self, at: usize, next: usize, line: &Line<'_>) {
+    fn record(&mut self, at: usize, next: usize, line: Line<'_>) {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
             return self.note(DamageKind::Stale, at, next - at);
         }
-        let entry = match line.entry() {
+        let (seq, token, time) = (line.seq, line.token, line.at);
+        let messages = line.info.as_ref().map(|info| info.messages);
+        let entry = match line.into_entry() {
             Ok(entry) => entry,
             Err(_) => return self.damaged(at, next - at),
         };
-        let is_gap = line.seq > self.seq + 1;
+        let is_gap = seq > self.seq + 1;
         // Numbers of what was lost at the end are used again.
         if is_gap || (self.gap_explained && !self.open.is_empty()) {
             self.hole.get_or_insert(self.open.len());
@@ -168,16 +170,16 @@ impl Scanner {
             self.note(DamageKind::Missing, at, 0);
         }
         self.gap_explained = false;
-        self.seq = line.seq;
+        self.seq = seq;
         let fold = &mut self.scan.fold;
-        fold.token = line.token;
+        fold.token = token;
         if fold.created == 0 {
-            fold.created = line.at;
+            fold.created = time;
         }
-        self.at = line.at;
+        self.at = time;
         self.open.extend(entry);
-        if let Some(info) = &line.info {
-            self.commit(next, Some(info.messages));
+        if messages.is_some() {
+            self.commit(next, messages);
         }
     }
 
