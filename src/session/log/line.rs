@@ -10,7 +10,13 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 
+use memchr::memmem;
+
+use crate::session::StoredSession;
+use crate::session::json::{SessionFields, SessionJson};
 use crate::session::record::{Data, OfKind, Record};
+
+use super::fold::LogFold;
 
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u32 = 1;
@@ -18,6 +24,9 @@ pub(super) const VERSION: u32 = 1;
 /// Every record begins with this, in every version.
 pub(super) const MARK: &[u8] = b"{\"crc\":\"";
 const DIGITS: usize = 8;
+const SNAPSHOT: &str = "snapshot";
+/// The number of bytes in which a line's kind is.
+const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes behind it.
 const COMMA: usize = MARK.len() + DIGITS + 1;
 
@@ -32,7 +41,14 @@ pub(super) struct Info {
     pub(super) user_id: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cwd: Option<Arc<str>>,
+    /// The position of the newest snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) snapshot: Option<SnapshotPlace>,
 }
+
+/// The offset of a snapshot's line in the log and its length, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SnapshotPlace(pub(super) u64, pub(super) u64);
 
 /// What a line of a log is.
 #[derive(Clone, Debug)]
@@ -41,6 +57,10 @@ pub(super) enum Entry {
     Record(Record),
     /// All damage before this line has been reported and put aside.
     Checked,
+    /// The session that the lines before make. Read only where a log is opened at it.
+    Snapshot(Box<StoredSession>),
+    /// Ends the write of a snapshot, so that the end of the log is short.
+    Mark,
 }
 
 impl Entry {
@@ -48,6 +68,8 @@ impl Entry {
         match self {
             Self::Record(record) => record.kind(),
             Self::Checked => "checked",
+            Self::Snapshot(_) => SNAPSHOT,
+            Self::Mark => "mark",
         }
     }
 }
@@ -57,7 +79,8 @@ impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Record(record) => Data(record).serialize(to),
-            Self::Checked => to.serialize_unit(),
+            Self::Checked | Self::Mark => to.serialize_unit(),
+            Self::Snapshot(session) => SessionJson::of(session).serialize(to),
         }
     }
 }
@@ -110,7 +133,7 @@ impl<'a> Line<'a> {
     /// Reads a line without its end.
     pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
         let body = checked(line).ok_or(Fault::Damaged)?;
-        if let Some(line) = parse(body) {
+        if let Some(line) = one_pass(body, false) {
             return Ok(line);
         }
         // The checksum is right, so the line is what somebody wrote: if it is not understood,
@@ -135,14 +158,43 @@ impl<'a> Line<'a> {
             LineData::Read(entry) => Ok(entry),
             LineData::Unread(kind, data) => {
                 let mut data = serde_json::Deserializer::from_str(data.get());
-                EntryOf(&kind).deserialize(&mut data)
+                EntryOf(&kind, false).deserialize(&mut data)
             }
         }
     }
 }
 
-/// Reads the data of an entry of this kind; `None` for an unknown one.
-struct EntryOf<'a>(&'a str);
+/// Reads a line and its data at once. Lines that are not written as this version does fail.
+fn one_pass(line: &[u8], with_snapshots: bool) -> Option<Line<'_>> {
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let read = OnePass { with_snapshots }.deserialize(&mut json).ok()?;
+    json.end().ok()?;
+    Some(read)
+}
+
+/// Reads the line of a snapshot with its end; `None` if it is anything else.
+pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
+    let line = one_pass(checked(line.strip_suffix(b"\n")?)?, true)?;
+    let (seq, token, at) = (line.seq, line.token, line.at);
+    match line.into_entry() {
+        Ok(Some(Entry::Snapshot(session))) => {
+            let mut fold = LogFold::of(id, *session);
+            (fold.seq, fold.token, fold.at) = (seq, token, at);
+            Some(fold)
+        }
+        _ => None,
+    }
+}
+
+/// Returns `true` if these bytes are the beginning of a snapshot.
+pub(super) fn begins_snapshot(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(SNAPSHOT_HEAD)];
+    bytes.starts_with(MARK) && memmem::find(head, b"\"kind\":\"snapshot\",\"data\":{").is_some()
+}
+
+/// Reads the data of an entry of this kind; `None` for an unknown one. Snapshots are read only
+/// where they are asked for.
+struct EntryOf<'a>(&'a str, bool);
 
 impl<'de> DeserializeSeed<'de> for EntryOf<'_> {
     type Value = Option<Entry>;
@@ -155,6 +207,10 @@ impl<'de> DeserializeSeed<'de> for EntryOf<'_> {
             IgnoredAny::deserialize(from)?;
             return Ok(Some(Entry::Checked));
         }
+        if self.1 && self.0 == SNAPSHOT {
+            let session = SessionFields::deserialize(from)?.into_session();
+            return Ok(Some(Entry::Snapshot(Box::new(session))));
+        }
         Ok(match OfKind(self.0).deserialize(from)? {
             Record::Unknown => None,
             record => Some(Entry::Record(record)),
@@ -162,10 +218,14 @@ impl<'de> DeserializeSeed<'de> for EntryOf<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Line<'a> {
-    /// Reads lines of this version as they are written, in one pass. All others fail here.
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_map(OnePass)
+impl<'de> DeserializeSeed<'de> for OnePass {
+    type Value = Line<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> std::result::Result<Line<'de>, D::Error> {
+        from.deserialize_map(self)
     }
 }
 
@@ -188,7 +248,9 @@ enum Key {
 #[serde(transparent)]
 struct Kind<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct OnePass;
+struct OnePass {
+    with_snapshots: bool,
+}
 
 impl<'de> Visitor<'de> for OnePass {
     type Value = Line<'de>;
@@ -211,7 +273,7 @@ impl<'de> Visitor<'de> for OnePass {
                 Key::Info if info.is_none() => info = Some(map.next_value::<Option<Info>>()?),
                 Key::Data if data.is_none() => match &kind {
                     Some(Kind(kind)) if version.is_some_and(|version| version <= VERSION) => {
-                        data = Some(map.next_value_seed(EntryOf(kind))?);
+                        data = Some(map.next_value_seed(EntryOf(kind, self.with_snapshots))?);
                     }
                     _ => return Err(de::Error::custom("data without its kind and version")),
                 },
@@ -283,7 +345,7 @@ fn check_depth(line: &[u8]) -> Result<()> {
     };
     let read = serde_json::from_slice::<Outer<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
     let mut data = serde_json::Deserializer::from_str(read.data.get());
-    let entry = EntryOf(&read.kind).deserialize(&mut data);
+    let entry = EntryOf(&read.kind, false).deserialize(&mut data);
     drop(entry.map_err(|e| unreadable(e.to_string()))?);
     Ok(())
 }
@@ -308,7 +370,7 @@ pub(super) fn write(
     seq: u64,
     token: u64,
     at: u64,
-    info: &Info,
+    info: Option<&Info>,
 ) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
@@ -322,14 +384,17 @@ pub(super) fn write(
             at,
             kind: entry.kind(),
             data: entry,
-            info: (number + 1 == entries.len()).then_some(info),
+            info: info.filter(|_| number + 1 == entries.len()),
         };
         serde_json::to_writer(&mut bytes, &out)?;
         put_on_one_line(&mut bytes[start..]);
         // The object goes on where its own brace would open another.
         bytes[start + COMMA] = b',';
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-        check_depth(&bytes[start..])?;
+        // A snapshot that is nested too deep is not read, and the log as a whole is.
+        if !matches!(entry, Entry::Snapshot(_)) {
+            check_depth(&bytes[start..])?;
+        }
         let digits = start + MARK.len();
         bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, DamageKind};
 
 use super::fold::LogFold;
-use super::line::{Entry, Fault, Info, Line, MARK, VERSION};
+use super::line::{Entry, Fault, Info, Line, MARK, VERSION, begins_snapshot};
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -23,6 +23,22 @@ pub(in crate::session) struct Scan {
     pub(in crate::session) tail: Option<Damage>,
     /// The end of the last complete write.
     pub(in crate::session) end: u64,
+    /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
+    is_snapshot: bool,
+}
+
+impl Scan {
+    /// The damage that is reported, and kept for inspection.
+    pub(in crate::session) fn kept(&self) -> impl Iterator<Item = &Damage> {
+        let tail = self.tail.iter().filter(|_| !self.is_snapshot);
+        self.damage.iter().chain(tail)
+    }
+
+    /// As [`kept`](Self::kept), to note where it is.
+    pub(in crate::session) fn kept_mut(&mut self) -> impl Iterator<Item = &mut Damage> {
+        let tail = self.tail.iter_mut().filter(|_| !self.is_snapshot);
+        self.damage.iter_mut().chain(tail)
+    }
 }
 
 /// Reads all of a log. Nothing that can be read is left out because of what cannot.
@@ -30,19 +46,21 @@ pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_into(LogFold::new(id), id, bytes)
 }
 
-/// As [`scan`], into what nothing was read into yet.
+/// As [`scan`], into what is new or was read from a snapshot that ends where `bytes` begin.
 pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
+    let (seq, at) = (fold.seq, fold.at);
     let mut scanner = Scanner {
         scan: Scan {
             fold,
             damage: Vec::new(),
             tail: None,
             end: 0,
+            is_snapshot: false,
         },
         open: Vec::new(),
         hole: None,
-        seq: 0,
-        at: 0,
+        seq,
+        at,
         gap_explained: false,
     };
     let mut at = 0;
@@ -156,7 +174,11 @@ impl Scanner {
             return self.note(DamageKind::Stale, at, next - at);
         }
         let (seq, token, time) = (line.seq, line.token, line.at);
-        let messages = line.info.as_ref().map(|info| info.messages);
+        let info = line.info.as_ref();
+        let (messages, snapshot) = (
+            info.map(|info| info.messages),
+            info.and_then(|info| info.snapshot),
+        );
         let entry = match line.into_entry() {
             Ok(entry) => entry,
             Err(_) => return self.damaged(at, next - at),
@@ -180,6 +202,7 @@ impl Scanner {
         self.open.extend(entry);
         if messages.is_some() {
             self.commit(next, messages);
+            self.scan.fold.snapshot = snapshot;
         }
     }
 
@@ -232,6 +255,7 @@ impl Scanner {
         let rest = &bytes[usize::try_from(end).unwrap_or(bytes.len())..];
         if !rest.iter().all(u8::is_ascii_whitespace) {
             self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, len - end));
+            self.scan.is_snapshot = begins_snapshot(rest);
         }
         self.scan
     }
