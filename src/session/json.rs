@@ -27,9 +27,17 @@ pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
 /// The version of the format that is written, and the highest that is read.
 const VERSION: u32 = 1;
 
+/// A session as an export: its state, and what goes with it.
 #[derive(Serialize)]
-struct Snapshot<'a> {
+struct Export<'a> {
     v: u32,
+    #[serde(flatten)]
+    session: SessionJson<'a>,
+}
+
+/// A session as JSON.
+#[derive(Serialize)]
+pub(super) struct SessionJson<'a> {
     #[serde(flatten)]
     state: &'a AgentState,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -38,6 +46,87 @@ struct Snapshot<'a> {
     ended: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     input_ids: &'a [Arc<str>],
+    /// Not in exports: a cut history with another title is the same session there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_text: Option<&'a str>,
+}
+
+impl<'a> SessionJson<'a> {
+    /// All of the session but its damage.
+    #[cfg_attr(not(feature = "durable"), expect(dead_code))]
+    pub(super) fn of(session: &'a StoredSession) -> Self {
+        Self {
+            first_text: session.first_text.as_deref(),
+            ..Self::exported(session)
+        }
+    }
+
+    fn exported(session: &'a StoredSession) -> Self {
+        Self {
+            state: &session.state,
+            started: &session.started,
+            ended: &session.ended,
+            input_ids: &session.input_ids,
+            first_text: None,
+        }
+    }
+}
+
+/// The fields of [`SessionJson`], which are read in one pass: a flattened struct would buffer them,
+/// and messages keep some of their parts byte for byte.
+#[cfg(feature = "durable")]
+#[derive(Deserialize)]
+pub(super) struct SessionFields {
+    #[serde(default)]
+    thread_id: Arc<str>,
+    user_id: Option<Arc<str>>,
+    title: Option<Arc<str>>,
+    cwd: Option<Arc<str>>,
+    messages: Messages,
+    #[serde(default)]
+    todos: Arc<Vec<crate::message::Todo>>,
+    #[serde(default)]
+    files: Arc<super::Files>,
+    compaction: Option<Compaction>,
+    #[serde(default)]
+    pending: Vec<super::PendingCall>,
+    #[serde(default)]
+    inputs: Inputs,
+    #[serde(default)]
+    infos: super::Infos,
+    #[serde(default)]
+    started: Vec<Arc<str>>,
+    #[serde(default)]
+    ended: Vec<Arc<Message>>,
+    #[serde(default)]
+    input_ids: Vec<Arc<str>>,
+    first_text: Option<Arc<str>>,
+}
+
+#[cfg(feature = "durable")]
+impl SessionFields {
+    pub(super) fn into_session(self) -> StoredSession {
+        let mut session = StoredSession::default();
+        session.state = AgentState {
+            thread_id: self.thread_id,
+            user_id: self.user_id,
+            title: self.title,
+            cwd: self.cwd,
+            messages: self.messages,
+            todos: self.todos,
+            files: self.files,
+            compaction: self.compaction,
+            pending: self.pending,
+            inputs: self.inputs,
+            infos: self.infos,
+            ..AgentState::default()
+        };
+        session.started = self.started;
+        session.ended = self.ended;
+        session.input_ids = self.input_ids;
+        session.first_text = self.first_text;
+        session
+    }
 }
 
 /// Read before anything else: what a newer version wrote need not be understood.
@@ -62,14 +151,11 @@ struct Beside {
 }
 
 pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
-    let snapshot = Snapshot {
+    let export = Export {
         v: VERSION,
-        state: &session.state,
-        started: &session.started,
-        ended: &session.ended,
-        input_ids: &session.input_ids,
+        session: SessionJson::exported(session),
     };
-    Ok(serde_json::to_string(&snapshot)?)
+    Ok(serde_json::to_string(&export)?)
 }
 
 pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {

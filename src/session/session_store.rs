@@ -15,10 +15,11 @@ use super::stored::StoredSession;
 
 /// A store of sessions.
 ///
-/// Six methods make a store; the rest follows from them. A store that can implement
-/// [`create`](SessionStore::create) atomically should override it: forks and imports are made of
-/// it. [`conformance::session_store`](crate::testing::conformance::session_store) holds a store
-/// against all that is promised here.
+/// Five methods make a store; the rest follows from them. All that a store receives are
+/// [`Record`]s, which [`StoredSession::apply`] folds. A store that can implement
+/// [`create`](SessionStore::create) atomically should: forks and imports are made of it.
+/// [`conformance::session_store`](crate::testing::conformance::session_store) holds a store against
+/// all that is promised here.
 ///
 /// * An id is any text that is not empty: an empty one is refused where a session would be made,
 ///   and names none elsewhere. A store may refuse an id that it cannot keep, with
@@ -36,7 +37,7 @@ use super::stored::StoredSession;
 ///   a lease is given back, at the latest when the session is leased again. A run that was stopped,
 ///   by an interrupt or its time, drops a write that takes longer than ten seconds after that.
 ///
-/// A whole store, in memory:
+/// A whole store, which keeps the records as texts:
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -48,104 +49,94 @@ use super::stored::StoredSession;
 /// use agentcore::{AgentState, Error, ErrorKind, Result, SessionStore, async_trait};
 ///
 /// #[derive(Clone, Default)]
-/// struct Shelf(Arc<Mutex<Books>>);
+/// struct Texts(Arc<Mutex<HashMap<Arc<str>, Text>>>);
 ///
 /// #[derive(Default)]
-/// struct Books {
-///     kept: HashMap<Arc<str>, Book>,
-///     /// Tokens, and the order of writes.
-///     count: u64,
-/// }
-///
-/// #[derive(Default)]
-/// struct Book {
-///     session: Option<StoredSession>,
-///     info: Option<(u64, SessionInfo)>,
+/// struct Text {
+///     lines: Vec<String>,
+///     updated_at: Option<SystemTime>,
+///     is_leased: bool,
 ///     token: u64,
-///     is_held: bool,
 /// }
 ///
-/// impl Shelf {
-///     fn write(&self, lease: &Lease, f: impl FnOnce(&mut StoredSession)) -> Result<()> {
-///         let mut books = self.0.lock().unwrap();
-///         books.count += 1;
-///         let count = books.count;
-///         let book = books.kept.get_mut(lease.session_id());
-///         let book = book.filter(|book| book.token == lease.token());
-///         let book = book.ok_or_else(|| Error::new(ErrorKind::Conflict, "it was taken over"))?;
-///         let session = book.session.get_or_insert_default();
-///         f(session);
-///         session.state.thread_id = lease.session_id().clone();
-///         let mut info = SessionInfo::of(session);
-///         if let (None, Some((_, before))) = (&session.state.title, &book.info) {
-///             // A title stays when the history is cut.
-///             info.title = before.title.clone().or(info.title);
+/// impl Text {
+///     fn session(&self, id: &str) -> Result<Option<StoredSession>> {
+///         let mut session = StoredSession::new(AgentState::new(id));
+///         for line in &self.lines {
+///             session.apply(serde_json::from_str(line)?);
 ///         }
-///         info.updated_at = Some(SystemTime::now());
-///         book.info = Some((count, info));
-///         Ok(())
+///         Ok(Some(session).filter(|_| !self.lines.is_empty()))
 ///     }
 /// }
 ///
 /// #[async_trait]
-/// impl SessionStore for Shelf {
+/// impl SessionStore for Texts {
 ///     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-///         let books = self.0.lock().unwrap();
-///         Ok(books.kept.get(id).and_then(|book| book.session.clone()))
+///         let texts = self.0.lock().unwrap();
+///         texts.get(id).map_or(Ok(None), |text| text.session(id))
 ///     }
 ///
 ///     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-///         if records.is_empty() {
-///             return Ok(());
+///         let lines = records.iter().map(serde_json::to_string);
+///         let lines = lines.collect::<serde_json::Result<Vec<_>>>()?;
+///         let mut texts = self.0.lock().unwrap();
+///         let text = texts.get_mut(lease.session_id());
+///         let text = text.filter(|text| text.token == lease.token());
+///         let text = text.ok_or_else(|| Error::new(ErrorKind::Conflict, "it was taken over"))?;
+///         if !lines.is_empty() {
+///             text.updated_at = Some(SystemTime::now());
+///             text.lines.extend(lines);
 ///         }
-///         self.write(lease, |session| {
-///             records.into_iter().for_each(|record| session.apply(record));
-///         })
-///     }
-///
-///     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-///         let state = serde_json::from_str(&serde_json::to_string(state)?)?;
-///         self.write(lease, |session| *session = StoredSession::new(state))
+///         Ok(())
 ///     }
 ///
 ///     async fn list(&self) -> Result<Vec<SessionInfo>> {
-///         let books = self.0.lock().unwrap();
-///         let mut list: Vec<_> = books.kept.values().filter_map(|book| book.info.clone()).collect();
-///         list.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-///         Ok(list.into_iter().map(|(_, info)| info).collect())
+///         let mut list = Vec::new();
+///         for (id, text) in &*self.0.lock().unwrap() {
+///             if let Some(session) = text.session(id)? {
+///                 let mut info = SessionInfo::of(&session);
+///                 info.updated_at = text.updated_at;
+///                 list.push(info);
+///             }
+///         }
+///         list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
+///         Ok(list)
 ///     }
 ///
 ///     async fn delete(&self, id: &str) -> Result<bool> {
-///         let mut books = self.0.lock().unwrap();
-///         if books.kept.get(id).is_some_and(|book| book.is_held) {
+///         let mut texts = self.0.lock().unwrap();
+///         let Some(text) = texts.get_mut(id) else {
+///             return Ok(false);
+///         };
+///         if text.is_leased {
 ///             return Err(Error::new(ErrorKind::SessionBusy, "it is in use"));
 ///         }
-///         Ok(books.kept.remove(id).is_some_and(|book| book.session.is_some()))
+///         // The entry stays, for tokens grow.
+///         Ok(!std::mem::take(&mut text.lines).is_empty())
 ///     }
 ///
 ///     async fn lease(&self, id: &str) -> Result<Lease> {
 ///         if id.is_empty() {
 ///             return Err(Error::new(ErrorKind::InvalidRequest, "an id must not be empty"));
 ///         }
-///         let mut books = self.0.lock().unwrap();
-///         books.count += 1;
-///         let token = books.count;
-///         let book = books.kept.entry(id.into()).or_default();
-///         if book.is_held {
+///         let mut texts = self.0.lock().unwrap();
+///         let text = texts.entry(id.into()).or_default();
+///         if text.is_leased {
 ///             return Err(Error::new(ErrorKind::SessionBusy, "it is in use"));
 ///         }
-///         (book.is_held, book.token) = (true, token);
-///         let (shelf, key) = (self.0.clone(), id.to_owned());
-///         Ok(Lease::new(id, token, move || {
-///             if let Some(book) = shelf.lock().unwrap().kept.get_mut(&*key) {
-///                 book.is_held = false;
+///         text.is_leased = true;
+///         text.token += 1;
+///         let (all, key) = (self.0.clone(), id.to_owned());
+///         Ok(Lease::new(id, text.token, move || {
+///             if let Some(text) = all.lock().unwrap().get_mut(&*key) {
+///                 text.is_leased = false;
 ///             }
 ///         }))
 ///     }
 /// }
 ///
 /// # let run = async {
-/// conformance::session_store(|| async { Shelf::default() }, |shelf| async { shelf }).await
+/// conformance::session_store(|| async { Texts::default() }, |store| async { store }).await
 /// # };
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
 /// # Ok::<(), agentcore::Error>(())
@@ -162,11 +153,6 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Adds records at the end, all of them or none. [`StoredSession::apply`] is what they do.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
-
-    /// Makes the stored state equal to `state`, of which nothing belongs to one run alone
-    /// ([`AgentState::stored`]), and forgets which calls had started or ended and which inputs were
-    /// appended.
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()>;
 
     /// All sessions, the one written last first.
     async fn list(&self) -> Result<Vec<SessionInfo>>;
@@ -185,32 +171,38 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`ErrorKind::SessionBusy`] while another run holds it.
     async fn lease(&self, id: &str) -> Result<Lease>;
 
+    /// Makes the stored state equal to `state`, of which nothing belongs to one run alone
+    /// ([`AgentState::stored`]), and forgets which calls had started or ended and which inputs were
+    /// appended.
+    ///
+    /// The provided method loads the session and appends the difference.
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        let id = lease.session_id();
+        let mut state = state.stored();
+        state.thread_id = id.clone();
+        let records = match self.load(id).await? {
+            Some(session) => session.difference(&state),
+            None => StoredSession::new(state).records(),
+        };
+        // Also where there are none: a lease that was lost is refused.
+        self.append(lease, records).await
+    }
+
     /// Stores a whole session under a new id.
     ///
-    /// The provided method writes twice when calls had started, and forgets the ids of inputs.
+    /// The provided method looks for the session under a lease, then writes once.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] when the session exists, [`ErrorKind::SessionBusy`] while a run is
     /// about to begin it.
-    async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
+    async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         let lease = self.lease(id).await?;
         if self.load(id).await?.is_some() {
             return Err(exists(id));
         }
-        let mut state = session.state;
-        state.thread_id = id.into();
-        self.save(&lease, &state).await?;
-        let started = session.started.into_iter();
-        let ended = session.ended.into_iter();
-        let records: Vec<_> = started
-            .map(|call_id| Record::ToolStarted { call_id })
-            .chain(ended.map(|result| Record::ToolEnded { result }))
-            .collect();
-        if records.is_empty() {
-            return Ok(());
-        }
-        self.append(&lease, records).await
+        session.state.thread_id = id.into();
+        self.append(&lease, session.records()).await
     }
 
     /// Copies the session `from`, as it is stored now, to the new id `to`; `from` stays as it is.

@@ -1,6 +1,6 @@
 //! The file of a session that this process may write.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,23 +27,27 @@ pub(super) struct SessionFile {
 }
 
 impl SessionFile {
-    /// Opens, or makes, and locks the file, and reads it.
-    pub(super) fn open(disk: Arc<dyn Disk>, path: &Path, id: &str) -> Result<(Self, Vec<u8>)> {
+    /// Opens, or makes, and locks the file, and reads its last `len` bytes.
+    pub(super) fn open(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        id: &str,
+        len: u64,
+    ) -> Result<(Self, (Vec<u8>, u64))> {
         let mut lock = LockFile::take(path, id, |options, path| disk.open(options, path))?;
-        let mut bytes = Vec::new();
-        disk.read(&mut lock.file, &mut bytes)
+        let (bytes, size) = read_end(&*disk, &mut lock.file, len)
             .map_err(|error| failed("read", &lock.path, error))?;
         lock.has_content = !bytes.is_empty();
         let own = Self {
             disk,
             lock,
             id: id.to_owned(),
-            len: bytes.len() as u64,
+            len: size,
             named: false,
             open_line: bytes.last().is_some_and(|last| *last != b'\n'),
             broken: false,
         };
-        Ok((own, bytes))
+        Ok((own, (bytes, size)))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -64,8 +68,8 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Adds bytes at the end; all of them are durable, or none is written.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Adds bytes at the end; all of them are durable, or none is written. Returns the file's size.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         if self.broken {
             return Err(Error::new(
                 ErrorKind::Io,
@@ -103,7 +107,7 @@ impl SessionFile {
         self.open_line = false;
         self.named = true;
         self.lock.has_content = true;
-        Ok(())
+        Ok(self.len)
     }
 
     /// Checks that the file is as this writer left it, and still has its name. A lock does not hold
@@ -160,11 +164,7 @@ pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec
     check_own(path)?;
     let read = || {
         let mut file = disk.open(OpenOptions::new().read(true), path)?;
-        let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(len)))?;
-        let mut bytes = Vec::new();
-        disk.read(&mut file, &mut bytes)?;
-        io::Result::Ok((bytes, size))
+        read_end(disk, &mut file, len)
     };
     match read() {
         Ok((bytes, _)) if bytes.is_empty() => Ok(None),
@@ -172,4 +172,15 @@ pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("read", path, error)),
     }
+}
+
+/// The last `len` bytes of an open file, and where they end.
+fn read_end(disk: &dyn Disk, file: &mut File, len: u64) -> io::Result<(Vec<u8>, u64)> {
+    let size = file.metadata()?.len();
+    let start = file.seek(SeekFrom::Start(size.saturating_sub(len)))?;
+    let mut bytes = Vec::new();
+    disk.read(file, &mut bytes)?;
+    // A writer may have added some since.
+    let size = start + bytes.len() as u64;
+    Ok((bytes, size))
 }

@@ -71,17 +71,18 @@ impl Log for Folder {
         matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
     }
 
-    fn open(&self, id: &str) -> Result<(SessionFile, Vec<u8>)> {
-        SessionFile::open(self.disk.clone(), &self.file(id)?, id)
+    fn open(&self, id: &str, len: u64) -> Result<(SessionFile, (Vec<u8>, u64))> {
+        SessionFile::open(self.disk.clone(), &self.file(id)?, id, len)
     }
 
     fn heal(&self, writer: &mut SessionFile, bytes: &[u8], scan: &mut Scan) -> Result<()> {
         let place = sidecar::path_of(writer.path());
-        let damage = scan.damage.iter().chain(&scan.tail);
-        sidecar::keep(&*self.disk, &place, bytes, damage)
-            .map_err(|error| failed("keep the damaged part of", &place, error))?;
+        if scan.kept().next().is_some() {
+            sidecar::keep(&*self.disk, &place, bytes, scan.kept())
+                .map_err(|error| failed("keep the damaged part of", &place, error))?;
+        }
         let shown = place.display().to_string();
-        for damage in scan.damage.iter_mut().chain(&mut scan.tail) {
+        for damage in scan.kept_mut() {
             damage.kept_in = Some(shown.clone());
         }
         if scan.tail.is_some() {
@@ -90,7 +91,7 @@ impl Log for Folder {
         Ok(())
     }
 
-    fn append(&self, writer: &mut SessionFile, bytes: &[u8]) -> Result<()> {
+    fn append(&self, writer: &mut SessionFile, bytes: &[u8]) -> Result<u64> {
         writer.append(bytes)
     }
 

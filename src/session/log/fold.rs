@@ -6,7 +6,7 @@ use crate::message::{Message, Todo};
 use crate::session::json::title_of;
 use crate::session::{AgentState, Files, Record, StoredSession};
 
-use super::line::{Entry, Info};
+use super::line::{Entry, Info, SnapshotPlace};
 
 /// A task list and files.
 pub(super) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
@@ -20,6 +20,8 @@ pub(super) struct LogFold {
     lost: Vec<(usize, usize)>,
     /// The position of a requested message, and the other state when it was added.
     moment: Option<(usize, Beside)>,
+    /// The position of the newest snapshot.
+    pub(super) snapshot: Option<SnapshotPlace>,
     /// The time of the first record, in milliseconds since the Unix epoch.
     pub(super) created: u64,
     /// The time of the last record.
@@ -36,11 +38,26 @@ impl LogFold {
             session: StoredSession::new(AgentState::new(id)),
             lost: Vec::new(),
             moment: None,
+            snapshot: None,
             created: 0,
             at: 0,
             seq: 0,
             token: 0,
         }
+    }
+
+    /// The fold of a log whose state at one moment is this.
+    pub(super) fn of(id: &str, mut session: StoredSession) -> Self {
+        session.state.thread_id = id.into();
+        Self {
+            session,
+            ..Self::new(id)
+        }
+    }
+
+    /// Returns `true` if messages are missing that later records may count.
+    pub(super) fn has_loss(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     /// Captures the moment when the message at this position is added.
@@ -68,6 +85,8 @@ impl LogFold {
             Entry::Record(record) => self.apply_record(record),
             // Who wrote this had seen what is lost, and counts what is there.
             Entry::Checked => self.lost.clear(),
+            // The state that the entries before make.
+            Entry::Snapshot(_) | Entry::Mark => {}
         }
     }
 
@@ -189,6 +208,7 @@ impl LogFold {
             title: title.clone().or(first_text),
             user_id: user_id.clone(),
             cwd: cwd.clone(),
+            snapshot: self.snapshot,
         }
     }
 }

@@ -1,16 +1,23 @@
 //! A record as a line of JSON behind the checksum of its bytes.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::de::DeserializeSeed;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::is_text_deeper;
 
+use memchr::memmem;
+
+use crate::session::StoredSession;
+use crate::session::json::{SessionFields, SessionJson};
 use crate::session::record::{Data, OfKind, Record};
+
+use super::fold::LogFold;
 
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u32 = 1;
@@ -18,6 +25,9 @@ pub(super) const VERSION: u32 = 1;
 /// Every record begins with this, in every version.
 pub(super) const MARK: &[u8] = b"{\"crc\":\"";
 const DIGITS: usize = 8;
+const SNAPSHOT: &str = "snapshot";
+/// The number of bytes in which a line's kind is.
+const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes behind it.
 const COMMA: usize = MARK.len() + DIGITS + 1;
 
@@ -32,7 +42,14 @@ pub(super) struct Info {
     pub(super) user_id: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cwd: Option<Arc<str>>,
+    /// The position of the newest snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) snapshot: Option<SnapshotPlace>,
 }
+
+/// The offset of a snapshot's line in the log and its length, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SnapshotPlace(pub(super) u64, pub(super) u64);
 
 /// A line of a log.
 #[derive(Clone, Debug)]
@@ -41,6 +58,10 @@ pub(super) enum Entry {
     Record(Record),
     /// All damage before this line has been reported and put aside.
     Checked,
+    /// The session that the lines before make. Read only where a log is opened at it.
+    Snapshot(Box<StoredSession>),
+    /// Ends the write of a snapshot, so that the end of the log is short.
+    Mark,
 }
 
 impl Entry {
@@ -48,6 +69,8 @@ impl Entry {
         match self {
             Self::Record(record) => record.kind(),
             Self::Checked => "checked",
+            Self::Snapshot(_) => SNAPSHOT,
+            Self::Mark => "mark",
         }
     }
 }
@@ -57,23 +80,43 @@ impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Record(record) => Data(record).serialize(to),
-            Self::Checked => to.serialize_unit(),
+            Self::Checked | Self::Mark => to.serialize_unit(),
+            Self::Snapshot(session) => SessionJson::of(session).serialize(to),
         }
     }
 }
 
-/// A line that was read. Its entry is parsed on demand.
-#[derive(Debug, Deserialize)]
+/// A line that was read.
+#[derive(Debug)]
 pub(super) struct Line<'a> {
     pub(super) seq: u64,
     pub(super) token: u64,
     pub(super) at: u64,
+    data: LineData<'a>,
+    /// On the last record of a write.
+    pub(super) info: Option<Info>,
+}
+
+#[derive(Debug)]
+enum LineData<'a> {
+    /// Read in one pass with the line; `None` of an unknown kind.
+    Read(Option<Entry>),
+    /// The kind and the data, which could not be read with the line.
+    Unread(Cow<'a, str>, &'a RawValue),
+}
+
+/// A line whose data is not looked at.
+#[derive(Deserialize)]
+struct Outer<'a> {
+    seq: u64,
+    token: u64,
+    at: u64,
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
     data: &'a RawValue,
     /// The info of the session, on the last record of a write.
-    pub(super) info: Option<Info>,
+    info: Option<Info>,
 }
 
 #[derive(Deserialize)]
@@ -92,25 +135,164 @@ impl<'a> Line<'a> {
     /// Reads a line without its end.
     pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
         let body = checked(line).ok_or(Fault::Damaged)?;
+        if let Some(line) = one_pass(body, false) {
+            return Ok(line);
+        }
         // The checksum is right, so the line is what somebody wrote: if it is not understood,
         // the writer was another version, or damaged it before the checksum was made.
         let version: Version = parse(body).ok_or(Fault::Damaged)?;
         if version.v > VERSION {
             return Err(Fault::TooNew(version.v));
         }
-        parse(body).ok_or(Fault::Damaged)
+        let outer: Outer<'_> = parse(body).ok_or(Fault::Damaged)?;
+        Ok(Self {
+            seq: outer.seq,
+            token: outer.token,
+            at: outer.at,
+            data: LineData::Unread(outer.kind, outer.data),
+            info: outer.info,
+        })
     }
 
     /// The entry; `Ok(None)` when its kind is unknown.
-    pub(super) fn entry(&self) -> serde_json::Result<Option<Entry>> {
-        if self.kind == "checked" {
+    pub(super) fn into_entry(self) -> serde_json::Result<Option<Entry>> {
+        match self.data {
+            LineData::Read(entry) => Ok(entry),
+            LineData::Unread(kind, data) => {
+                let mut data = serde_json::Deserializer::from_str(data.get());
+                EntryOf(&kind, false).deserialize(&mut data)
+            }
+        }
+    }
+}
+
+/// Reads a line and its data at once. Lines that are not written as this version does fail.
+fn one_pass(line: &[u8], with_snapshots: bool) -> Option<Line<'_>> {
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let read = OnePass { with_snapshots }.deserialize(&mut json).ok()?;
+    json.end().ok()?;
+    Some(read)
+}
+
+/// Reads the line of a snapshot with its end; `None` if it is anything else.
+pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
+    let line = one_pass(checked(line.strip_suffix(b"\n")?)?, true)?;
+    let (seq, token, at) = (line.seq, line.token, line.at);
+    match line.into_entry() {
+        Ok(Some(Entry::Snapshot(session))) => {
+            let mut fold = LogFold::of(id, *session);
+            (fold.seq, fold.token, fold.at) = (seq, token, at);
+            Some(fold)
+        }
+        _ => None,
+    }
+}
+
+/// Returns `true` if these bytes are the beginning of a snapshot.
+pub(super) fn begins_snapshot(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(SNAPSHOT_HEAD)];
+    bytes.starts_with(MARK) && memmem::find(head, b"\"kind\":\"snapshot\",\"data\":{").is_some()
+}
+
+/// Reads the data of an entry of this kind; `None` for an unknown one. Snapshots are read only
+/// where they are asked for.
+struct EntryOf<'a>(&'a str, bool);
+
+impl<'de> DeserializeSeed<'de> for EntryOf<'_> {
+    type Value = Option<Entry>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> std::result::Result<Option<Entry>, D::Error> {
+        if self.0 == "checked" {
+            IgnoredAny::deserialize(from)?;
             return Ok(Some(Entry::Checked));
         }
-        let mut data = serde_json::Deserializer::from_str(self.data.get());
-        Ok(match OfKind(&self.kind).deserialize(&mut data)? {
+        if self.1 && self.0 == SNAPSHOT {
+            let session = SessionFields::deserialize(from)?.into_session();
+            return Ok(Some(Entry::Snapshot(Box::new(session))));
+        }
+        Ok(match OfKind(self.0).deserialize(from)? {
             Record::Unknown => None,
             record => Some(Entry::Record(record)),
         })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for OnePass {
+    type Value = Line<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> std::result::Result<Line<'de>, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+/// The fields of a line.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Key {
+    V,
+    Seq,
+    Token,
+    At,
+    Kind,
+    Data,
+    Info,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Kind<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct OnePass {
+    with_snapshots: bool,
+}
+
+impl<'de> Visitor<'de> for OnePass {
+    type Value = Line<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a line of a log")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Line<'de>, A::Error> {
+        let (mut version, mut seq, mut token, mut at) = (None, None, None, None);
+        let mut kind: Option<Kind<'de>> = None;
+        let (mut data, mut info) = (None, None);
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::V if version.is_none() => version = Some(map.next_value::<u32>()?),
+                Key::Seq if seq.is_none() => seq = Some(map.next_value()?),
+                Key::Token if token.is_none() => token = Some(map.next_value()?),
+                Key::At if at.is_none() => at = Some(map.next_value()?),
+                Key::Kind if kind.is_none() => kind = Some(map.next_value()?),
+                Key::Info if info.is_none() => info = Some(map.next_value::<Option<Info>>()?),
+                Key::Data if data.is_none() => match &kind {
+                    Some(Kind(kind)) if version.is_some_and(|version| version <= VERSION) => {
+                        data = Some(map.next_value_seed(EntryOf(kind, self.with_snapshots))?);
+                    }
+                    _ => return Err(de::Error::custom("data without its kind and version")),
+                },
+                Key::Other => drop(map.next_value::<IgnoredAny>()?),
+                _ => return Err(de::Error::custom("a field is repeated")),
+            }
+        }
+        match (seq, token, at, data) {
+            (Some(seq), Some(token), Some(at), Some(data)) => Ok(Line {
+                seq,
+                token,
+                at,
+                data: LineData::Read(data),
+                info: info.flatten(),
+            }),
+            _ => Err(de::Error::custom("a field is missing")),
+        }
     }
 }
 
@@ -122,7 +304,16 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
     }
     // Compared as it is written: a digit that can be read in two ways could be flipped unseen.
     let crc = crc32fast::hash(&line[COMMA + 1..]);
-    (format!("{crc:08x}").as_bytes() == digits).then_some(line)
+    (hex(crc) == digits).then_some(line)
+}
+
+/// The checksum as it is written: lower-case hexadecimal digits.
+fn hex(crc: u32) -> [u8; DIGITS] {
+    let mut digits = [0; DIGITS];
+    for (place, digit) in digits.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(crc >> (4 * place)) as usize & 0xf];
+    }
+    digits
 }
 
 fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
@@ -153,9 +344,10 @@ fn check_depth(line: &[u8]) -> Result<()> {
         let text = format!("a message cannot be stored, for it could not be read again: {why}");
         Error::new(ErrorKind::InvalidMessages, text)
     };
-    let read = serde_json::from_slice::<Line<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
-    let entry = read.entry().map_err(|e| unreadable(e.to_string()))?;
-    drop(entry);
+    let read = serde_json::from_slice::<Outer<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
+    let mut data = serde_json::Deserializer::from_str(read.data.get());
+    let entry = EntryOf(&read.kind, false).deserialize(&mut data);
+    drop(entry.map_err(|e| unreadable(e.to_string()))?);
     Ok(())
 }
 
@@ -179,7 +371,7 @@ pub(super) fn write(
     seq: u64,
     token: u64,
     at: u64,
-    info: &Info,
+    info: Option<&Info>,
 ) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
@@ -193,16 +385,19 @@ pub(super) fn write(
             at,
             kind: entry.kind(),
             data: entry,
-            info: (number + 1 == entries.len()).then_some(info),
+            info: info.filter(|_| number + 1 == entries.len()),
         };
         serde_json::to_writer(&mut bytes, &out)?;
         put_on_one_line(&mut bytes[start..]);
         // The object goes on where its own brace would open another.
         bytes[start + COMMA] = b',';
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-        check_depth(&bytes[start..])?;
+        // A snapshot that is nested too deep is not read, and the log as a whole is.
+        if !matches!(entry, Entry::Snapshot(_)) {
+            check_depth(&bytes[start..])?;
+        }
         let digits = start + MARK.len();
-        bytes[digits..digits + DIGITS].copy_from_slice(format!("{crc:08x}").as_bytes());
+        bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');
     }
     Ok(bytes)

@@ -16,6 +16,7 @@ use super::open::{Open, session, time};
 use super::queue::Queue;
 use super::scan::{last_info, scan, scan_into};
 use super::slots::Inner;
+use super::snapshot;
 use super::storage::{Log, Tail};
 
 /// The number of bytes of a log's end that are read first to list it.
@@ -31,6 +32,13 @@ impl<L: Log> LogStore<L> {
         Self(Arc::new(Inner::new(log)))
     }
 
+    #[cfg(test)]
+    pub(super) fn with_sizes(log: L, sizes: snapshot::Sizes) -> Self {
+        let mut inner = Inner::new(log);
+        inner.sizes = sizes;
+        Self(Arc::new(inner))
+    }
+
     pub(in crate::session) fn log(&self) -> &L {
         &self.0.log
     }
@@ -44,12 +52,12 @@ impl<L: Log> LogStore<L> {
             }
         }
         self.reading(move || {
-            let Some(bytes) = inner.read(&id)? else {
+            if id.is_empty() {
                 return Ok(None);
-            };
+            }
             // A tail that is not whole may be a write that is under way: the next lease knows.
-            let scan = scan(&id, &bytes)?;
-            Ok(session(&scan.fold, scan.damage))
+            let scan = snapshot::read(&inner.log, inner.sizes, &id)?;
+            Ok(scan.and_then(|scan| session(&scan.fold, scan.damage)))
         })
         .await
     }
@@ -90,7 +98,8 @@ impl<L: Log> LogStore<L> {
             }
             // A write of the lease before may have been under way until now.
             *open = None;
-            let opened = open.insert(Open::new(&inner.log, &inner.clock, &id, &is_wanted)?);
+            let opened = Open::new(&inner.log, &inner.clock, inner.sizes, &id, &is_wanted)?;
+            let opened = open.insert(opened);
             Ok(opened.token)
         });
         let token = opened.await?;
@@ -105,10 +114,12 @@ impl<L: Log> LogStore<L> {
         session.state.thread_id = id.into();
         let user = self.0.hold(id)?;
         self.writing(move || {
-            let Inner { log, clock, .. } = &*user.inner;
+            let Inner {
+                log, clock, sizes, ..
+            } = &*user.inner;
             let mut open = lock(&user.open);
             *open = None;
-            let mut opened = Open::new(log, clock, &user.id, &|| true)?;
+            let mut opened = Open::new(log, clock, *sizes, &user.id, &|| true)?;
             if opened.fold.exists() {
                 return Err(exists(&user.id));
             }
@@ -403,7 +414,7 @@ mod tests {
             self.read(id).map(|_| None)
         }
 
-        fn open(&self, id: &str) -> Result<((), Vec<u8>)> {
+        fn open(&self, id: &str, _: u64) -> Result<((), Tail)> {
             Err(busy(id))
         }
 
@@ -411,8 +422,8 @@ mod tests {
             Ok(())
         }
 
-        fn append(&self, (): &mut (), _: &[u8]) -> Result<()> {
-            Ok(())
+        fn append(&self, (): &mut (), _: &[u8]) -> Result<u64> {
+            Ok(0)
         }
 
         fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {

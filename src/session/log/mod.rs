@@ -23,6 +23,9 @@
 //! The records of a write count only if its last one is complete. Content that a provider wrote in
 //! several lines is kept in one. Where records are lost, `info` contains how many messages were
 //! lost with them: positions in later records are corrected, or dropped where they cannot be.
+//!
+//! When the log has doubled since the last one, a snapshot is added, by which opening it is bounded:
+//! see `snapshot.rs`.
 
 mod fold;
 mod line;
@@ -32,7 +35,10 @@ mod open;
 mod queue;
 mod scan;
 mod slots;
+mod snapshot;
 mod storage;
+#[cfg(test)]
+mod tests;
 
 pub(super) use log_store::{LogStore, session_store_of_log};
 #[cfg(all(feature = "sqlite", unix))]

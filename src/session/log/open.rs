@@ -1,5 +1,6 @@
 //! A session that this process may write.
 
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,8 +8,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, Record, StoredSession};
 
 use super::fold::LogFold;
-use super::line::{self, Entry};
+use super::line::{self, Entry, SnapshotPlace};
 use super::scan::scan_while;
+use super::snapshot::{self, Sizes};
 use super::storage::Log;
 
 /// The clock and the token counter shared by all sessions of a store.
@@ -53,6 +55,9 @@ pub(super) struct Open<L: Log> {
     pub(super) fold: LogFold,
     pub(super) token: u64,
     damage: Vec<Damage>,
+    sizes: Sizes,
+    /// The size of the log when a snapshot of it failed last.
+    failed_at: u64,
 }
 
 impl<L: Log> Open<L> {
@@ -68,22 +73,44 @@ impl<L: Log> Open<L> {
     pub(super) fn new(
         log: &L,
         clock: &Clock,
+        sizes: Sizes,
         id: &str,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Self> {
-        let (mut writer, bytes) = log.open(id)?;
-        let mut scan = scan_while(is_wanted, LogFold::new(id), id, &bytes)?;
-        if !scan.damage.is_empty() || scan.tail.is_some() {
-            log.heal(&mut writer, &bytes, &mut scan)?;
-        }
+        let (mut writer, end) = log.open(id, sizes.end)?;
+        let at_snapshot = match snapshot::is_whole(&end) {
+            true => None,
+            false => snapshot::at_snapshot(log, id, &end, 0)?,
+        };
+        // An unfinished write is cut off, for which the whole log is read.
+        let mut scan = match at_snapshot.filter(|scan| scan.tail.is_none()) {
+            Some(scan) => scan,
+            None => {
+                let bytes = match snapshot::is_whole(&end) {
+                    true => end.0,
+                    false => log.read(id)?.unwrap_or_default(),
+                };
+                let mut scan = scan_while(is_wanted, LogFold::new(id), id, &bytes)?;
+                if !scan.damage.is_empty() || scan.tail.is_some() {
+                    log.heal(&mut writer, &bytes, &mut scan)?;
+                }
+                scan
+            }
+        };
         let is_damaged = !scan.damage.is_empty();
-        let mut damage = scan.damage;
-        damage.extend(scan.tail);
+        if is_damaged {
+            // It may be elsewhere now, or be what is damaged.
+            scan.fold.snapshot = None;
+        }
+        let damage = scan.kept().cloned().collect();
+        scan.damage.clear();
         let mut open = Self {
             writer,
             token: clock.token(scan.fold.token),
             fold: scan.fold,
             damage,
+            sizes,
+            failed_at: 0,
         };
         if is_damaged {
             open.write(log, clock, vec![Entry::Checked])?;
@@ -113,7 +140,43 @@ impl<L: Log> Open<L> {
             return Ok(());
         }
         let at = clock.now(self.fold.at);
-        let info = self.fold.info_after(&entries, at);
+        let size = self.append(log, at, entries, None)?;
+        if log.has_snapshots() {
+            self.write_snapshot(log, size);
+        }
+        Ok(())
+    }
+
+    /// Writes a snapshot where the log has doubled. All records are durable already: a failure
+    /// only makes it longer to open.
+    fn write_snapshot(&mut self, log: &L, size: u64) {
+        let SnapshotPlace(at, len) = self.fold.snapshot.unwrap_or_default();
+        let base = at.saturating_add(len).max(self.failed_at);
+        if self.fold.has_loss() || !self.sizes.is_due(size, base, len) {
+            return;
+        }
+        let session = Box::new(self.fold.session().clone());
+        let entries = vec![Entry::Snapshot(session), Entry::Mark];
+        // At the time of the last record: it is no use of the session.
+        if let Err(error) = self.append(log, self.fold.at, entries, Some(size)) {
+            self.failed_at = size;
+            tracing::warn!(
+                session = &*self.fold.session().state.thread_id,
+                "no snapshot of the session was written, so opening it takes longer: {error}"
+            );
+        }
+    }
+
+    /// Adds to the log, then to what is known of it, and returns the log's size. The first entry is
+    /// a snapshot that goes to the offset `snapshot_at`, if that is given.
+    fn append(
+        &mut self,
+        log: &L,
+        at: u64,
+        entries: Vec<Entry>,
+        snapshot_at: Option<u64>,
+    ) -> Result<u64> {
+        let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;
         let last = seq.checked_add(entries.len() as u64).ok_or_else(|| {
             let text = format!(
@@ -123,15 +186,26 @@ impl<L: Log> Open<L> {
             Error::new(ErrorKind::Corrupt, text)
         })?;
         let seq = seq.saturating_add(1);
-        let bytes = line::write(&entries, seq, self.token, at, &info)?;
-        log.append(&mut self.writer, &bytes)?;
+        let bytes = match (snapshot_at, entries.split_first()) {
+            (Some(offset), Some((snapshot, marks))) => {
+                let snapshot = slice::from_ref(snapshot);
+                let mut bytes = line::write(snapshot, seq, self.token, at, None)?;
+                info.snapshot = Some(SnapshotPlace(offset, bytes.len() as u64));
+                let seq = seq.saturating_add(1);
+                bytes.extend(line::write(marks, seq, self.token, at, Some(&info))?);
+                bytes
+            }
+            _ => line::write(&entries, seq, self.token, at, Some(&info))?,
+        };
+        let size = log.append(&mut self.writer, &bytes)?;
         let fold = &mut self.fold;
         fold.seq = last;
         (fold.created, fold.at, fold.token) = (info.created, at, self.token);
+        fold.snapshot = info.snapshot;
         for entry in entries {
             fold.apply(entry);
         }
-        Ok(())
+        Ok(size)
     }
 }
 
@@ -190,10 +264,12 @@ mod tests {
             Ok(None)
         }
 
-        fn open(&self, _: &str) -> Result<(Writer, Vec<u8>)> {
+        fn open(&self, _: &str, _: u64) -> Result<(Writer, Tail)> {
             let _ = self.opens.send(());
             let _ = lock(&self.gate).recv();
-            Ok((Writer(self.closed.clone()), b"junk\n".repeat(LINES)))
+            let bytes = b"junk\n".repeat(LINES);
+            let size = bytes.len() as u64;
+            Ok((Writer(self.closed.clone()), (bytes, size)))
         }
 
         fn heal(&self, _: &mut Writer, _: &[u8], _: &mut Scan) -> Result<()> {
@@ -201,8 +277,8 @@ mod tests {
             Ok(())
         }
 
-        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<()> {
-            Ok(())
+        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<u64> {
+            Ok(0)
         }
 
         fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
@@ -260,7 +336,14 @@ mod tests {
             asked.set(asked.get() + 1);
             asked.get() < LINES / 2
         };
-        let error = Open::new(&test.log, &Clock::default(), "s", &is_wanted).err();
+        let error = Open::new(
+            &test.log,
+            &Clock::default(),
+            Sizes::default(),
+            "s",
+            &is_wanted,
+        )
+        .err();
         assert_eq!(error.unwrap().kind(), ErrorKind::SessionBusy);
         assert_eq!(asked.get(), LINES / 2);
         test.closed.recv().unwrap();

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, DamageKind, busy};
 
 use super::fold::LogFold;
-use super::line::{Entry, Fault, Info, Line, MARK, VERSION};
+use super::line::{Entry, Fault, Info, Line, MARK, VERSION, begins_snapshot};
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -23,6 +23,22 @@ pub(in crate::session) struct Scan {
     pub(in crate::session) tail: Option<Damage>,
     /// The end of the last complete write.
     pub(in crate::session) end: u64,
+    /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
+    is_snapshot: bool,
+}
+
+impl Scan {
+    /// The damage that is reported, and kept for inspection.
+    pub(in crate::session) fn kept(&self) -> impl Iterator<Item = &Damage> {
+        let tail = self.tail.iter().filter(|_| !self.is_snapshot);
+        self.damage.iter().chain(tail)
+    }
+
+    /// As [`kept`](Self::kept), to note where it is.
+    pub(in crate::session) fn kept_mut(&mut self) -> impl Iterator<Item = &mut Damage> {
+        let tail = self.tail.iter_mut().filter(|_| !self.is_snapshot);
+        self.damage.iter_mut().chain(tail)
+    }
 }
 
 /// Reads all of a log. Nothing that can be read is left out because of what cannot.
@@ -30,7 +46,7 @@ pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_into(LogFold::new(id), id, bytes)
 }
 
-/// Like [`scan`], into an empty session.
+/// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin.
 pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_while(&|| true, fold, id, bytes)
 }
@@ -46,17 +62,19 @@ pub(in crate::session) fn scan_while(
     id: &str,
     bytes: &[u8],
 ) -> Result<Scan> {
+    let (seq, at) = (fold.seq, fold.at);
     let mut scanner = Scanner {
         scan: Scan {
             fold,
             damage: Vec::new(),
             tail: None,
             end: 0,
+            is_snapshot: false,
         },
         open: Vec::new(),
         hole: None,
-        seq: 0,
-        at: 0,
+        seq,
+        at,
         gap_explained: false,
     };
     let mut at = 0;
@@ -139,7 +157,7 @@ impl Scanner {
             return Ok(());
         }
         match Line::read(record) {
-            Ok(read) => self.record(at, next, &read),
+            Ok(read) => self.record(at, next, read),
             Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
             Err(Fault::Damaged) => return self.pieces(id, at, record, next),
         }
@@ -158,7 +176,7 @@ impl Scanner {
                 Ok(read) => {
                     self.damaged(at + done, start - done);
                     let over = if end == line.len() { next } else { at + end };
-                    self.record(at + start, over, &read);
+                    self.record(at + start, over, read);
                     done = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
@@ -171,15 +189,21 @@ impl Scanner {
         Ok(())
     }
 
-    fn record(&mut self, at: usize, next: usize, line: &Line<'_>) {
+    fn record(&mut self, at: usize, next: usize, line: Line<'_>) {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
             return self.note(DamageKind::Stale, at, next - at);
         }
-        let entry = match line.entry() {
+        let (seq, token, time) = (line.seq, line.token, line.at);
+        let info = line.info.as_ref();
+        let (messages, snapshot) = (
+            info.map(|info| info.messages),
+            info.and_then(|info| info.snapshot),
+        );
+        let entry = match line.into_entry() {
             Ok(entry) => entry,
             Err(_) => return self.damaged(at, next - at),
         };
-        let is_gap = line.seq > self.seq + 1;
+        let is_gap = seq > self.seq + 1;
         // Numbers of what was lost at the end are used again.
         if is_gap || (self.gap_explained && !self.open.is_empty()) {
             self.hole.get_or_insert(self.open.len());
@@ -188,16 +212,17 @@ impl Scanner {
             self.note(DamageKind::Missing, at, 0);
         }
         self.gap_explained = false;
-        self.seq = line.seq;
+        self.seq = seq;
         let fold = &mut self.scan.fold;
-        fold.token = line.token;
+        fold.token = token;
         if fold.created == 0 {
-            fold.created = line.at;
+            fold.created = time;
         }
-        self.at = line.at;
+        self.at = time;
         self.open.extend(entry);
-        if let Some(info) = &line.info {
-            self.commit(next, Some(info.messages));
+        if messages.is_some() {
+            self.commit(next, messages);
+            self.scan.fold.snapshot = snapshot;
         }
     }
 
@@ -250,6 +275,7 @@ impl Scanner {
         let rest = &bytes[usize::try_from(end).unwrap_or(bytes.len())..];
         if !rest.iter().all(u8::is_ascii_whitespace) {
             self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, len - end));
+            self.scan.is_snapshot = begins_snapshot(rest);
         }
         self.scan
     }

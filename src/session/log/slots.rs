@@ -10,12 +10,14 @@ use crate::session::{busy, check_id};
 use crate::util::sync::lock;
 
 use super::open::{Clock, Open};
+use super::snapshot::Sizes;
 use super::storage::Log;
 
 /// The state shared by all users of a store.
 pub(super) struct Inner<L: Log> {
     pub(super) log: L,
     pub(super) clock: Clock,
+    pub(super) sizes: Sizes,
     slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
 }
 
@@ -78,6 +80,7 @@ impl<L: Log> Inner<L> {
         Self {
             log,
             clock: Clock::default(),
+            sizes: Sizes::default(),
             slots: Mutex::default(),
         }
     }
@@ -208,7 +211,7 @@ mod tests {
             Ok(None)
         }
 
-        fn open(&self, id: &str) -> Result<(Writer, Vec<u8>)> {
+        fn open(&self, id: &str, _: u64) -> Result<(Writer, Tail)> {
             if self.is_open.swap(true, Ordering::AcqRel) {
                 return Err(busy(id));
             }
@@ -217,15 +220,15 @@ mod tests {
                 closed: self.closed.clone(),
                 gate: self.gate.clone(),
             };
-            Ok((writer, Vec::new()))
+            Ok((writer, Tail::default()))
         }
 
         fn heal(&self, _: &mut Writer, _: &[u8], _: &mut Scan) -> Result<()> {
             Ok(())
         }
 
-        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<()> {
-            Ok(())
+        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<u64> {
+            Ok(0)
         }
 
         fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {

@@ -47,21 +47,26 @@ pub(in crate::session) trait Log: Send + Sync + 'static {
         error.kind() == ErrorKind::Corrupt
     }
 
-    /// Takes the right to write a log, which need not exist, and reads it.
+    /// Returns `true` if opening may read the end of a log alone, so that snapshots are of use.
+    fn has_snapshots(&self) -> bool {
+        true
+    }
+
+    /// Takes the right to write a log, which need not exist, and reads its last `len` bytes at
+    /// least, or all.
     ///
     /// # Errors
     ///
     /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while it is taken elsewhere.
-    fn open(&self, id: &str) -> Result<(Self::Writer, Vec<u8>)>;
+    fn open(&self, id: &str, len: u64) -> Result<(Self::Writer, Tail)>;
 
-    /// Puts the unreadable parts aside and cuts off a torn tail. `bytes` is the result of `open`
-    /// and `scan` the result of scanning it; the damage is then marked with the place it is kept
-    /// in.
+    /// Puts the unreadable parts aside and cuts off a torn tail. `bytes` is the whole log and `scan`
+    /// its scan; the damage is then marked with the place it is kept in.
     fn heal(&self, writer: &mut Self::Writer, bytes: &[u8], scan: &mut Scan) -> Result<()>;
 
     /// Adds `bytes`, whole lines, at the end. When it returns `Ok` they are durable; when it fails,
-    /// none of them is stored, or the writer refuses every further append.
-    fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<()>;
+    /// none of them is stored, or the writer refuses every further append. Returns the log's size.
+    fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Removes the log and what was put aside of it; false when there was none. With a `size`, only
     /// while it has that many bytes, under a lock.

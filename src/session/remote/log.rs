@@ -118,7 +118,12 @@ impl<S: Server> Log for Remote<S> {
         Ok(found.into_iter().map(Ok).collect())
     }
 
-    fn open(&self, id: &str) -> Result<(Writer<S>, Vec<u8>)> {
+    /// A log on a server is read as a whole: that takes one answer, as its end does.
+    fn has_snapshots(&self) -> bool {
+        false
+    }
+
+    fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, Tail)> {
         let claim = self.claim(id)?;
         let found = self
             .pool
@@ -133,12 +138,13 @@ impl<S: Server> Log for Remote<S> {
             open_line: is_open(&bytes),
             unsure: false,
         };
-        Ok((writer, bytes))
+        let size = bytes.len() as u64;
+        Ok((writer, (bytes, size)))
     }
 
     fn heal(&self, writer: &mut Writer<S>, bytes: &[u8], scan: &mut Scan) -> Result<()> {
-        let all = scan.damage.iter().chain(&scan.tail);
-        let kept: Vec<_> = all
+        let kept: Vec<_> = scan
+            .kept()
             .map(|damage| Kept {
                 at: damage.offset,
                 what: damage.to_string(),
@@ -155,7 +161,7 @@ impl<S: Server> Log for Remote<S> {
             return Err(taken_over(&held.id));
         }
         let place = self.server().damaged_place(&held.id);
-        for damage in scan.damage.iter_mut().chain(&mut scan.tail) {
+        for damage in scan.kept_mut() {
             damage.kept_in = Some(place.clone());
         }
         if let Some(cut) = cut {
@@ -165,7 +171,7 @@ impl<S: Server> Log for Remote<S> {
         Ok(())
     }
 
-    fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<()> {
+    fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<u64> {
         let glued;
         let bytes = match writer.open_line {
             true => {
@@ -182,7 +188,7 @@ impl<S: Server> Log for Remote<S> {
             Ok(true) => {
                 writer.end += bytes.len() as u64;
                 writer.open_line = false;
-                Ok(())
+                Ok(writer.end)
             }
             // The write whose answer was lost may be there: then none goes behind it.
             Ok(false) if writer.unsure => Err(Error::new(

@@ -111,9 +111,11 @@ impl Log for Database {
         Ok(Some((bytes, size)).filter(|(bytes, _)| !bytes.is_empty()))
     }
 
-    fn open(&self, id: &str) -> Result<(Writer, Vec<u8>)> {
+    fn open(&self, id: &str, len: u64) -> Result<(Writer, (Vec<u8>, u64))> {
         let lock = self.lock(id)?;
-        let (bytes, end) = self.read("read", |connection| whole(connection, id))?;
+        let ((bytes, size), end) = self.read("read", |connection| {
+            Ok((tail(connection, id, len)?, end(connection, id)?))
+        })?;
         let writer = Writer {
             _lock: lock,
             id: id.to_owned(),
@@ -121,14 +123,14 @@ impl Log for Database {
             open_line: is_open(&bytes),
             broken: false,
         };
-        Ok((writer, bytes))
+        Ok((writer, (bytes, size)))
     }
 
     fn heal(&self, writer: &mut Writer, bytes: &[u8], scan: &mut Scan) -> Result<()> {
         let kept = usize::try_from(scan.end).unwrap_or(bytes.len());
         let is_torn = scan.tail.is_some();
         writer.end = self.change(writer, "repair", |connection, writer| {
-            for damage in scan.damage.iter().chain(&scan.tail) {
+            for damage in scan.kept() {
                 put_aside(connection, &writer.id, bytes, damage)?;
             }
             match is_torn {
@@ -140,13 +142,13 @@ impl Log for Database {
             writer.open_line = is_open(&bytes[..kept]);
         }
         let place = format!("the table `damaged` of {}", self.path().display());
-        for damage in scan.damage.iter_mut().chain(&mut scan.tail) {
+        for damage in scan.kept_mut() {
             damage.kept_in = Some(place.clone());
         }
         Ok(())
     }
 
-    fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<()> {
+    fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
         writer.end = self.change(writer, "write", |connection, writer| {
             let mut end = writer.end;
             let ended;
@@ -166,7 +168,7 @@ impl Log for Database {
             Ok(end)
         })?;
         writer.open_line = false;
-        Ok(())
+        Ok(writer.end.unsigned_abs())
     }
 
     fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {

@@ -22,6 +22,8 @@ mod processes;
 mod records;
 #[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
 mod servers;
+#[cfg(all(feature = "durable", unix))]
+mod snapshots;
 
 use std::sync::Arc;
 

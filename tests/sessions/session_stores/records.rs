@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcore::message::{ProviderBlock, Todo, ToolResult};
 use agentcore::model::{Compaction, ModelResponse};
 use agentcore::session::{MessageInfo, Record, StoredSession};
-use agentcore::{AgentState, Message, Messages, Part, ToolCall, Uuid};
+use agentcore::{
+    AgentState, Message, Messages, Part, Result, SessionStore, ThreadStore, ToolCall, Uuid,
+    async_trait,
+};
 use serde_json::json;
 use serde_json::value::RawValue;
+
+use crate::kit::spied_store::{Spied, Spy};
 
 fn info(number: u128) -> Arc<MessageInfo> {
     let response = ModelResponse::new("");
@@ -201,4 +207,37 @@ fn an_input_behind_a_cut_is_not_known_any_more() {
     assert_eq!(session.input_ids, [Arc::<str>::from("a")]);
     assert!(!text(&session.state).contains(r#""id":"b""#));
     assert!(text(&session.state).contains(r#""id":"a""#));
+}
+
+/// Counts the writes of a store that has the required methods only, but for `save`.
+#[derive(Clone, Default)]
+struct Writes(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Spy for Writes {
+    async fn append(&self, _: &[Record]) -> Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn save(&self, _: &AgentState) -> Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_provided_create_writes_once_and_keeps_input_ids_and_open_calls() {
+    let writes = Writes::default();
+    let store = Spied(ThreadStore::new(), writes.clone());
+    let mut session = StoredSession::new(AgentState::new("other"));
+    session.state.messages = "Hi".into();
+    session.started = vec!["call_1".into()];
+    session.input_ids = vec!["in_1".into()];
+    store.create("a", session).await.unwrap();
+    assert_eq!(writes.0.load(Ordering::Relaxed), 1);
+    let stored = store.load("a").await.unwrap().unwrap();
+    assert_eq!(stored.state.messages, Messages::from("Hi"));
+    assert_eq!(stored.started, [Arc::<str>::from("call_1")]);
+    assert_eq!(stored.input_ids, [Arc::<str>::from("in_1")]);
 }

@@ -1,0 +1,97 @@
+//! Opening a log at its newest snapshot.
+//!
+//! A snapshot is a line of kind `snapshot`, whose data is the session that the lines before make, and
+//! a line of kind `mark`, in one write. The `info` of every later write has its position. Nothing
+//! before it is removed: where anything is odd, the whole log is read.
+
+use crate::error::Result;
+
+use super::line::{SnapshotPlace, read_snapshot};
+use super::scan::{Scan, last_info, scan, scan_into};
+use super::storage::{Log, Tail};
+
+/// How logs are read and when snapshots are written, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// The length of a log's end that is read first.
+    pub(super) end: u64,
+    /// The number of bytes since the last snapshot, below which none is written.
+    pub(super) snapshot_after: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            end: 64 * 1024,
+            snapshot_after: 1024 * 1024,
+        }
+    }
+}
+
+impl Sizes {
+    /// Returns `true` if a log of this size has doubled since its newest snapshot, which ends at
+    /// `base` with this length.
+    pub(super) fn is_due(self, size: u64, base: u64, len: u64) -> bool {
+        size.saturating_sub(base) >= len.max(self.snapshot_after)
+    }
+}
+
+/// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
+pub(super) fn read<L: Log>(log: &L, sizes: Sizes, id: &str) -> Result<Option<Scan>> {
+    if log.has_snapshots() {
+        let Some(end) = log.tail(id, sizes.end)? else {
+            return Ok(None);
+        };
+        if is_whole(&end) {
+            return scan(id, &end.0).map(Some);
+        }
+        if let Some(scan) = at_snapshot(log, id, &end, sizes.end)? {
+            return Ok(Some(scan));
+        }
+    }
+    let bytes = log.read(id)?;
+    bytes.map(|bytes| scan(id, &bytes)).transpose()
+}
+
+/// Returns `true` if these bytes are the whole log.
+pub(super) fn is_whole((bytes, size): &Tail) -> bool {
+    bytes.len() as u64 >= *size
+}
+
+/// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
+/// possible, or where anything behind the snapshot is not as it was written: then the whole log is
+/// to be read. It may have grown by `more` bytes.
+pub(super) fn at_snapshot<L: Log>(
+    log: &L,
+    id: &str,
+    (end, size): &Tail,
+    more: u64,
+) -> Result<Option<Scan>> {
+    let Some((info, _)) = last_info(end) else {
+        return Ok(None);
+    };
+    let Some(SnapshotPlace(offset, len)) = info.snapshot else {
+        return Ok(None);
+    };
+    let wanted = size.saturating_sub(offset).saturating_add(more);
+    let Some((bytes, size)) = log.tail(id, wanted)? else {
+        return Ok(None);
+    };
+    let start = size.saturating_sub(bytes.len() as u64);
+    let begin = offset.checked_sub(start);
+    let part = begin.and_then(|begin| {
+        let begin = usize::try_from(begin).ok()?;
+        let end = begin.checked_add(usize::try_from(len).ok()?)?;
+        Some((bytes.get(begin..end)?, bytes.get(end..)?))
+    });
+    let Some((line, behind)) = part else {
+        return Ok(None);
+    };
+    let Some(mut fold) = read_snapshot(id, line) else {
+        return Ok(None);
+    };
+    fold.created = info.created;
+    // Also a version that is too new is for the whole log to tell.
+    let scan = scan_into(fold, id, behind).ok();
+    Ok(scan.filter(|scan| scan.damage.is_empty() && scan.fold.snapshot.is_some()))
+}

@@ -1,0 +1,84 @@
+//! Long sessions, which are opened at a snapshot.
+
+use super::places::{Held, Place, for_each_place};
+
+for_each_place!(
+    a_long_session_is_the_same_at_its_snapshot_and_without_it,
+    a_long_session_of_an_earlier_program_gets_a_snapshot,
+);
+
+/// Says long texts until the log is long enough for a snapshot, and returns their beginnings.
+async fn long<P: Place>(held: &Held<P>) -> Vec<String> {
+    for number in 0..30 {
+        let text = format!("{number} {}", "x".repeat(60_000));
+        held.say("a", &[&text]).await;
+    }
+    held.texts("a").await
+}
+
+/// The offset of the last snapshot in these bytes.
+fn snapshot(bytes: &[u8]) -> Option<usize> {
+    let kind = b"\"kind\":\"snapshot\"";
+    let at = bytes.windows(kind.len()).rposition(|part| part == kind)?;
+    let line = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    Some(line.map_or(0, |end| end + 1))
+}
+
+async fn a_long_session_is_the_same_at_its_snapshot_and_without_it<P: Place>() {
+    let mut held = Held::<P>::new();
+    let texts = long(&held).await;
+    assert_eq!(texts.len(), 30);
+    held.reopen();
+    assert_eq!(held.texts("a").await, texts);
+    held.say("a", &["next"]).await;
+    let bytes = held.store.log("a");
+    // A server has none: its logs are read as a whole.
+    let Some(snapshot) = snapshot(&bytes) else {
+        return;
+    };
+    assert!(snapshot > 1_000_000);
+    let mut known = texts.clone();
+    known.push("next".into());
+    held.reopen();
+    assert_eq!(held.texts("a").await, known);
+
+    // A process that was killed while it wrote the snapshot, then one damaged byte in it.
+    let kept = snapshot / 60_000;
+    for end in [snapshot + 200, snapshot + 70_000] {
+        held.store.put("a", &bytes[..end]);
+        held.reopen();
+        held.say("a", &["again"]).await;
+        held.reopen();
+        let stored = held.store.load("a").await.unwrap().unwrap();
+        assert!(stored.damage.is_empty());
+        let count = stored.state.messages.len();
+        assert!(count >= kept && count <= kept + 2, "{count} of {kept}");
+        assert_eq!(stored.state.messages.last_content(), "again");
+    }
+    let mut damaged = bytes.clone();
+    damaged[snapshot + 50_000] ^= 1;
+    held.store.put("a", &damaged);
+    held.reopen();
+    held.say("a", &["again"]).await;
+    known.push("again".into());
+    held.reopen();
+    assert_eq!(held.texts("a").await, known);
+}
+
+async fn a_long_session_of_an_earlier_program_gets_a_snapshot<P: Place>() {
+    let mut held = Held::<P>::new();
+    let texts = long(&held).await;
+    let bytes = held.store.log("a");
+    let Some(first) = snapshot(&bytes) else {
+        return;
+    };
+    // What was written before the first snapshot is what an earlier program wrote.
+    let texts = &texts[..first / 60_000];
+    held.store.put("a", &bytes[..first]);
+    held.reopen();
+    assert_eq!(held.texts("a").await, texts);
+    held.say("a", &["next"]).await;
+    assert!(snapshot(&held.store.log("a")).is_some());
+    held.reopen();
+    assert_eq!(held.texts("a").await.len(), texts.len() + 1);
+}
