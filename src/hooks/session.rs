@@ -108,18 +108,7 @@ impl Hook for SessionHooks {
             // That it was sent is known, and no more.
             inputs.begin(id.clone(), usize::MAX..usize::MAX);
         }
-        // What both stores have is one conversation, said once.
-        let (stored_messages, own_messages) =
-            (session.state.messages.as_slice(), state.messages.as_slice());
-        let pairs = own_messages.iter().zip(stored_messages);
-        let shared_len = pairs
-            .take_while(|(own_message, stored_message)| own_message == stored_message)
-            .count();
-        let merged_messages = own_messages[..shared_len]
-            .iter()
-            .chain(&stored_messages[shared_len..])
-            .chain(&own_messages[shared_len..]);
-        let messages: Messages = merged_messages.cloned().collect();
+        let messages = merge(&state.messages, &session.state.messages);
         cx.set_value(Held {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
@@ -166,4 +155,18 @@ impl fmt::Debug for SessionHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionHooks").finish_non_exhaustive()
     }
+}
+
+/// The messages of both stores: what both have is one conversation, and stands once.
+fn merge(own: &Messages, stored: &Messages) -> Messages {
+    let (own, stored) = (own.as_slice(), stored.as_slice());
+    let pairs = own.iter().zip(stored);
+    let shared_len = pairs
+        .take_while(|(own_message, stored_message)| own_message == stored_message)
+        .count();
+    let merged_messages = own[..shared_len]
+        .iter()
+        .chain(&stored[shared_len..])
+        .chain(&own[shared_len..]);
+    merged_messages.cloned().collect()
 }
