@@ -310,9 +310,9 @@ fn redacted_source(source: BoxError) -> BoxError {
             return source;
         }
         let [text, debug] = [error.to_string(), format!("{error:?}")].map(|text| {
-            let redacted = redact(&text);
-            has_secret |= redacted.is_some();
-            redacted.unwrap_or(text)
+            let replacement = redact(&text);
+            has_secret |= replacement.is_some();
+            replacement.unwrap_or(text)
         });
         texts.push((text, debug));
     }
@@ -320,15 +320,15 @@ fn redacted_source(source: BoxError) -> BoxError {
         return source;
     }
     let sources = texts.into_iter().rev();
-    let redacted = sources.fold(None, |source, (text, debug)| {
+    let replacement = sources.fold(None, |source, (text, debug)| {
         Some(Box::new(Redacted {
             text,
             debug,
             source,
         }))
     });
-    match redacted {
-        Some(redacted) => redacted,
+    match replacement {
+        Some(replacement) => replacement,
         None => source,
     }
 }
@@ -383,15 +383,15 @@ impl fmt::Debug for Error {
         }
         f.write_str("]")?;
         // A text often ends with that of its cause.
-        let mut shown = self.inner.text.clone();
+        let mut output = self.inner.text.clone();
         let mut source = self.source();
         for _ in 0..MAX_SOURCES {
             let Some(cause) = source else { break };
             let text = cause.to_string();
-            if !shown.contains(&text) {
+            if !output.contains(&text) {
                 write!(f, "\n  caused by: {text}")?;
             }
-            shown = text;
+            output = text;
             source = cause.source();
         }
         Ok(())

@@ -139,8 +139,8 @@ impl Agent {
         let Some(cwd) = &self.config().settings.cwd else {
             return Ok(None);
         };
-        let latest = self.store().latest(cwd).await?;
-        Ok(latest.map(|info| self.session(info.id)))
+        let latest_info = self.store().latest(cwd).await?;
+        Ok(latest_info.map(|info| self.session(info.id)))
     }
 
     /// The handle of the run in progress in a session; `None` when there is none.

@@ -408,8 +408,8 @@ impl AgentBuilder {
     /// tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are not an object schema.
     pub fn build(self) -> Result<Agent> {
         self.check()?;
-        let of_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
-        let compactor = self.compactor.or_else(of_hooks);
+        let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
+        let compactor = self.compactor.or_else(find_in_hooks);
         let (store, default_store) = or_default_store(self.store);
         Ok(Agent::new(Config {
             live: LiveRuns::default(),

@@ -20,13 +20,13 @@ impl AgentBuilder {
     ///
     /// [`Config`](ErrorKind::Config) when nothing is set; otherwise as [`resolve`].
     pub fn from_env() -> Result<Self> {
-        let named = env::var("AGENTCORE_MODEL");
+        let model_name = env::var("AGENTCORE_MODEL");
         let by_key = || {
-            let mut known = BY_KEY.iter();
-            let provider = known.find(|(key, _)| env::var(key).is_some());
+            let mut providers = BY_KEY.iter();
+            let provider = providers.find(|(key, _)| env::var(key).is_some());
             provider.map(|(_, model)| (*model).to_owned())
         };
-        let Some(model) = named.or_else(by_key) else {
+        let Some(model) = model_name.or_else(by_key) else {
             return Err(Error::new(
                 ErrorKind::Config,
                 "no model is set: put its name into AGENTCORE_MODEL (such as \

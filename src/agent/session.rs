@@ -209,8 +209,8 @@ impl Session {
     ///
     /// The store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
-        let stored = self.agent.store().load(&self.id).await?;
-        Ok(stored.map(|session| session.state))
+        let stored_session = self.agent.store().load(&self.id).await?;
+        Ok(stored_session.map(|session| session.state))
     }
 
     /// The calls that wait for approval in this session, oldest first.

@@ -62,12 +62,12 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
     }
     // Background work ends with the run.
     let _cancel = cx.cancellation().guard();
-    let opened = panic::caught(begin(&cx, request)).await;
-    match opened.unwrap_or_else(|text| Err(panicked(&text))) {
-        Ok(Some(opened)) => {
+    let opening = panic::caught(begin(&cx, request)).await;
+    match opening.unwrap_or_else(|text| Err(panicked(&text))) {
+        Ok(Some(opening)) => {
             cx.open();
-            let mut run = opened.run;
-            let end = panic::caught(run.work(opened.first_step)).await;
+            let mut run = opening.run;
+            let end = panic::caught(run.work(opening.first_step)).await;
             let end = end.unwrap_or_else(|text| Err(panicked(&text)));
             run.close(end).boxed().await
         }

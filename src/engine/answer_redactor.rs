@@ -213,8 +213,8 @@ impl AnswerRedactor {
     fn head(&self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
         let ids = [Some(&mut head.id), Some(&mut head.model)];
         for id in ids.into_iter().chain([head.request_id.as_mut()]).flatten() {
-            if let std::borrow::Cow::Owned(changed) = redacted(id) {
-                *id = changed.into();
+            if let std::borrow::Cow::Owned(new_id) = redacted(id) {
+                *id = new_id.into();
             }
         }
         head

@@ -29,8 +29,8 @@ impl CallPieces {
 
     /// Takes the next piece; returns the part that may be shown, which may be empty.
     pub(super) fn push(&mut self, exact: &Exact, json: String) -> String {
-        if let Some(held) = &mut self.held {
-            held.push_str(&json);
+        if let Some(buffer) = &mut self.held {
+            buffer.push_str(&json);
             return String::new();
         }
         // Most pieces neither have a backslash nor continue an escape.
@@ -42,9 +42,9 @@ impl CallPieces {
             self.held = Some(self.pieces.finish() + &json);
             return String::new();
         }
-        let mut beginnings = ESCAPE_BEGINNINGS.iter();
-        if let Some(begun) = beginnings.find(|begun| json.ends_with(**begun)) {
-            self.begun = json.split_off(json.len() - begun.len());
+        let mut prefixes = ESCAPE_BEGINNINGS.iter();
+        if let Some(prefix) = prefixes.find(|prefix| json.ends_with(**prefix)) {
+            self.begun = json.split_off(json.len() - prefix.len());
         }
         self.pieces.push(exact, json)
     }

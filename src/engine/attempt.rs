@@ -47,10 +47,10 @@ impl AttemptRecord<'_> {
         let Some(mut event) = event.transpose()? else {
             return Ok(false);
         };
-        let counted = self.meter.count(&mut event);
-        if counted.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
+        let outcome = self.meter.count(&mut event);
+        if outcome.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
             self.heard = true;
-            return counted.map(|()| false);
+            return outcome.map(|()| false);
         }
         let Some(event) = sanitize::event(event) else {
             self.cx
@@ -71,7 +71,7 @@ impl AttemptRecord<'_> {
         } else {
             self.fold.push(event);
         }
-        counted.map(|()| !is_last)
+        outcome.map(|()| !is_last)
     }
 
     fn hear(&mut self, event: &ModelEvent) {
@@ -185,8 +185,8 @@ async fn stream(
     let mut bytes = 0;
     // No event is held while the reader catches up: there may be many runs that wait.
     while record.take(events.next().await, &mut taps, view)? {
-        let before = std::mem::replace(&mut bytes, record.meter.bytes());
-        pace.step(bytes.saturating_sub(before)).await;
+        let previous = std::mem::replace(&mut bytes, record.meter.bytes());
+        pace.step(bytes.saturating_sub(previous)).await;
         if record.cx.shared().stop() != Stop::None {
             // Who awaits this sees to the stop when it is polled next.
             yield_now().await;

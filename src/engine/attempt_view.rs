@@ -45,8 +45,8 @@ impl<'a> AttemptView<'a> {
 
     /// Handles a restart by the model itself: its output so far is superseded.
     pub(super) fn restart(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.clear();
+        if let Some(messages) = &mut self.held {
+            messages.clear();
         }
         self.first = None;
         self.begin();
@@ -91,10 +91,10 @@ impl<'a> AttemptView<'a> {
 
     /// Shows what was held back.
     pub(super) fn release(&mut self) {
-        let Some(held) = self.held.take() else {
+        let Some(messages) = self.held.take() else {
             return;
         };
-        for message in held {
+        for message in messages {
             self.cx.shared().push(message);
         }
         if let Some(first) = self.first {

@@ -34,12 +34,12 @@ impl CallIds {
             let Part::ToolCall(call) = part else {
                 continue;
             };
-            let used = &self.used;
+            let used_ids = &self.used;
             // A call without an id is numbered from the first on.
-            let is_taken = |id: &str| id == NO_ID || used.contains(id);
+            let is_taken = |id: &str| id == NO_ID || used_ids.contains(id);
             if call.id.is_empty() {
                 call.id = self.numbered.free(NO_ID, is_taken);
-            } else if used.contains(&call.id) {
+            } else if used_ids.contains(&call.id) {
                 call.id = self.numbered.free(&call.id, is_taken);
             }
             self.used.insert(call.id.clone());
@@ -67,10 +67,10 @@ mod tests {
                 .clone(),
         );
         ids.claim(&mut response);
-        let claimed: Vec<_> = response
+        let claimed_ids: Vec<_> = response
             .tool_calls()
             .map(|call| call.id.to_string())
             .collect();
-        assert_eq!(claimed, ["a_2", "call_2", "a_3", "b"]);
+        assert_eq!(claimed_ids, ["a_2", "call_2", "a_3", "b"]);
     }
 }

@@ -44,11 +44,11 @@ impl ActiveRun {
 
     /// Stores messages that were steered too late for this run, for the next run.
     async fn store_late_messages(&mut self) {
-        let mut late = take_late_messages(&self.cx);
-        late.extend(end_tasks(&self.cx));
+        let mut late_messages = take_late_messages(&self.cx);
+        late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
         // Behind calls that wait for approval, too: their results will stand before it.
-        if let Err(error) = self.history.add_inputs(late).await {
+        if let Err(error) = self.history.add_inputs(late_messages).await {
             self.cx
                 .warn(format!("what was said last was not stored: {error}"));
         }
@@ -57,7 +57,7 @@ impl ActiveRun {
     /// Runs the `after_agent` hooks and stores their changes.
     async fn wind_up(&mut self) {
         let state = self.cx.state(|state| state.clone());
-        let before = state.messages.clone();
+        let old_messages = state.messages.clone();
         let mut state = match panic::caught(self.after_agent(state)).await {
             Ok(state) => state,
             Err(text) => {
@@ -65,15 +65,15 @@ impl ActiveRun {
                 self.cx.state(|state| state.clone())
             }
         };
-        let waiting = state.waiting();
-        let repairs = self.requests.repair(&mut state.messages, &waiting);
+        let waiting_ids = state.waiting();
+        let repairs = self.requests.repair(&mut state.messages, &waiting_ids);
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "the history was repaired at the run's end: {repairs}"
             ));
         }
-        state.keep_places(&before);
-        drop(before);
+        state.keep_places(&old_messages);
+        drop(old_messages);
         self.cx.state(|slot| *slot = state.clone());
         if let Err(error) = self.history.save(&state).await {
             self.cx.warn(format!(
@@ -84,7 +84,7 @@ impl ActiveRun {
 
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
         let config = &*self.config;
-        let before = state.messages.clone();
+        let old_messages = state.messages.clone();
         state.response = self.outcome.last_answer.clone();
         state.usage = Some(self.cx.usage());
         state.output_messages = state.messages.as_slice()
@@ -96,15 +96,20 @@ impl ActiveRun {
         for hook in &config.hooks.after_agent {
             self.cx.state(|slot| *slot = state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
-            let guarded = guard(&self.cx, hook.name(), "after_agent", None, future);
-            let ended = match self.cx.settings().hook_timeout {
-                Some(_) => guarded.await,
-                None => match self.cx.shared().within_grace(&mut grace, guarded).await {
-                    Some(ended) => ended,
+            let guarded_future = guard(&self.cx, hook.name(), "after_agent", None, future);
+            let outcome = match self.cx.settings().hook_timeout {
+                Some(_) => guarded_future.await,
+                None => match self
+                    .cx
+                    .shared()
+                    .within_grace(&mut grace, guarded_future)
+                    .await
+                {
+                    Some(outcome) => outcome,
                     None => Err(too_slow(hook.name())),
                 },
             };
-            match ended {
+            match outcome {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
                     state = changed;
@@ -112,7 +117,7 @@ impl ActiveRun {
                 Err(error) => self.cx.warn(error.to_string()),
             }
         }
-        if state.drop_stale_compaction(&before) {
+        if state.drop_stale_compaction(&old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
         state
@@ -124,7 +129,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
     let mut outcome = Outcome::default();
     let end = end.map(|stop| outcome.note_stop(stop));
     let (exit, error) = outcome.note_end(end);
-    let closed = panic::contained(|| {
+    let close_outcome = panic::contained(|| {
         cx.open();
         for message in take_late_messages(cx) {
             cx.warn(format!(
@@ -135,7 +140,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
         end_tasks(cx);
         cx.state(AgentState::settle_inputs);
     });
-    if let Err(text) = closed {
+    if let Err(text) = close_outcome {
         cx.warn(format!("closing the run panicked: {text}"));
     }
     let output = outcome.output(cx, exit);
@@ -151,13 +156,13 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
 fn take_late_messages(cx: &RunContext) -> Vec<Message> {
     cx.shared().end_steering();
     let mut control = lock(&cx.shared().control);
-    let late = std::mem::take(&mut control.steering);
+    let late_messages = std::mem::take(&mut control.steering);
     let compact = std::mem::take(&mut control.compact);
     drop(control);
     if compact {
         cx.warn("a compaction was asked for after the last model call; ask again in the next run");
     }
-    late
+    late_messages
 }
 
 /// Ends the background tasks that are left; returns the messages about them for the model.
@@ -249,8 +254,8 @@ impl Outcome {
         if self.notes.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
-            let notes = self.notes.iter();
-            notes.map(|note| redacted(note).into_owned()).collect()
+            let texts = self.notes.iter();
+            texts.map(|note| redacted(note).into_owned()).collect()
         }
     }
 }

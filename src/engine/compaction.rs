@@ -45,8 +45,8 @@ impl ActiveRun {
 impl Compacting<'_> {
     /// Compacts when it is asked for or time. A failure changes nothing and is reported.
     pub(super) async fn compact_if_due(&mut self) {
-        let asked = std::mem::take(&mut lock(&self.cx.shared().control).compact);
-        if asked {
+        let is_requested = std::mem::take(&mut lock(&self.cx.shared().control).compact);
+        if is_requested {
             self.compact(CompactionTrigger::Manual).boxed().await;
         } else if self.is_crowded() && !self.failed_lately() {
             self.compact(CompactionTrigger::Auto).boxed().await;
@@ -55,9 +55,9 @@ impl Compacting<'_> {
 
     /// Returns `true` if a compaction has failed and the context has hardly grown since.
     fn failed_lately(&self) -> bool {
-        let enough = |at: u64| at.saturating_add(at / RETRY_GROWTH);
+        let retry_limit = |at: u64| at.saturating_add(at / RETRY_GROWTH);
         let failed_at = self.history.size.failed_at;
-        failed_at.is_some_and(|at| self.context_tokens() <= enough(at))
+        failed_at.is_some_and(|at| self.context_tokens() <= retry_limit(at))
     }
 
     /// Returns `true` if the compactor, if there is one, finds the next request too long.
@@ -68,8 +68,9 @@ impl Compacting<'_> {
         let messages = self.cx.state(|state| state.messages.clone());
         let tokens = self.context_tokens();
         let profile = self.cx.profile();
-        let asked = panic::contained(|| compactor.should_compact(&messages, tokens, &profile));
-        asked.unwrap_or_else(|text| {
+        let should_compact =
+            panic::contained(|| compactor.should_compact(&messages, tokens, &profile));
+        should_compact.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
             false
         })
@@ -97,18 +98,18 @@ impl Compacting<'_> {
             }
             return false;
         };
-        let started = Instant::now();
+        let start_time = Instant::now();
         self.cx.emit(SystemKind::Status(Box::new(Status::new(
             Activity::Compacting,
         ))));
         let mut status = Status::new(None);
-        let mut made = None;
+        let mut new_compaction = None;
         match self.summarize(&*compactor, trigger).await {
             Ok(None) if trigger == CompactionTrigger::Manual => {
                 self.cx
                     .warn("a compaction was asked for, but there is nothing to make shorter");
             }
-            Ok(compaction) => made = compaction,
+            Ok(compaction) => new_compaction = compaction,
             Err(error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
@@ -119,14 +120,15 @@ impl Compacting<'_> {
                 ));
             }
         }
-        if made.is_some() {
+        if new_compaction.is_some() {
             status.compact_result = Some("success".into());
         }
         self.cx.emit(SystemKind::Status(Box::new(status)));
-        let Some(made) = made else {
+        let Some(new_compaction) = new_compaction else {
             return false;
         };
-        self.apply(trigger, made, started.elapsed()).await;
+        self.apply(trigger, new_compaction, start_time.elapsed())
+            .await;
         true
     }
 
@@ -136,7 +138,7 @@ impl Compacting<'_> {
         compactor: &dyn Compactor,
         trigger: CompactionTrigger,
     ) -> Result<Option<Compaction>> {
-        let (messages, current) = self
+        let (messages, current_compaction) = self
             .cx
             .state(|state| (state.messages.clone(), state.compaction.clone()));
         let cx = self.cx.clone();
@@ -146,21 +148,21 @@ impl Compacting<'_> {
                 async move { cx.call_model(&model, request).await }.boxed()
             }),
         );
-        request.current = current.clone();
+        request.current = current_compaction.clone();
         request.trigger = trigger;
         request.counter = self.cx.token_counter().clone();
         // The call itself is inside the future, so that a panic before its first await is caught.
         let compacting = panic::caught(async { compactor.compact(request).await });
         let compaction = compacting.await.map_err(|text| panicked(&text))??;
         if let Some(compaction) = &compaction {
-            check(&messages, current.as_ref(), compaction)?;
+            check(&messages, current_compaction.as_ref(), compaction)?;
         }
         Ok(compaction)
     }
 
     async fn apply(&mut self, trigger: CompactionTrigger, made: Compaction, took: Duration) {
-        let before = self.context_tokens();
-        let through = made.through_message;
+        let old_tokens = self.context_tokens();
+        let end = made.through_message;
         let state = self.cx.state(|state| {
             state.compaction = Some(made);
             state.clone()
@@ -175,12 +177,13 @@ impl Compacting<'_> {
             CompactionTrigger::Auto => CompactTrigger::Auto,
         };
         let envelope = self.cx.shared().envelope();
-        let mut boundary = CompactBoundary::new(trigger, before);
+        let mut boundary = CompactBoundary::new(trigger, old_tokens);
         boundary.post_tokens = Some(self.context_tokens());
         boundary.duration_ms = u64::try_from(took.as_millis()).ok();
-        let kept = self.history.shown.since(through);
-        if !kept.is_empty() {
-            boundary.preserved_messages = Some(PreservedMessages::new(envelope.uuid, kept));
+        let preserved_ids = self.history.shown.since(end);
+        if !preserved_ids.is_empty() {
+            boundary.preserved_messages =
+                Some(PreservedMessages::new(envelope.uuid, preserved_ids));
         }
         let kind = SystemKind::CompactBoundary(Box::new(boundary));
         self.cx
@@ -196,35 +199,35 @@ fn panicked(text: &str) -> Error {
 /// A summary must cover what the one before covered, and not part a call from its results.
 fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) -> Result<()> {
     let refuse = |why: String| Err(Error::new(ErrorKind::InvalidMessages, why));
-    let through = new.through_message;
+    let end = new.through_message;
     if new.summary.trim().is_empty() {
         return refuse("the summary is empty".into());
     }
-    if through > messages.len() {
+    if end > messages.len() {
         let len = messages.len();
-        return refuse(format!("the summary covers {through} messages of {len}"));
+        return refuse(format!("the summary covers {end} messages of {len}"));
     }
-    if current.is_some_and(|current| through < current.through_message) {
+    if current.is_some_and(|current| end < current.through_message) {
         return refuse("the summary covers less than the one before".into());
     }
     if messages
-        .get(through)
+        .get(end)
         .is_some_and(|next| next.as_tool_result().is_some())
     {
         return refuse(format!(
-            "the cut before message[{through}] would part a tool call from its result"
+            "the cut before message[{end}] would part a tool call from its result"
         ));
     }
-    let covered = &messages.as_slice()[..through];
-    let mut open = HashMap::new();
-    for (at, message) in covered.iter().enumerate() {
-        open.extend(message.tool_calls().map(|call| (&*call.id, at)));
+    let covered_messages = &messages.as_slice()[..end];
+    let mut open_calls = HashMap::new();
+    for (index, message) in covered_messages.iter().enumerate() {
+        open_calls.extend(message.tool_calls().map(|call| (&*call.id, index)));
         if let Some(result) = message.as_tool_result() {
-            open.remove(&*result.tool_call_id);
+            open_calls.remove(&*result.tool_call_id);
         }
     }
-    if let Some(at) = open.values().min() {
-        return refuse(format!("the calls of message[{at}] have no results yet"));
+    if let Some(index) = open_calls.values().min() {
+        return refuse(format!("the calls of message[{index}] have no results yet"));
     }
     Ok(())
 }

@@ -52,8 +52,8 @@ pub(crate) fn or_default_store(
     match store {
         Some(store) => (store, None),
         None => {
-            let own = ThreadStore::of_agent();
-            (Arc::new(own.clone()), Some(own))
+            let own_store = ThreadStore::of_agent();
+            (Arc::new(own_store.clone()), Some(own_store))
         }
     }
 }
@@ -135,19 +135,19 @@ pub(crate) struct Hooks {
 
 impl Hooks {
     pub(crate) fn new(all: Vec<Arc<dyn Hook>>) -> Self {
-        let of = |phase: Phases| -> Vec<Arc<dyn Hook>> {
+        let hooks_of = |phase: Phases| -> Vec<Arc<dyn Hook>> {
             let takes_part = |hook: &&Arc<dyn Hook>| hook.phases().contains(phase);
             all.iter().filter(takes_part).cloned().collect()
         };
         Self {
-            before_agent: of(Phases::BEFORE_AGENT),
-            modify_request: of(Phases::MODIFY_REQUEST),
-            wrap_model_call: of(Phases::WRAP_MODEL_CALL).into(),
-            pre_tool_use: of(Phases::PRE_TOOL_USE),
-            wrap_tool_call: of(Phases::WRAP_TOOL_CALL).into(),
-            post_tool_use: of(Phases::POST_TOOL_USE),
-            before_stop: of(Phases::BEFORE_STOP),
-            after_agent: of(Phases::AFTER_AGENT),
+            before_agent: hooks_of(Phases::BEFORE_AGENT),
+            modify_request: hooks_of(Phases::MODIFY_REQUEST),
+            wrap_model_call: hooks_of(Phases::WRAP_MODEL_CALL).into(),
+            pre_tool_use: hooks_of(Phases::PRE_TOOL_USE),
+            wrap_tool_call: hooks_of(Phases::WRAP_TOOL_CALL).into(),
+            post_tool_use: hooks_of(Phases::POST_TOOL_USE),
+            before_stop: hooks_of(Phases::BEFORE_STOP),
+            after_agent: hooks_of(Phases::AFTER_AGENT),
             all,
         }
     }

@@ -33,19 +33,19 @@ impl ContextSize {
         compaction: Option<&Compaction>,
     ) {
         let summary = compaction.map_or(0, |made| counter.count_text(&made.summary));
-        let covered = compaction.map_or(0, |made| made.through_message);
-        let rest = messages.iter().skip(covered);
-        let rest = rest.map(|message| counter.count_message(message));
-        self.tokens = total(rest.chain([summary]));
+        let covered_count = compaction.map_or(0, |made| made.through_message);
+        let tail = messages.iter().skip(covered_count);
+        let tail = tail.map(|message| counter.count_message(message));
+        self.tokens = total(tail.chain([summary]));
         self.reported = false;
         self.failed_at = None;
     }
 
     pub(super) fn add(&mut self, counter: &dyn TokenCounter, messages: &[Arc<Message>]) {
-        let added = messages
+        let added_tokens = messages
             .iter()
             .map(|message| counter.count_message(message));
-        self.tokens = total(added.chain([self.tokens]));
+        self.tokens = total(added_tokens.chain([self.tokens]));
     }
 
     /// Sets the count to the one the provider reported, which covers the whole request.
@@ -69,7 +69,7 @@ impl ShownMessages {
 
     /// The ids of what stands at `from` or later, in order.
     pub(super) fn since(&self, from: usize) -> Vec<Uuid> {
-        let kept = self.0.iter().filter(|(at, _)| *at >= from);
-        kept.map(|(_, id)| *id).collect()
+        let ids = self.0.iter().filter(|(at, _)| *at >= from);
+        ids.map(|(_, id)| *id).collect()
     }
 }

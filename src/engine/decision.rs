@@ -123,10 +123,10 @@ impl Decisions {
     /// has, and that none has expired or been made twice.
     pub(super) fn check(&self, pending: &[PendingCall], now_ms: u64) -> Result<()> {
         let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
-        let mut decided = HashSet::new();
+        let mut decided_ids = HashSet::new();
         for decision in &self.0 {
             let id = decision.id();
-            if !decided.insert(id) {
+            if !decided_ids.insert(id) {
                 return Err(refuse(id, "it is decided twice"));
             }
             let Some(call) = pending.get(id) else {
@@ -167,13 +167,13 @@ impl Decisions {
     /// Checks that none is about a question that was copied with a fork: it is answered where it
     /// was asked.
     pub(super) fn check_session(&self, pending: &[PendingCall], session: &str) -> Result<()> {
-        let foreign = pending.iter().filter(|call| *call.session_id != *session);
-        let foreign: HashMap<_, _> = foreign.map(|call| (&call.id, call)).collect();
-        match self.0.iter().find_map(|one| foreign.get(one.id())) {
+        let foreign_calls = pending.iter().filter(|call| *call.session_id != *session);
+        let foreign_calls: HashMap<_, _> = foreign_calls.map(|call| (&call.id, call)).collect();
+        match self.0.iter().find_map(|one| foreign_calls.get(one.id())) {
             None => Ok(()),
             Some(call) => {
-                let why = format!("it waits in session {:?}; answer it there", call.session_id);
-                Err(refuse(&call.id, &why))
+                let reason = format!("it waits in session {:?}; answer it there", call.session_id);
+                Err(refuse(&call.id, &reason))
             }
         }
     }

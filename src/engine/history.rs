@@ -142,7 +142,7 @@ impl History {
         if info.id.is_empty() {
             info.id = format!("msg_{}", envelope.uuid.simple()).into();
         }
-        let whole = match self.answer_to_join() {
+        let full_answer = match self.answer_to_join() {
             None => {
                 self.append_answer(message.clone(), info.clone()).await?;
                 response.clone()
@@ -160,7 +160,7 @@ impl History {
         self.cx
             .shared()
             .push(SdkMessage::Assistant(Box::new(event)));
-        Ok(whole)
+        Ok(full_answer)
     }
 
     /// The facts known of the answer that stands last in the history and asks for nothing; `None`
@@ -180,28 +180,30 @@ impl History {
     /// Two answers in a row become one message. The paused part belongs to the answer, too.
     async fn join(
         &mut self,
-        known: Option<Arc<MessageInfo>>,
+        last_info: Option<Arc<MessageInfo>>,
         response: &Arc<ModelResponse>,
         mut info: MessageInfo,
     ) -> Result<Arc<ModelResponse>> {
-        let was_paused = known.as_ref().is_some_and(|known| known.breaks_off());
-        if let Some(known) = known {
-            info.usage += known.usage;
+        let was_paused = last_info
+            .as_ref()
+            .is_some_and(|last_info| last_info.breaks_off());
+        if let Some(last_info) = last_info {
+            info.usage += last_info.usage;
         }
-        let mut whole = None;
+        let mut full_answer = None;
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
             state.inputs.joined(last);
             if let Some(Message::Assistant(answer)) = state.messages.get_mut(last) {
                 let parts = response.content.parts().iter().cloned();
                 answer.content.parts_mut().extend(parts);
-                whole = was_paused.then(|| response.with_content(answer.content.clone()));
+                full_answer = was_paused.then(|| response.with_content(answer.content.clone()));
             }
             state.inform(Arc::new(info));
             state.clone()
         });
         self.save(&state).await?;
-        Ok(whole.map_or_else(|| response.clone(), Arc::new))
+        Ok(full_answer.map_or_else(|| response.clone(), Arc::new))
     }
 
     /// Stores results in the order of their calls, then shows them as one user message.
@@ -212,7 +214,7 @@ impl History {
         if results.is_empty() {
             return Ok(());
         }
-        let for_programs = for_programs(results.iter().map(|(_, result)| result));
+        let program_data = for_programs(results.iter().map(|(_, result)| result));
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
@@ -226,7 +228,7 @@ impl History {
             return Err(error);
         }
         let count = messages.len();
-        let id = self.show_results(messages, for_programs);
+        let id = self.show_results(messages, program_data);
         self.add_shown(count, id);
         Ok(())
     }
@@ -245,9 +247,9 @@ impl History {
         if results.is_empty() {
             return;
         }
-        let for_programs = for_programs(results.iter());
+        let program_data = for_programs(results.iter());
         let messages = results.into_iter().map(Message::Tool).map(Arc::new);
-        self.show_results(messages.collect(), for_programs);
+        self.show_results(messages.collect(), program_data);
     }
 
     /// Counts results that joined the history since it was counted.
@@ -270,18 +272,18 @@ fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> O
     let entries: Vec<Value> = results
         .filter_map(|result| {
             let mut entry = Map::new();
-            let mut put = |key: &str, value: Value| entry.insert(key.into(), value);
+            let mut set_field = |key: &str, value: Value| entry.insert(key.into(), value);
             if let Some(details) = &result.details {
-                put("details", details.clone());
+                set_field("details", details.clone());
             }
             if let Some(display) = &result.display {
-                put("display", display.as_str().into());
+                set_field("display", display.as_str().into());
             }
             if result.silent {
-                put("silent", true.into());
+                set_field("silent", true.into());
             }
             if result.is_async {
-                put("is_async", true.into());
+                set_field("is_async", true.into());
             }
             if entry.is_empty() {
                 return None;

@@ -55,9 +55,9 @@ impl ActiveRun {
     async fn run_again(&self, call: &ToolCall, interrupted: &mut bool) -> Option<ToolResult> {
         // The reader sees what the run begins with before it sees what it does.
         self.cx.open();
-        let started = AtomicBool::new(false);
-        match self.call_runner().run(call.clone(), &started).await {
-            Some(Outcome::Done(mut result)) if started.load(Ordering::Acquire) => {
+        let is_started = AtomicBool::new(false);
+        match self.call_runner().run(call.clone(), &is_started).await {
+            Some(Outcome::Done(mut result)) if is_started.load(Ordering::Acquire) => {
                 sanitize::result(&mut result);
                 Some(result)
             }
@@ -74,8 +74,8 @@ impl ActiveRun {
         let answer = open.answer();
         self.cx.state(|state| {
             let is_answer = |message: &Arc<Message>| message.as_tool_result() == Some(&answer);
-            let at = state.messages.as_slice().iter().rposition(is_answer);
-            let message = at.and_then(|at| state.messages.get_mut(at));
+            let index = state.messages.as_slice().iter().rposition(is_answer);
+            let message = index.and_then(|index| state.messages.get_mut(index));
             if let Some(message) = message {
                 *message = Message::Tool(result.clone());
             }

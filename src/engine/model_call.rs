@@ -42,8 +42,8 @@ impl RunContext {
         model: &Arc<dyn Model>,
         request: impl Into<ModelRequest>,
     ) -> Result<ModelResponse> {
-        let asked = call_model(self.clone(), model.clone(), request.into());
-        asked.await
+        let response = call_model(self.clone(), model.clone(), request.into());
+        response.await
     }
 }
 
@@ -55,27 +55,29 @@ fn call_model(
 ) -> BoxFuture<'static, Result<ModelResponse>> {
     Box::pin(async move {
         request = request.or_response_limits(cx.settings().response_limits);
-        let asked = request.max_tokens;
+        let requested_tokens = request.max_tokens;
         let mut retry = 0;
         loop {
             let error = {
                 // Anew for each try: what a failed one has used is no longer there.
                 let reservation = if cx.budget().is_limited() {
-                    request.max_tokens = asked;
+                    request.max_tokens = requested_tokens;
                     let estimate = worst_case(&cx, &*model, &request)?;
                     cx.budget().reserve(estimate).boxed().await?
                 } else {
                     cx.budget().unlimited()
                 };
                 if let Some(cap) = reservation.max_output_tokens {
-                    request.max_tokens = Some(asked.map_or(cap, |asked| asked.min(cap)));
+                    request.max_tokens = Some(
+                        requested_tokens.map_or(cap, |requested_tokens| requested_tokens.min(cap)),
+                    );
                 }
                 // Given back while the call waits for its next try.
                 let _permit = cx.budget().permits().acquire().await;
-                let started = Instant::now();
+                let start_time = Instant::now();
                 let show = cx.settings().partial_messages;
                 let attempt = attempt(&cx, &*model, &request, &reservation, show).await;
-                lock(&cx.shared().stats).api_time += started.elapsed();
+                lock(&cx.shared().stats).api_time += start_time.elapsed();
                 match attempt {
                     Ok(mut response) => {
                         record_answer_usage(&cx, &*model, &request, &mut response, &reservation);
@@ -116,10 +118,13 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
     let counter = &**cx.token_counter();
     let messages = request.memo().count(counter, &request.messages);
     let overhead = request_overhead(counter, &request.system, &request.tools);
-    let longest = cards.iter().map(|card| card.profile.max_output_tokens);
+    let output_limits = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
         input_tokens: messages.saturating_add(overhead),
-        max_output_tokens: request.max_tokens.or(longest.max()).unwrap_or_default(),
+        max_output_tokens: request
+            .max_tokens
+            .or(output_limits.max())
+            .unwrap_or_default(),
         price: DearestPrice::of(&cards),
     })
 }

@@ -35,16 +35,16 @@ pub(super) async fn open(
     mut request: Box<RunRequest>,
     format: Option<OutputFormat>,
 ) -> Result<Opened> {
-    let held = lease_and_load(&cx, &request).await?;
-    let sent = SentInput::of(&mut request, &held.stored);
-    let loaded = load_state(&cx, &mut request, held.stored, sent.before)?;
-    let prepared = prepare(&request.config, &cx, loaded.state).await?;
+    let leased_session = lease_and_load(&cx, &request).await?;
+    let sent_input = SentInput::of(&mut request, &leased_session.stored);
+    let loaded_state = load_state(&cx, &mut request, leased_session.stored, sent_input.before)?;
+    let prepared = prepare(&request.config, &cx, loaded_state.state).await?;
     let mut run = Box::new(ActiveRun {
         history: History {
             cx: cx.clone(),
-            writer: held.writer,
-            _registration: held.registration,
-            has_new_origin: loaded.has_new_origin,
+            writer: leased_session.writer,
+            _registration: leased_session.registration,
+            has_new_origin: loaded_state.has_new_origin,
             size: prepared.size,
             shown: ShownMessages::default(),
             call_ids: prepared.call_ids,
@@ -58,24 +58,24 @@ pub(super) async fn open(
         format,
         outcome: Outcome::default(),
     });
-    let rerun = run.rerun(loaded.open).await;
+    let rerun = run.rerun(loaded_state.open).await;
     let input = run.split_input(&request.input)?;
-    if loaded.changed {
+    if loaded_state.changed {
         // Answers to open calls are final: a later load must not find a question open that this run
         // has told the model was closed. So is a cut.
         let state = run.cx.state(|state| state.clone());
         run.history.save(&state).await?;
     }
-    let mut late = loaded.late;
-    late.extend(rerun.results);
-    run.show_restored(late);
-    if let Some(id) = sent.id.as_ref().filter(|_| sent.before) {
+    let mut late_results = loaded_state.late;
+    late_results.extend(rerun.results);
+    run.show_restored(late_results);
+    if let Some(id) = sent_input.id.as_ref().filter(|_| sent_input.before) {
         let exit = run.known_input(id).await?;
         let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
         return Ok(Opened { run, first_step });
     }
     if !input.is_empty() {
-        run.append_input(input, sent.id).await?;
+        run.append_input(input, sent_input.id).await?;
     }
     if rerun.interrupted {
         // Not before: whatever waits after this is dropped, and the input would be lost.
@@ -129,17 +129,17 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSes
         None => store.lease(id).await?,
     };
     let registration = config.live.register(cx.shared());
-    let stored = match store.load(id).await? {
+    let stored_session = match store.load(id).await? {
         None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
-        stored => stored.unwrap_or_default(),
+        stored_session => stored_session.unwrap_or_default(),
     };
-    for damage in &stored.damage {
+    for damage in &stored_session.damage {
         cx.warn(format!("the stored session is damaged: {damage}"));
     }
     Ok(HeldSession {
-        writer: SessionWriter::new(store, lease, &stored.state),
+        writer: SessionWriter::new(store, lease, &stored_session.state),
         registration,
-        stored,
+        stored: stored_session,
     })
 }
 
@@ -166,8 +166,8 @@ fn load_state(
         decisions.check_session(&stored.state.pending, id)?;
     }
     // An input that was sent before is there already, behind the cut that came with it.
-    let cut_to = request.rewind_to.filter(|_| !sent_before);
-    if let Some(len) = cut_to {
+    let cut_len = request.rewind_to.filter(|_| !sent_before);
+    if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
     }
     let keeps_waiting = request.decisions.is_some() || sent_before;
@@ -185,7 +185,7 @@ fn load_state(
     check_input(&request.input)?;
     Ok(LoadedState {
         state,
-        changed: restored.changed || cut_to.is_some(),
+        changed: restored.changed || cut_len.is_some(),
         has_new_origin,
         open: restored.open,
         late: restored.late,
@@ -218,7 +218,7 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let assembled = AssembledPrompt::new(config, cx, tools.expected_names(config)).await?;
     cx.set_system(assembled.prompt.clone());
     state.system_prompt = assembled.prompt.clone();
-    let undo = Undo::begin(cx);
+    let undo_guard = Undo::begin(cx);
     let mut state = before_agent(config, cx, state).await?;
     tools.set_hook_tools(std::mem::take(&mut state.tools))?;
     let mut size = ContextSize::default();
@@ -228,7 +228,7 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     cx.state(|slot| *slot = state);
     tools.build(config, cx);
     assembled.update(config, cx).await?;
-    undo.forget();
+    undo_guard.forget();
     Ok(Prepared {
         tools,
         size,
@@ -241,14 +241,14 @@ async fn before_agent(
     cx: &RunContext,
     mut state: AgentState,
 ) -> Result<AgentState> {
-    let loaded = state.messages.clone();
+    let loaded_messages = state.messages.clone();
     for hook in &config.hooks.before_agent {
-        let given = state.clone();
-        cx.state(|slot| *slot = given.clone());
+        let input_state = state.clone();
+        cx.state(|slot| *slot = input_state.clone());
         let future = hook.before_agent(cx, state);
         state = guard(cx, hook.name(), "before_agent", None, future).await?;
         cx.state(|slot| {
-            state.adopt(&given, slot);
+            state.adopt(&input_state, slot);
             *slot = state.clone();
         });
     }
@@ -258,8 +258,8 @@ async fn before_agent(
             "what before_agent left of the history was repaired: {repairs}"
         ));
     }
-    state.keep_places(&loaded);
-    if state.drop_stale_compaction(&loaded) {
+    state.keep_places(&loaded_messages);
+    if state.drop_stale_compaction(&loaded_messages) {
         cx.warn(STALE_COMPACTION);
     }
     for section in state.system_prompt.sections() {
@@ -287,14 +287,14 @@ impl ActiveRun {
 
     /// Stores the input and adds it to the history, which is made to fit it.
     async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
-        let from = self.history.new_from;
+        let start = self.history.new_from;
         self.cx.state(AgentState::settle_inputs);
         self.history.append(input, id.clone()).await?;
         self.repair_input();
         if let Some(id) = id {
             self.cx.state(|state| {
                 let len = state.messages.len();
-                state.inputs.begin(id, from.min(len)..len);
+                state.inputs.begin(id, start.min(len)..len);
                 state.inputs.bound();
             });
         }
@@ -304,10 +304,10 @@ impl ActiveRun {
 
     /// Handles an input that was sent before: returns the run's exit if nothing is left to do.
     async fn known_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
-        let (messages, inputs, infos, waits) = self.cx.state(|state| {
-            let waits = !state.pending.is_empty();
+        let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
+            let has_pending = !state.pending.is_empty();
             let (inputs, infos) = (state.inputs.clone(), state.infos.clone());
-            (state.messages.clone(), inputs, infos, waits)
+            (state.messages.clone(), inputs, infos, has_pending)
         });
         match inputs.find(id, &messages) {
             Some(Known::Answered(at, answer)) => {
@@ -318,7 +318,7 @@ impl ActiveRun {
                 self.outcome.last_answer = Some(Arc::new(response));
                 Ok(Some(exit))
             }
-            Some(Known::Open(_)) if waits => Ok(Some(ExitReason::AwaitingApproval)),
+            Some(Known::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
             Some(Known::Open(from)) => {
                 self.history.new_from = from;
                 self.forget_interrupted().await?;
@@ -357,17 +357,18 @@ impl ActiveRun {
     /// models can continue in the middle of a text.
     async fn forget_interrupted(&mut self) -> Result<()> {
         let mut state = self.cx.state(|state| state.clone());
-        let [whole @ .., last] = state.messages.as_slice() else {
+        let [history @ .., last] = state.messages.as_slice() else {
             return Ok(());
         };
         let is_cut = |info: &MessageInfo| info.aborted;
-        if last.role() != Role::Assistant || !state.message_info(whole.len()).is_some_and(is_cut) {
+        if last.role() != Role::Assistant || !state.message_info(history.len()).is_some_and(is_cut)
+        {
             return Ok(());
         }
-        let before = state.messages.clone();
-        state.messages = whole.iter().cloned().collect();
-        state.keep_places(&before);
-        if state.drop_stale_compaction(&before) {
+        let old_messages = state.messages.clone();
+        state.messages = history.iter().cloned().collect();
+        state.keep_places(&old_messages);
+        if state.drop_stale_compaction(&old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
         self.cx.state(|slot| *slot = state.clone());
@@ -425,9 +426,9 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        if let Some(before) = self.before.take() {
+        if let Some(old_state) = self.before.take() {
             // What is dropped may hold foreign values, which must not find the state locked.
-            drop(self.cx.state(|state| std::mem::replace(state, before)));
+            drop(self.cx.state(|state| std::mem::replace(state, old_state)));
         }
     }
 }
@@ -435,10 +436,10 @@ impl Drop for Undo {
 /// Cuts the session's history after `len` messages, as if the later ones had never been sent.
 fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSession> {
     let inputs = stored.state.inputs.clone();
-    let mut kept = cut(id, stored, len)?;
-    kept.state.inputs = inputs;
-    kept.state.inputs.cut(kept.state.messages.len());
-    Ok(kept)
+    let mut session = cut(id, stored, len)?;
+    session.state.inputs = inputs;
+    session.state.inputs.cut(session.state.messages.len());
+    Ok(session)
 }
 
 /// Checks the input: messages of users alone by the strict rules, whole histories by the common
@@ -457,11 +458,11 @@ fn check_input(input: &Messages) -> Result<()> {
 
 fn split_system(input: &Messages) -> (Vec<String>, Vec<Arc<Message>>) {
     let is_system = |message: &&Arc<Message>| message.role() == Role::System;
-    let leading = input.as_slice().iter().take_while(is_system).count();
-    let (system, rest) = input.as_slice().split_at(leading);
+    let system_count = input.as_slice().iter().take_while(is_system).count();
+    let (system, tail) = input.as_slice().split_at(system_count);
     let system = system
         .iter()
         .map(|message| message.text().into_owned())
         .collect();
-    (system, rest.to_vec())
+    (system, tail.to_vec())
 }

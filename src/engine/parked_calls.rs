@@ -26,13 +26,13 @@ impl ActiveRun {
         decisions.check(&pending, now_ms())?;
         self.check_tools(&pending, decisions)?;
         let mut results = Vec::new();
-        let done = self.decide(pending, decisions, &mut results).await;
+        let outcome = self.decide(pending, decisions, &mut results).await;
         // Also when it broke off: these calls have run.
         self.history.count(&results);
         self.history.show_earlier_results(results);
-        let halted = done?;
-        let waits = self.cx.state(|state| !state.pending.is_empty());
-        Ok(halted.or(waits.then_some(ExitReason::AwaitingApproval)))
+        let exit = outcome?;
+        let has_pending = self.cx.state(|state| !state.pending.is_empty());
+        Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
     }
 
     async fn decide(
@@ -41,15 +41,12 @@ impl ActiveRun {
         decisions: &Decisions,
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
-        let mut halted = self.halted();
+        let mut exit = self.halted();
         let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
         for call in pending {
             let mut context = call.context.clone();
-            let decision = decisions
-                .get(&*call.id)
-                .copied()
-                .filter(|_| halted.is_none());
+            let decision = decisions.get(&*call.id).copied().filter(|_| exit.is_none());
             let result = match decision {
                 None => None,
                 Some(Decision::Deny { message, .. }) => {
@@ -57,7 +54,7 @@ impl ActiveRun {
                 }
                 Some(decision) => self.run_approved(&call, decision, &mut context).await?,
             };
-            halted = halted.or_else(|| self.halted());
+            exit = exit.or_else(|| self.halted());
             let Some(mut result) = result else {
                 continue;
             };
@@ -76,7 +73,7 @@ impl ActiveRun {
         }
         let state = self.cx.state(|state| state.clone());
         self.history.save(&state).await?;
-        Ok(halted)
+        Ok(exit)
     }
 
     /// Refuses approvals of calls that this agent cannot run: they are for one that can.
@@ -86,9 +83,9 @@ impl ActiveRun {
             if let None | Some(Decision::Deny { .. }) = decisions.get(&*call.id) {
                 continue;
             }
-            if let Err(why) = self.cx.tools().resolve(&call.call.name) {
+            if let Err(reason) = self.cx.tools().resolve(&call.call.name) {
                 let text = format!(
-                    "the decision about call {:?} was refused: {why}; nothing was run",
+                    "the decision about call {:?} was refused: {reason}; nothing was run",
                     call.id
                 );
                 return Err(Error::new(ErrorKind::Conflict, text));
@@ -113,19 +110,19 @@ impl ActiveRun {
         let shared = self.cx.shared();
         let checked = shared.unless_stopped(async {
             if let Decision::Edit { .. } = decision
-                && let Some(refused) = check_edited(&self.config, &self.cx, &call, context).await
+                && let Some(refusal) = check_edited(&self.config, &self.cx, &call, context).await
             {
-                return Approved::Refuse(refused);
+                return Approved::Refuse(refusal);
             }
             check_approved(&self.cx, &tool, &call).await
         });
         match checked.await {
             None => return Ok(None),
             Some(Approved::Run) => {}
-            Some(Approved::Refuse(refused)) => return Ok(Some(refused)),
-            Some(Approved::Interrupt(refused)) => {
+            Some(Approved::Refuse(refusal)) => return Ok(Some(refusal)),
+            Some(Approved::Interrupt(refusal)) => {
                 shared.request_stop(Stop::Interrupt);
-                return Ok(Some(refused));
+                return Ok(Some(refusal));
             }
         }
         if let Decision::AllowForSession { .. } = decision {
@@ -147,15 +144,15 @@ impl ActiveRun {
 
     async fn run_decided(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
         let runner = self.call_runner();
-        let started = AtomicBool::new(false);
-        let running = runner.run_permitted(tool, call.clone(), &started);
-        let result = self.cx.shared().unless_stopped(running).await;
-        if started.load(Ordering::Acquire) {
+        let is_started = AtomicBool::new(false);
+        let execution = runner.run_permitted(tool, call.clone(), &is_started);
+        let result = self.cx.shared().unless_stopped(execution).await;
+        if is_started.load(Ordering::Acquire) {
             return Some(result.unwrap_or_else(|| cancelled(call, true)));
         }
-        if let Some(why) = result {
+        if let Some(refusal) = result {
             self.cx
-                .warn(format!("{}; it goes on waiting", why.content.text()));
+                .warn(format!("{}; it goes on waiting", refusal.content.text()));
         }
         None
     }

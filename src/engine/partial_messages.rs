@@ -61,8 +61,8 @@ impl Partials {
             // A delta of a call that is not the open one cannot be shown in its block any more.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
-                let begun = self.begun.get_mut(&call.id);
-                match begun.and_then(VecDeque::pop_front) {
+                let queue = self.begun.get_mut(&call.id);
+                match queue.and_then(VecDeque::pop_front) {
                     Some(index) if self.open == Open::Call(index) => self.close(out),
                     // Its block was closed when the next one began.
                     Some(_) => {}
@@ -155,13 +155,23 @@ impl Partials {
 /// Adds `next` to `last` if both grow one block in one way; else `next` is given back.
 pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<ApiStreamEvent> {
     use ApiStreamEvent::ContentBlockDelta;
-    let ContentBlockDelta { index: at, delta } = last else {
+    let ContentBlockDelta {
+        index: last_index,
+        delta,
+    } = last
+    else {
         return Some(next);
     };
     match next {
-        ContentBlockDelta { index, delta: more } if index == *at => {
-            let more = grow(delta, more)?;
-            Some(ContentBlockDelta { index, delta: more })
+        ContentBlockDelta {
+            index,
+            delta: suffix,
+        } if index == *last_index => {
+            let suffix = grow(delta, suffix)?;
+            Some(ContentBlockDelta {
+                index,
+                delta: suffix,
+            })
         }
         next => Some(next),
     }

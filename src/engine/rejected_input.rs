@@ -20,30 +20,30 @@ impl History {
         ) {
             return error;
         }
-        let (own, earlier) = self.unanswered();
+        let (own_messages, earlier_messages) = self.unanswered();
         let counter = self.cx.token_counter().clone();
         let is_suspect = |messages: &[Arc<Message>]| {
             kind != ErrorKind::InvalidRequest || messages.iter().any(|message| has_media(message))
         };
-        let is_earlier =
-            is_suspect(&earlier) && tokens(&*counter, &earlier) > tokens(&*counter, &own);
-        let taken = match (is_earlier, is_suspect(&own)) {
-            (true, _) => own.len() + earlier.len(),
-            (false, true) => own.len(),
+        let is_earlier = is_suspect(&earlier_messages)
+            && tokens(&*counter, &earlier_messages) > tokens(&*counter, &own_messages);
+        let count = match (is_earlier, is_suspect(&own_messages)) {
+            (true, _) => own_messages.len() + earlier_messages.len(),
+            (false, true) => own_messages.len(),
             (false, false) => 0,
         };
         if is_earlier {
             self.cx.warn(format!(
                 "what an earlier run was asked and did not answer was taken back, too \
-                 ({} of {taken} messages): it is longer than this input",
-                earlier.len()
+                 ({} of {count} messages): it is longer than this input",
+                earlier_messages.len()
             ));
         }
-        self.take_back(taken);
-        match (taken, kind) {
+        self.take_back(count);
+        match (count, kind) {
             (0, ErrorKind::InvalidRequest) => error,
             (0, _) => error.with_hint(self.way_around()),
-            (_, _) => error.with_hint(way_out(kind, taken)),
+            (_, _) => error.with_hint(way_out(kind, count)),
         }
     }
 
@@ -51,8 +51,8 @@ impl History {
     /// a refused request would be refused again. Results stay, for calls that were approved have
     /// run.
     pub(super) fn forget_refused(&mut self) {
-        let (own, _) = self.unanswered();
-        self.take_back(own.len());
+        let (own_messages, _) = self.unanswered();
+        self.take_back(own_messages.len());
     }
 
     /// The inputs of this run without an answer so far, and those of runs before it; both are at
@@ -60,17 +60,20 @@ impl History {
     fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let (before, new) = messages.split_at(self.new_from.min(messages.len()));
+            let (old_messages, new) = messages.split_at(self.new_from.min(messages.len()));
             if new.iter().any(|message| message.role() == Role::Assistant) {
                 return (Vec::new(), Vec::new());
             }
-            let own = said_last(new);
-            let earlier = match own == new.len() {
-                true => said_last(before),
+            let own_len = said_last(new);
+            let earlier_len = match own_len == new.len() {
+                true => said_last(old_messages),
                 false => 0,
             };
-            let own = new[new.len() - own..].to_vec();
-            (own, before[before.len() - earlier..].to_vec())
+            let own_messages = new[new.len() - own_len..].to_vec();
+            (
+                own_messages,
+                old_messages[old_messages.len() - earlier_len..].to_vec(),
+            )
         })
     }
 
@@ -79,14 +82,14 @@ impl History {
         if said == 0 {
             return;
         }
-        let before = self.cx.state(|state| state.messages.clone());
+        let old_messages = self.cx.state(|state| state.messages.clone());
         let state = self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let kept = &messages[..messages.len().saturating_sub(said)];
-            state.inputs.take_back(kept.len());
-            state.infos.keep(kept.len());
-            state.messages = kept.iter().cloned().collect::<Messages>();
-            if state.drop_stale_compaction(&before) {
+            let remaining = &messages[..messages.len().saturating_sub(said)];
+            state.inputs.take_back(remaining.len());
+            state.infos.keep(remaining.len());
+            state.messages = remaining.iter().cloned().collect::<Messages>();
+            if state.drop_stale_compaction(&old_messages) {
                 self.cx.warn(STALE_COMPACTION);
             }
             state.clone()
@@ -131,7 +134,7 @@ fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
 
 /// The advice about an input that was removed.
 fn way_out(kind: ErrorKind, taken: usize) -> String {
-    let what = match taken {
+    let action = match taken {
         1 => "the input was taken back".to_owned(),
         _ => format!("the input was taken back ({taken} messages)"),
     };
@@ -144,5 +147,5 @@ fn way_out(kind: ErrorKind, taken: usize) -> String {
         ErrorKind::RequestTooLarge => "shorten it, or send smaller pictures and documents",
         _ => "send it without its pictures and documents, or send these in another form",
     };
-    format!("{what}; {advice}")
+    format!("{action}; {advice}")
 }

@@ -57,15 +57,15 @@ impl RepeatDetector {
     }
 
     fn count(&mut self, outcome: u64) -> Repeated {
-        let seen = self.seen.entry(outcome).or_default();
-        if seen.turn < self.progress {
-            seen.count = 0;
+        let entry = self.seen.entry(outcome).or_default();
+        if entry.turn < self.progress {
+            entry.count = 0;
         }
-        if seen.turn < self.turn {
-            seen.count += 1;
+        if entry.turn < self.turn {
+            entry.count += 1;
         }
-        seen.turn = self.turn;
-        match seen.count {
+        entry.turn = self.turn;
+        match entry.count {
             STOP.. => Repeated::Stop,
             WARN => Repeated::Warn,
             _ => Repeated::No,
@@ -108,18 +108,21 @@ mod tests {
     #[test]
     fn equal_calls_with_equal_results_are_counted() {
         let mut repeats = RepeatDetector::default();
-        let seen: Vec<_> = (0..5)
+        let verdicts: Vec<_> = (0..5)
             .flat_map(|_| turn(&mut repeats, &[("look", "nothing")]))
             .collect();
         use Repeated::*;
-        assert_eq!(seen, [No, No, Warn, No, Stop]);
+        assert_eq!(verdicts, [No, No, Warn, No, Stop]);
     }
 
     #[test]
     fn equal_calls_of_one_turn_count_once() {
         let mut repeats = RepeatDetector::default();
-        let seen = turn(&mut repeats, &[("look", "nothing"); 6]);
-        assert!(seen.iter().all(|one| *one == Repeated::No), "{seen:?}");
+        let verdicts = turn(&mut repeats, &[("look", "nothing"); 6]);
+        assert!(
+            verdicts.iter().all(|one| *one == Repeated::No),
+            "{verdicts:?}"
+        );
     }
 
     #[test]

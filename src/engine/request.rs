@@ -78,33 +78,36 @@ impl RequestBuilder {
         let (messages, compaction) =
             cx.state(|state| (state.messages.clone(), state.compaction.clone()));
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System(_));
-        let leading = messages.as_slice().iter().take_while(is_system).count();
-        if leading > 0 {
+        let system_count = messages.as_slice().iter().take_while(is_system).count();
+        if system_count > 0 {
             let texts: Vec<_> = messages
                 .iter()
-                .take(leading)
+                .take(system_count)
                 .map(|message| message.text())
                 .collect();
             let text = texts.join("\n\n");
             cx.system().section("history", text, Stability::Stable);
         }
         match compaction {
-            Some(compaction) if compaction.through_message > leading => {
+            Some(compaction) if compaction.through_message > system_count => {
                 self.summarized(&messages, compaction)
             }
-            _ if leading > 0 => messages.as_slice()[leading..].iter().cloned().collect(),
+            _ if system_count > 0 => messages.as_slice()[system_count..]
+                .iter()
+                .cloned()
+                .collect(),
             _ => messages,
         }
     }
 
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
-        let mut through = compaction.through_message.min(messages.len());
+        let mut start = compaction.through_message.min(messages.len());
         // The history may have been repaired since: results stay with their call.
         while messages
-            .get(through)
+            .get(start)
             .is_some_and(|next| next.as_tool_result().is_some())
         {
-            through -= 1;
+            start -= 1;
         }
         let summary = match &self.summary {
             Some((known, message)) if *known == compaction => message.clone(),
@@ -118,8 +121,8 @@ impl RequestBuilder {
                 message
             }
         };
-        let rest = messages.as_slice()[through..].iter().cloned();
-        std::iter::once(summary).chain(rest).collect()
+        let tail = messages.as_slice()[start..].iter().cloned();
+        std::iter::once(summary).chain(tail).collect()
     }
 
     /// Passes the messages through every `modify_request`; the result must be sendable.
@@ -139,8 +142,8 @@ impl RequestBuilder {
         }
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let future = hook.modify_request(cx, messages);
-            let guarded = guard(cx, hook.name(), "modify_request", None, future);
-            messages = guarded.boxed().await?;
+            let guarded_future = guard(cx, hook.name(), "modify_request", None, future);
+            messages = guarded_future.boxed().await?;
             check.check(&messages).map_err(|problem| {
                 let text = format!(
                     "hook `{}` left messages in modify_request that no model takes: {problem}",
@@ -161,10 +164,10 @@ pub(super) fn add_wrap_up_section(config: &Config, cx: &RunContext) {
     if !config.request.wrap_up || max_turns == 0 {
         return;
     }
-    let left = (max_turns - cx.turn()).saturating_add(1);
-    if left <= 2 {
+    let remaining_turns = (max_turns - cx.turn()).saturating_add(1);
+    if remaining_turns <= 2 {
         let text = format!(
-            "Turns left, this one included: {left}. Wrap up: finish what matters most and give \
+            "Turns left, this one included: {remaining_turns}. Wrap up: finish what matters most and give \
              your answer with what you have."
         );
         cx.system().section("wrap-up", text, Stability::Volatile);

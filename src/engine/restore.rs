@@ -55,21 +55,21 @@ pub(super) fn restore(
     max_result_bytes: usize,
 ) -> Restored {
     let mut state = stored.state;
-    let loaded = state.messages.clone();
+    let loaded_messages = state.messages.clone();
     place_inputs(&mut state, &stored.input_ids);
-    let closed = close_questions(&mut state, id, keeps_waiting, max_result_bytes);
-    let answered = answer_calls(&mut state, &stored.started, &stored.ended);
+    let closed_questions = close_questions(&mut state, id, keeps_waiting, max_result_bytes);
+    let call_answers = answer_calls(&mut state, &stored.started, &stored.ended);
     let repairs = state.repair();
-    state.keep_places(&loaded);
-    let is_new = !stored.input_ids.is_empty() || closed.changed || answered.changed;
-    let mut late = closed.results;
-    late.extend(answered.late);
+    state.keep_places(&loaded_messages);
+    let is_new = !stored.input_ids.is_empty() || closed_questions.changed || call_answers.changed;
+    let mut late_results = closed_questions.results;
+    late_results.extend(call_answers.late);
     Restored {
         state,
         changed: is_new || !repairs.is_empty(),
         repairs,
-        open: answered.open,
-        late,
+        open: call_answers.open,
+        late: late_results,
     }
 }
 
@@ -106,16 +106,16 @@ fn close_questions(
 ) -> Closed {
     // A fork's copy of a question is not its own: answered in both, the call would run twice.
     let stays = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
-    let asked = std::mem::take(&mut state.pending);
-    let answered = answered(&state.messages);
-    let (asked, decided): (Vec<_>, Vec<_>) = asked
+    let open_calls = std::mem::take(&mut state.pending);
+    let answered_ids = answered(&state.messages);
+    let (open_calls, decided_calls): (Vec<_>, Vec<_>) = open_calls
         .into_iter()
-        .partition(|pending| !answered.contains(&pending.call.id));
-    let (pending, closed): (Vec<_>, Vec<_>) = asked.into_iter().partition(stays);
-    let changed = !decided.is_empty() || !closed.is_empty();
+        .partition(|pending| !answered_ids.contains(&pending.call.id));
+    let (pending, closed_calls): (Vec<_>, Vec<_>) = open_calls.into_iter().partition(stays);
+    let has_changed = !decided_calls.is_empty() || !closed_calls.is_empty();
     state.pending = pending;
-    let closed = closed.iter();
-    let results: Vec<_> = closed
+    let closed_calls = closed_calls.iter();
+    let results: Vec<_> = closed_calls
         .map(|pending| {
             let mut result = ToolResult::failed(&pending.call, NOT_APPROVED);
             add_context(&mut result, &pending.context, max_result_bytes);
@@ -123,7 +123,10 @@ fn close_questions(
         })
         .collect();
     insert_results(&mut state.messages, results.clone());
-    Closed { changed, results }
+    Closed {
+        changed: has_changed,
+        results,
+    }
 }
 
 /// Calls that had no result in the history.
@@ -137,75 +140,86 @@ struct Answered {
 }
 
 /// Gives every call of the last answer a result, except those that wait for approval.
-fn answer_calls(state: &mut AgentState, started: &[Arc<str>], ended: &[Arc<Message>]) -> Answered {
-    let waiting: HashSet<_> = state.waiting().into_iter().collect();
-    let started: HashSet<_> = started.iter().collect();
-    let ended = ended.iter().filter_map(|ended| ended.as_tool_result());
-    let ended: HashMap<_, _> = ended.map(|ended| (&ended.tool_call_id, ended)).collect();
-    let mut answered = Answered::default();
+fn answer_calls(
+    state: &mut AgentState,
+    started_ids: &[Arc<str>],
+    ended_results: &[Arc<Message>],
+) -> Answered {
+    let waiting_ids: HashSet<_> = state.waiting().into_iter().collect();
+    let started_ids: HashSet<_> = started_ids.iter().collect();
+    let ended_results = ended_results
+        .iter()
+        .filter_map(|result| result.as_tool_result());
+    let ended_results: HashMap<_, _> = ended_results
+        .map(|result| (&result.tool_call_id, result))
+        .collect();
+    let mut output = Answered::default();
     let mut results = Vec::new();
     for call in unanswered(&state.messages) {
-        if waiting.contains(&call.id) {
+        if waiting_ids.contains(&call.id) {
             continue;
         }
-        answered.changed = true;
-        if let Some(result) = ended.get(&call.id) {
+        output.changed = true;
+        if let Some(result) = ended_results.get(&call.id) {
             results.push((*result).clone());
-            answered.late.push((*result).clone());
+            output.late.push((*result).clone());
             continue;
         }
-        let started = started.contains(&call.id);
-        let call = OpenCall { call, started };
+        let is_started = started_ids.contains(&call.id);
+        let call = OpenCall {
+            call,
+            started: is_started,
+        };
         results.push(call.answer());
-        answered.open.push(call);
+        output.open.push(call);
     }
     insert_results(&mut state.messages, results);
-    answered
+    output
 }
 
 /// The calls of the last assistant message that have no result: earlier ones are repaired.
 fn unanswered(messages: &Messages) -> Vec<ToolCall> {
-    let all = messages.as_slice();
-    let Some(last) = all
+    let history = messages.as_slice();
+    let Some(last) = history
         .iter()
         .rposition(|message| message.role() == Role::Assistant)
     else {
         return Vec::new();
     };
-    let results = all[last + 1..]
+    let results = history[last + 1..]
         .iter()
         .filter_map(|message| message.as_tool_result());
-    let answered: HashSet<_> = results.map(|result| &result.tool_call_id).collect();
-    all[last]
+    let answered_ids: HashSet<_> = results.map(|result| &result.tool_call_id).collect();
+    history[last]
         .tool_calls()
-        .filter(|call| !answered.contains(&call.id))
+        .filter(|call| !answered_ids.contains(&call.id))
         .cloned()
         .collect()
 }
 
 /// The ids of the calls that are answered. Of calls with one id the last one counts.
 fn answered(messages: &Messages) -> HashSet<Arc<str>> {
-    let mut answered = HashSet::new();
+    let mut ids = HashSet::new();
     for message in messages {
         for call in message.tool_calls() {
-            answered.remove(&call.id);
+            ids.remove(&call.id);
         }
         if let Some(result) = message.as_tool_result() {
-            answered.insert(result.tool_call_id.clone());
+            ids.insert(result.tool_call_id.clone());
         }
     }
-    answered
+    ids
 }
 
 /// The range of the last input messages.
 fn last_said(messages: &Messages) -> Range<usize> {
-    let said = |message: &&Arc<Message>| message.role().is_user_input();
-    let all = messages.as_slice();
-    let end = all
+    let is_input = |message: &&Arc<Message>| message.role().is_user_input();
+    let history = messages.as_slice();
+    let end = history
         .iter()
-        .rposition(|message| said(&message))
+        .rposition(|message| is_input(&message))
         .map_or(0, |at| at + 1);
-    end - all[..end].iter().rev().take_while(said).count()..end
+    end - history[..end].iter().rev().take_while(is_input).count()..end
 }
 
 /// Inserts a result at the position of its call's results: after the call, in the order of the
@@ -213,30 +227,30 @@ fn last_said(messages: &Messages) -> Range<usize> {
 ///
 /// Returned is the place; none where there is no such call.
 pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Option<usize> {
-    let all = messages.as_slice();
-    let calling = all.iter().rposition(|message| {
+    let history = messages.as_slice();
+    let call_index = history.iter().rposition(|message| {
         message.role() == Role::Assistant
             && message
                 .tool_calls()
                 .any(|call| call.id == result.tool_call_id)
     });
-    let calling = calling?;
+    let call_index = call_index?;
     let mut ranks = HashMap::new();
-    for (rank, call) in all[calling].tool_calls().enumerate() {
+    for (rank, call) in history[call_index].tool_calls().enumerate() {
         ranks.entry(&call.id).or_insert(rank);
     }
     let rank = |id: &Arc<str>| ranks.get(id).copied();
-    let own = rank(&result.tool_call_id);
-    let later = all[calling + 1..]
+    let own_rank = rank(&result.tool_call_id);
+    let result_count = history[call_index + 1..]
         .iter()
         .take_while(|message| message.role() == Role::Tool)
         .take_while(|message| {
             message
                 .as_tool_result()
-                .is_some_and(|other| rank(&other.tool_call_id) < own)
+                .is_some_and(|other| rank(&other.tool_call_id) < own_rank)
         })
         .count();
-    let place = calling + 1 + later;
+    let place = call_index + 1 + result_count;
     messages.insert(place, Message::Tool(result));
     Some(place)
 }
@@ -247,9 +261,9 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
         return;
     }
     let mut places = HashMap::new();
-    for (calling, message) in messages.iter().enumerate() {
+    for (call_index, message) in messages.iter().enumerate() {
         let calls = message.tool_calls().enumerate();
-        places.extend(calls.map(|(rank, call)| (call.id.clone(), (calling, rank))));
+        places.extend(calls.map(|(rank, call)| (call.id.clone(), (call_index, rank))));
     }
     let place = |result: &ToolResult| places.get(&result.tool_call_id).copied();
     let results = results.into_iter();
@@ -258,9 +272,9 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
         .collect();
     results.sort_by_key(|(place, _)| *place);
     let mut results = results.into_iter().peekable();
-    let mut whole = Vec::with_capacity(messages.len() + results.len());
+    let mut output = Vec::with_capacity(messages.len() + results.len());
     // The answer whose results follow.
-    let mut calling = None;
+    let mut call_index = None;
     for (position, message) in messages.as_slice().iter().enumerate() {
         // A result goes before the first one of a later call.
         let next = message.as_tool_result().and_then(place);
@@ -270,15 +284,15 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
             _ => true,
         };
         while let Some((_, result)) =
-            results.next_if(|(place, _)| Some(place.0) == calling && is_before(*place))
+            results.next_if(|(place, _)| Some(place.0) == call_index && is_before(*place))
         {
-            whole.push(Arc::new(Message::Tool(result)));
+            output.push(Arc::new(Message::Tool(result)));
         }
         if message.role() != Role::Tool {
-            calling = Some(position);
+            call_index = Some(position);
         }
-        whole.push(message.clone());
+        output.push(message.clone());
     }
-    whole.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
-    *messages = whole.into_iter().collect();
+    output.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
+    *messages = output.into_iter().collect();
 }

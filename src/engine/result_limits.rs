@@ -20,13 +20,13 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
         if let Some(details) = result.details.take() {
             dismantle(details);
         }
-        let (silent, is_async) = (result.silent, result.is_async);
+        let (is_silent, is_async) = (result.silent, result.is_async);
         let text = format!(
             "the tool ran, but the details of its result are nested deeper than \
              {MAX_JSON_DEPTH} levels and were removed with the rest of it"
         );
         *result = ToolResult::failed(call, text);
-        (result.silent, result.is_async) = (silent, is_async);
+        (result.silent, result.is_async) = (is_silent, is_async);
     }
     let size = result.details.as_ref().map_or(0, json_len);
     if size > max_bytes {
@@ -58,19 +58,19 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     if size <= room {
         return;
     }
-    let mut left = room;
+    let mut remaining = room;
     let mut is_cut = false;
     for part in content.parts_mut() {
         let part_len = len(part);
         if let Part::Text(text) = part {
             match is_cut {
                 true => *text = String::new(),
-                false => is_cut = cut_bytes(text, size, left, max_bytes),
+                false => is_cut = cut_bytes(text, size, remaining, max_bytes),
             }
-        } else if is_cut || part_len > left {
+        } else if is_cut || part_len > remaining {
             *part = Part::Text(left_out(part, max_bytes));
         }
-        left = left.saturating_sub(len(part));
+        remaining = remaining.saturating_sub(len(part));
     }
     content
         .parts_mut()
@@ -145,11 +145,11 @@ mod tests {
     fn long_text_is_cut_at_a_character_and_only_once() {
         let mut text = "x".to_owned();
         text.push_str(&"é".repeat(5_000));
-        let once = limited(ToolResult::new("a", "f", text));
-        let text = once.content.text();
+        let limited_result = limited(ToolResult::new("a", "f", text));
+        let text = limited_result.content.text();
         assert!(text.len() <= MIN_RESULT_BYTES && text.len() > MIN_RESULT_BYTES - 2);
         assert!(text.ends_with("é\n... (cut: 10001 bytes are more than the limit of 1024)"));
-        assert_eq!(limited(once.clone()), once);
+        assert_eq!(limited(limited_result.clone()), limited_result);
     }
 
     #[test]
@@ -157,11 +157,11 @@ mod tests {
         let image = |len: usize| Part::Image(Media::base64("image/png", "A".repeat(len)));
         let parts = [Part::text("a"), image(500), image(2_000), Part::text("b")];
         let result = limited(ToolResult::new("a", "f", parts));
-        let [a, small, large, b] = result.content.parts() else {
+        let [a, small_part, large_part, b] = result.content.parts() else {
             panic!("{:?}", result.content);
         };
-        assert_eq!((a, small, b), (&"a".into(), &image(500), &"b".into()));
-        let text = large.as_text().expect("a text");
+        assert_eq!((a, small_part, b), (&"a".into(), &image(500), &"b".into()));
+        let text = large_part.as_text().expect("a text");
         assert!(text.starts_with("Error: the image of 2009 bytes"), "{text}");
     }
 

@@ -77,8 +77,8 @@ mod tests {
     fn results_say_something_a_tool_may_say() {
         let call = ToolCall::new("a", "f", json!({}));
         let inner = Part::ToolCall(call.clone());
-        let mut odd = ToolResult::ok(&call, [Part::text(""), inner, Part::text(" ")]);
-        result(&mut odd);
-        assert_eq!(odd.content, NO_OUTPUT.into());
+        let mut odd_result = ToolResult::ok(&call, [Part::text(""), inner, Part::text(" ")]);
+        result(&mut odd_result);
+        assert_eq!(odd_result.content, NO_OUTPUT.into());
     }
 }

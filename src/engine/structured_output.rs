@@ -45,11 +45,11 @@ pub(super) fn read(format: &OutputFormat, text: &str, max_values: usize) -> Resu
 /// Models that have no native structured output like to put JSON between fences.
 fn unfence(text: &str) -> &str {
     let text = text.trim();
-    let Some(rest) = text.strip_prefix("```") else {
+    let Some(content) = text.strip_prefix("```") else {
         return text;
     };
-    let rest = rest.strip_prefix("json").unwrap_or(rest);
-    rest.strip_suffix("```").unwrap_or(rest).trim()
+    let content = content.strip_prefix("json").unwrap_or(content);
+    content.strip_suffix("```").unwrap_or(content).trim()
 }
 
 #[cfg(test)]
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let prose = read(&format(), "Oslo, of course!", 100).unwrap_err();
-        assert!(prose.contains("not valid JSON"), "{prose}");
-        let wrong = read(&format(), "{\"name\": 3}", 10).unwrap_err();
-        assert!(wrong.contains("/name"), "{wrong}");
+        let prose_error = read(&format(), "Oslo, of course!", 100).unwrap_err();
+        assert!(prose_error.contains("not valid JSON"), "{prose_error}");
+        let schema_error = read(&format(), "{\"name\": 3}", 10).unwrap_err();
+        assert!(schema_error.contains("/name"), "{schema_error}");
     }
 
     #[test]

@@ -36,11 +36,11 @@ impl ActiveRun {
         // Nothing is run before the reader had a chance to see what will be.
         cx.shared().drained().await;
         let mut batch = ToolBatch::new(self.call_runner(), calls);
-        let finished = cx.shared().unless_stopped(batch.run()).await;
-        let is_stopped = finished.is_none();
+        let run_outcome = cx.shared().unless_stopped(batch.run()).await;
+        let is_stopped = run_outcome.is_none();
         let FinishedBatch {
             mut results,
-            parked,
+            parked: parked_calls,
             is_interrupted,
         } = batch.finish();
         let mut exit = is_interrupted.then_some(ExitReason::Interrupted);
@@ -48,11 +48,11 @@ impl ActiveRun {
             self.outcome.stopped_in_tools = true;
             exit = Some(self.outcome.note_stop(cx.shared().stop()));
         }
-        let looping = self.note_repeats(&mut results);
+        let loop_exit = self.note_repeats(&mut results);
         self.history.append_results(results).await?;
-        if !parked.is_empty() {
+        if !parked_calls.is_empty() {
             let state = cx.state(|state| {
-                state.pending.extend(parked);
+                state.pending.extend(parked_calls);
                 state.clone()
             });
             // Hooks may send the questions on as soon as they see them.
@@ -60,7 +60,7 @@ impl ActiveRun {
             let exit = exit.or_else(|| self.halted());
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
-        Ok(exit.or(looping))
+        Ok(exit.or(loop_exit))
     }
 
     /// The runner of the calls of one turn.
@@ -79,9 +79,9 @@ impl ActiveRun {
         if !self.config.limits.loop_detection {
             return exit;
         }
-        let repeated = self.repeats.note(results);
-        for ((call, result), repeated) in results.iter_mut().zip(repeated) {
-            match repeated {
+        let repeats = self.repeats.note(results);
+        for ((call, result), repeat) in results.iter_mut().zip(repeats) {
+            match repeat {
                 Repeated::No => {}
                 Repeated::Warn => {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));
@@ -124,7 +124,7 @@ impl<'a> ToolBatch<'a> {
 
     /// The outcomes so far. A call without one was cancelled.
     fn finish(self) -> FinishedBatch {
-        let mut finished = FinishedBatch {
+        let mut batch = FinishedBatch {
             results: Vec::with_capacity(self.slots.len()),
             parked: Vec::new(),
             is_interrupted: false,
@@ -133,18 +133,18 @@ impl<'a> ToolBatch<'a> {
             let result = match slot.outcome {
                 Some(Outcome::Done(result)) => result,
                 Some(Outcome::Interrupt(result)) => {
-                    finished.is_interrupted = true;
+                    batch.is_interrupted = true;
                     result
                 }
                 Some(Outcome::Parked(pending)) => {
-                    finished.parked.push(pending);
+                    batch.parked.push(pending);
                     continue;
                 }
                 None => cancelled(&slot.call, slot.started.load(Ordering::Acquire)),
             };
-            finished.results.push((slot.call, result));
+            batch.results.push((slot.call, result));
         }
-        finished
+        batch
     }
 
     /// Runs the slots in order; neighbours that allow it run concurrently.
@@ -152,49 +152,49 @@ impl<'a> ToolBatch<'a> {
         let Self { runner, slots } = self;
         let runner = &*runner;
         let limit = runner.config.limits.parallel_tools;
-        let mut rest = &mut slots[..];
+        let mut remaining = &mut slots[..];
         let mut pace = Pace::default();
-        while !rest.is_empty() {
-            let together = rest
+        while !remaining.is_empty() {
+            let group_len = remaining
                 .iter()
                 .take_while(|slot| runner.is_parallel(&slot.call))
                 .count();
-            let (group, later) = rest.split_at_mut(together.max(1));
-            rest = later;
-            let mut waiting = group.iter_mut();
-            let first = waiting.by_ref().take(limit);
-            let mut running: FuturesUnordered<_> =
+            let (group, tail) = remaining.split_at_mut(group_len.max(1));
+            remaining = tail;
+            let mut queue = group.iter_mut();
+            let first = queue.by_ref().take(limit);
+            let mut running_calls: FuturesUnordered<_> =
                 first.map(|slot| runner.run_slot(slot)).collect();
-            let mut ended = Vec::new();
+            let mut ended_slots = Vec::new();
             loop {
-                match poll!(running.next()) {
+                match poll!(running_calls.next()) {
                     Poll::Ready(Some(slot)) => {
-                        ended.push(slot);
+                        ended_slots.push(slot);
                         runner.end_step(&mut pace).await;
-                        running.extend(waiting.next().map(|slot| runner.run_slot(slot)));
+                        running_calls.extend(queue.next().map(|slot| runner.run_slot(slot)));
                         continue;
                     }
                     Poll::Ready(None) => break,
                     Poll::Pending => {}
                 }
-                let mut writing = pin!(runner.store_ended(runner.ended(&ended)));
-                ended.clear();
+                let mut write_future = pin!(runner.store_ended(runner.ended(&ended_slots)));
+                ended_slots.clear();
                 let mut is_written = false;
                 // Side by side: what the store waits for may be held by one of the calls.
-                while !is_written || ended.is_empty() {
+                while !is_written || ended_slots.is_empty() {
                     tokio::select! {
                         biased;
-                        () = &mut writing, if !is_written => is_written = true,
-                        slot = running.next(), if !running.is_empty() => {
-                            ended.extend(slot);
-                            running.extend(waiting.next().map(|slot| runner.run_slot(slot)));
+                        () = &mut write_future, if !is_written => is_written = true,
+                        slot = running_calls.next(), if !running_calls.is_empty() => {
+                            ended_slots.extend(slot);
+                            running_calls.extend(queue.next().map(|slot| runner.run_slot(slot)));
                         }
                         else => break,
                     }
                 }
             }
-            if !rest.is_empty() {
-                runner.store_ended(runner.ended(&ended)).await;
+            if !remaining.is_empty() {
+                runner.store_ended(runner.ended(&ended_slots)).await;
                 runner.end_step(&mut pace).await;
             }
         }
@@ -249,16 +249,16 @@ impl CallRunner<'_> {
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
-        let parallel = |tool: Arc<dyn Tool>| {
+        let is_tool_parallel = |tool: Arc<dyn Tool>| {
             panic::contained(|| tool.concurrency() == Concurrency::Parallel).unwrap_or(false)
         };
-        self.cx.tool(&call.name).is_none_or(parallel)
+        self.cx.tool(&call.name).is_none_or(is_tool_parallel)
     }
 
     /// Runs the slot's call and stores its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
-        let running = panic::caught(self.run(slot.call.clone(), &slot.started));
-        let outcome = running.await.unwrap_or_else(|text| {
+        let call_future = panic::caught(self.run(slot.call.clone(), &slot.started));
+        let outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(Outcome::Done(ToolResult::failed(&slot.call, text)))
         });

@@ -53,29 +53,30 @@ impl CallRunner<'_> {
         }
         let config = self.config;
         self.cx.apply_requested_mode();
-        let said = match ask_hooks(config, self.cx, call.clone()).await {
-            Ok(said) => said,
+        let decisions = match ask_hooks(config, self.cx, call.clone()).await {
+            Ok(decisions) => decisions,
             Err(error) => return Some(Outcome::Done(ToolResult::failed(&call, error.to_string()))),
         };
-        if matches!(said.verdict, Verdict::Stop(_)) {
+        if matches!(decisions.verdict, Verdict::Stop(_)) {
             self.halt.store(true, Ordering::Release);
         }
         let max_bytes = config.limits.max_result_bytes;
-        let mut result = match permit(config, self.cx, &tool, said.call, said.verdict).await {
-            Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
-            Permit::Run(call) => self.run_permitted(&tool, call, started).await,
-            Permit::Refuse(result) => result,
-            Permit::Park(mut pending) => {
-                pending.context = said.context;
-                return Some(Outcome::Parked(pending));
-            }
-            Permit::Interrupt(mut result) => {
-                self.halt.store(true, Ordering::Release);
-                add_context(&mut result, &said.context, max_bytes);
-                return Some(Outcome::Interrupt(result));
-            }
-        };
-        add_context(&mut result, &said.context, max_bytes);
+        let mut result =
+            match permit(config, self.cx, &tool, decisions.call, decisions.verdict).await {
+                Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
+                Permit::Run(call) => self.run_permitted(&tool, call, started).await,
+                Permit::Refuse(result) => result,
+                Permit::Park(mut pending) => {
+                    pending.context = decisions.context;
+                    return Some(Outcome::Parked(pending));
+                }
+                Permit::Interrupt(mut result) => {
+                    self.halt.store(true, Ordering::Release);
+                    add_context(&mut result, &decisions.context, max_bytes);
+                    return Some(Outcome::Interrupt(result));
+                }
+            };
+        add_context(&mut result, &decisions.context, max_bytes);
         Some(Outcome::Done(result))
     }
 
@@ -98,17 +99,17 @@ impl CallRunner<'_> {
         }
         started.store(true, Ordering::Release);
         let clock = CallClock::start(self.cx);
-        let begin = clock.progress(self.cx, &call).with_data(beginning(&call));
-        self.cx.shared().push(begin.into());
+        let start_progress = clock.progress(self.cx, &call).with_data(beginning(&call));
+        self.cx.shared().push(start_progress.into());
         let result = self.wrap(tool, call.clone(), &clock).await;
         let result = self.post(&call, result).await;
         self.cx.settle(&result);
-        let done = clock.progress(self.cx, &call).with_data(json!({
+        let end_progress = clock.progress(self.cx, &call).with_data(json!({
             "state": "done",
             "is_error": result.is_error,
             "output": result.content.text(),
         }));
-        self.cx.shared().push(done.into());
+        self.cx.shared().push(end_progress.into());
         result
     }
 
@@ -141,16 +142,16 @@ impl CallRunner<'_> {
             repeatable: tool.is_idempotent(),
         };
         let (id, name) = (call.id.clone(), call.name.clone());
-        let refused = call.clone();
+        let call_copy = call.clone();
         match onion.run(call).await {
             Ok(mut result) => {
                 // Whatever hooks did: the result answers this call and no other.
                 result.tool_call_id = id;
                 result.name = name;
-                limit_result(&mut result, &refused, config.limits.max_result_bytes);
+                limit_result(&mut result, &call_copy, config.limits.max_result_bytes);
                 result
             }
-            Err(error) => ToolResult::failed(&refused, error.to_string()),
+            Err(error) => ToolResult::failed(&call_copy, error.to_string()),
         }
     }
 
@@ -199,25 +200,25 @@ fn beginning(call: &ToolCall) -> Value {
 fn centre(
     config: &Arc<Config>,
     tool: &Arc<dyn Tool>,
-    permitted: &ToolCall,
+    permitted_call: &ToolCall,
     clock: &Arc<CallClock>,
     limits: CallLimits,
 ) -> Core<ToolCall> {
     let (config, tool) = (config.clone(), tool.clone());
-    let (permitted, clock) = (permitted.clone(), clock.clone());
+    let (permitted_call, clock) = (permitted_call.clone(), clock.clone());
     Arc::new(move |cx, mut call| {
         let (config, tool) = (config.clone(), tool.clone());
-        let (permitted, clock) = (permitted.clone(), clock.clone());
+        let (permitted_call, clock) = (permitted_call.clone(), clock.clone());
         async move {
-            if call.name != permitted.name {
+            if call.name != permitted_call.name {
                 let text = format!(
                     "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
-                    permitted.name, call.name
+                    permitted_call.name, call.name
                 );
-                return Ok(ToolResult::failed(&permitted, text));
+                return Ok(ToolResult::failed(&permitted_call, text));
             }
-            call.id = permitted.id.clone();
-            if call.args != permitted.args {
+            call.id = permitted_call.id.clone();
+            if call.args != permitted_call.args {
                 call = match permit(&config, &cx, &tool, call, Verdict::Continue).await {
                     Permit::Run(call) => call,
                     Permit::Refuse(result) => return Ok(result),
@@ -228,7 +229,7 @@ fn centre(
                     Permit::Park(_) => {
                         let text = "the call was changed after it was permitted, and nobody \
                                     answered about the change";
-                        return Ok(ToolResult::failed(&permitted, text));
+                        return Ok(ToolResult::failed(&permitted_call, text));
                     }
                 };
             }

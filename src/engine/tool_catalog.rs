@@ -76,8 +76,8 @@ impl ToolCatalog {
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
         let limit = config.limits.source_timeout;
-        let asked = config.sources.iter().zip(&mut self.sources);
-        let asked = asked.filter_map(|(source, known)| {
+        let requests = config.sources.iter().zip(&mut self.sources);
+        let requests = requests.filter_map(|(source, known)| {
             let version = source.version();
             let is_known = version.is_some() && version == known.version;
             (!is_known).then_some(async move {
@@ -94,7 +94,7 @@ impl ToolCatalog {
             })
         });
         let mut has_changed = false;
-        for answer in join_all(asked).await {
+        for answer in join_all(requests).await {
             match answer {
                 Ok(()) => has_changed = true,
                 Err(warning) => cx.warn(warning),
@@ -106,11 +106,11 @@ impl ToolCatalog {
 
 /// Asks a source. One that panics, or does not answer in time, has failed.
 async fn ask(source: &dyn ToolSource, limit: Duration) -> Result<Vec<Arc<dyn Tool>>> {
-    let failed = |text| Err(Error::new(ErrorKind::Other, text));
+    let make_error = |text| Err(Error::new(ErrorKind::Other, text));
     // The call itself is inside the future, so that a panic before its first await is caught.
     match timeout(limit, panic::caught(async { source.tools().await })).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(text)) => failed(format!("it panicked: {text}")),
-        Err(_) => failed(format!("it did not answer within {limit:?}")),
+        Ok(Err(text)) => make_error(format!("it panicked: {text}")),
+        Err(_) => make_error(format!("it did not answer within {limit:?}")),
     }
 }

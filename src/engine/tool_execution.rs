@@ -116,9 +116,9 @@ impl Execution<'_> {
             }
             if now >= beat {
                 beat = later(now, limits.heartbeat);
-                let mut alive = clock.progress(cx, call);
-                alive.heartbeat = true;
-                cx.shared().push(alive.into());
+                let mut progress_event = clock.progress(cx, call);
+                progress_event.heartbeat = true;
+                cx.shared().push(progress_event.into());
             }
         }
     }

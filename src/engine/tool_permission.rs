@@ -106,8 +106,8 @@ pub(super) async fn permit(
         call.limit_depth();
         return Permit::Refuse(ToolResult::failed(&call, text));
     }
-    if let Some(refused) = refuse_by_mode(cx, tool, &call) {
-        return Permit::Refuse(refused);
+    if let Some(refusal) = refuse_by_mode(cx, tool, &call) {
+        return Permit::Refuse(refusal);
     }
     if let Verdict::Deny(reason) = &verdict {
         return Permit::Refuse(deny(cx, &call, "hook", reason));
@@ -115,14 +115,14 @@ pub(super) async fn permit(
     let mut request = cx.gate_request(tool, &call);
     let decision = match check_gate(cx, &request).await {
         Ok(decision) => decision,
-        Err(refused) => return Permit::Refuse(refused),
+        Err(refusal) => return Permit::Refuse(refusal),
     };
     let question = match decision {
         GateDecision::Allow { args } => {
             if let Some(args) = args {
                 call = match replace_args(&call, tool, args) {
                     Ok(call) => call,
-                    Err(refused) => return Permit::Refuse(refused),
+                    Err(refusal) => return Permit::Refuse(refusal),
                 };
                 request.call = call.clone();
             }
@@ -173,12 +173,12 @@ pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
 /// Asks the gate. One that fails or panics denies the call.
 async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecision, ToolResult> {
     let gates = cx.gates();
-    let why = match panic::caught(gates.check(request)).await {
+    let reason = match panic::caught(gates.check(request)).await {
         Ok(Ok(decision)) => return Ok(decision),
         Ok(Err(error)) => error.to_string(),
         Err(text) => format!("the gate panicked: {text}"),
     };
-    let text = format!("the permission check failed: {why}");
+    let text = format!("the permission check failed: {reason}");
     Err(deny(cx, &request.call, "other", &text))
 }
 
@@ -201,16 +201,16 @@ pub(super) async fn check_approved(
         return Approved::Refuse(ToolResult::failed(call, text));
     }
     let request = cx.gate_request(tool, call);
-    if let Some(refused) = refuse_by_mode(cx, tool, call) {
-        return Approved::Refuse(refused);
+    if let Some(refusal) = refuse_by_mode(cx, tool, call) {
+        return Approved::Refuse(refusal);
     }
     match check_gate(cx, &request).await {
         Ok(GateDecision::Allow { args: Some(args) })
             if is_too_deep(&args) || args != *call.args =>
         {
             dismantle(args);
-            let why = "the rules would run this call with other arguments than were approved";
-            Approved::Refuse(deny_by_gate(cx, &request, why))
+            let reason = "the rules would run this call with other arguments than were approved";
+            Approved::Refuse(deny_by_gate(cx, &request, reason))
         }
         Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => Approved::Run,
         Ok(GateDecision::Deny { message }) => {
@@ -219,7 +219,7 @@ pub(super) async fn check_approved(
         Ok(GateDecision::Interrupt { message }) => {
             Approved::Interrupt(deny_by_gate(cx, &request, &message))
         }
-        Err(refused) => Approved::Refuse(refused),
+        Err(refusal) => Approved::Refuse(refusal),
     }
 }
 
@@ -231,20 +231,20 @@ pub(super) async fn check_edited(
     call: &ToolCall,
     context: &mut Vec<String>,
 ) -> Option<ToolResult> {
-    let said = match ask_hooks(config, cx, call.clone()).await {
-        Ok(said) => said,
+    let decisions = match ask_hooks(config, cx, call.clone()).await {
+        Ok(decisions) => decisions,
         Err(error) => return Some(ToolResult::failed(call, error.to_string())),
     };
-    *context = said.context;
-    match said.verdict {
+    *context = decisions.context;
+    match decisions.verdict {
         Verdict::Stop(reason) => {
             cx.stop(reason.clone());
             Some(deny(cx, call, "hook", &reason))
         }
         Verdict::Deny(reason) => Some(deny(cx, call, "hook", &reason)),
-        _ if said.call.args != call.args => {
-            let why = "a hook would run this call with other arguments than were approved";
-            Some(deny(cx, call, "hook", why))
+        _ if decisions.call.args != call.args => {
+            let explanation = "a hook would run this call with other arguments than were approved";
+            Some(deny(cx, call, "hook", explanation))
         }
         _ => None,
     }
@@ -260,8 +260,8 @@ fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Opt
 
 /// Calls like this one need no question for the rest of the session.
 pub(super) async fn grant(cx: &RunContext, request: &GateRequest, question: &str) {
-    let granted = cx.granted_questions();
-    granted.add(&request.session_id, &request.call, question);
+    let grants = cx.granted_questions();
+    grants.add(&request.session_id, &request.call, question);
     if let Err(error) = cx.gates().grant(request).await {
         cx.warn(format!("the grant for this session was not kept: {error}"));
     }
@@ -279,8 +279,8 @@ async fn ask(
     }
     let answer = cx.ask(&call, question.clone()).await;
     let is_allowed = matches!(answer, Answer::Allow | Answer::AllowForSession);
-    if is_allowed && let Some(refused) = refuse_by_mode(cx, &request.tool, &call) {
-        return Permit::Refuse(refused);
+    if is_allowed && let Some(refusal) = refuse_by_mode(cx, &request.tool, &call) {
+        return Permit::Refuse(refusal);
     }
     match answer {
         Answer::Allow => Permit::Run(call),
@@ -299,11 +299,11 @@ async fn ask(
             Permit::Park(pending)
         }
         Answer::Unanswered => {
-            let why = format!(
+            let message = format!(
                 "permission denied (nobody is there to answer): {question}; \
                  go on without this call or say what you would need"
             );
-            Permit::Refuse(deny(cx, &call, "mode", &why))
+            Permit::Refuse(deny(cx, &call, "mode", &message))
         }
     }
 }
@@ -330,8 +330,14 @@ fn replace_args(
 
 /// Like [`deny`], with the gate's explanation of the reason.
 fn deny_by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> ToolResult {
-    let explained = panic::contained(|| cx.gates().explain(request));
-    report(cx, &request.call, "rule", reason, explained.ok().flatten())
+    let explanation = panic::contained(|| cx.gates().explain(request));
+    report(
+        cx,
+        &request.call,
+        "rule",
+        reason,
+        explanation.ok().flatten(),
+    )
 }
 
 /// Records and reports that a call was not allowed; its result contains the reason.
@@ -351,10 +357,10 @@ fn report(
     } else {
         reason
     };
-    let mut denied = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
-    denied.decision_reason_type = Some(by.into());
-    denied.decision_reason = explained;
-    cx.emit(SystemKind::PermissionDenied(Box::new(denied)));
+    let mut event = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
+    event.decision_reason_type = Some(by.into());
+    event.decision_reason = explained;
+    cx.emit(SystemKind::PermissionDenied(Box::new(event)));
     let denial = PermissionDenial::new(call.name.clone(), call.id.clone(), call.args.clone());
     lock(&cx.shared().stats).permission_denials.push(denial);
     ToolResult::failed(call, reason)

@@ -69,11 +69,11 @@ impl Turns<'_> {
             if let Some(exit) = self.limit() {
                 return Ok(exit);
             }
-            let asked = self.ask().await;
-            if matches!(&asked, Err(error) if error.kind() == ErrorKind::ResponseTooLarge) {
+            let answer = self.ask().await;
+            if matches!(&answer, Err(error) if error.kind() == ErrorKind::ResponseTooLarge) {
                 self.store_partial().boxed().await;
             }
-            let response = match asked {
+            let response = match answer {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(self.interrupted_answer().boxed().await),
                 Err(error) if self.can_compact(&error).await => {
@@ -132,8 +132,8 @@ impl Turns<'_> {
                 .push(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
-        if let Some(why) = self.run.cx.budget().exhausted() {
-            self.run.outcome.notes.push(why);
+        if let Some(reason) = self.run.cx.budget().exhausted() {
+            self.run.outcome.notes.push(reason);
             return Some(ExitReason::MaxBudget);
         }
         None
@@ -148,8 +148,8 @@ impl Turns<'_> {
 
     async fn ask_once(&mut self) -> Result<Arc<ModelResponse>> {
         // Boxed, so that what waits for the model has no room for what came before.
-        let anew = !std::mem::take(&mut self.tries.dropped);
-        let request = self.prepare(anew).boxed().await?;
+        let is_fresh = !std::mem::take(&mut self.tries.dropped);
+        let request = self.prepare(is_fresh).boxed().await?;
         let config = &*self.run.config;
         let onion = Onion {
             hooks: config.hooks.wrap_model_call.clone(),
@@ -186,13 +186,13 @@ impl Turns<'_> {
     /// Compacts a request that was too long; returns `true` if it is short enough now. Tried once a
     /// turn.
     async fn can_compact(&mut self, error: &Error) -> bool {
-        let helps = error.kind() == ErrorKind::ContextTooLong
+        let should_compact = error.kind() == ErrorKind::ContextTooLong
             && !std::mem::replace(&mut self.tries.compaction, true)
             && self.compacted().await;
-        if helps {
+        if should_compact {
             self.repeat_turn();
         }
-        helps
+        should_compact
     }
 
     /// Compacts unless the run is stopped first; whether that made the history shorter.
@@ -331,8 +331,8 @@ impl Turns<'_> {
             }
         }
         let cx = self.run.cx.clone();
-        let asking = self.ask_before_stop(response);
-        match cx.shared().unless_stopped(asking).await {
+        let hook_future = self.ask_before_stop(response);
+        match cx.shared().unless_stopped(hook_future).await {
             None => return Ok(Next::End(self.run.cx.shared().stop().exit_reason())),
             Some(None) => {}
             Some(Some(message)) => {
@@ -371,8 +371,8 @@ impl Turns<'_> {
                 }
                 Ok(StopDecision::GoOn(message)) => {
                     self.tries.go_ons += 1;
-                    let bounded = config.limits.max_turns > 0;
-                    if bounded || self.tries.go_ons <= UNBOUNDED_GO_ONS {
+                    let has_turn_limit = config.limits.max_turns > 0;
+                    if has_turn_limit || self.tries.go_ons <= UNBOUNDED_GO_ONS {
                         return Some(message);
                     }
                     self.run.cx.warn(format!(
@@ -417,8 +417,8 @@ impl Turns<'_> {
 /// Returns `true` if an answer has nothing to keep. A paused one may hold nothing but the
 /// provider's own blocks.
 fn is_no_answer(response: &ModelResponse) -> bool {
-    let paused = response.stop_reason == Some(StopReason::PauseTurn);
-    is_empty(response) && (!paused || response.content.says_nothing())
+    let is_paused = response.stop_reason == Some(StopReason::PauseTurn);
+    is_empty(response) && (!is_paused || response.content.says_nothing())
 }
 
 /// Returns `true` if an answer without content gives a reason for having none.

@@ -18,12 +18,12 @@ pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     cx.budget().spend(usage, cost);
     let mut stats = lock(&cx.shared().stats);
     stats.usage += usage;
-    let known = stats.by_model.contains_key(&card.id);
+    let is_listed = stats.by_model.contains_key(&card.id);
     let entry = stats.by_model.entry(card.id.clone()).or_default();
     entry.usage += usage;
     entry.context_window = profile.context_window;
     entry.max_output_tokens = u64::from(profile.max_output_tokens);
-    entry.cost_usd = match (known, entry.cost_usd, cost) {
+    entry.cost_usd = match (is_listed, entry.cost_usd, cost) {
         (false, _, cost) => cost,
         (true, Some(before), Some(cost)) => Some(before + cost),
         _ => None,
@@ -82,9 +82,9 @@ fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinishe
     // A counter takes messages, and an answer may be large: its content is lent, not copied.
     let content = std::mem::take(&mut answer.content);
     let message = Message::Assistant(AssistantMessage::new(content));
-    let counted = panic::contained(|| cx.token_counter().count_message(&message));
-    let (counted, unfinished) = match counted {
-        Ok(counted) => (counted, unfinished / 4),
+    let tokens = panic::contained(|| cx.token_counter().count_message(&message));
+    let (tokens, unfinished) = match tokens {
+        Ok(tokens) => (tokens, unfinished / 4),
         Err(text) => {
             tracing::warn!("the token counter panicked, and bytes are counted: {text}");
             (Bytes.count_message(&message), unfinished)
@@ -93,7 +93,7 @@ fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinishe
     if let Message::Assistant(message) = message {
         answer.content = message.content;
     }
-    counted.saturating_add(unfinished as u64)
+    tokens.saturating_add(unfinished as u64)
 }
 
 /// Counts a token for each byte.

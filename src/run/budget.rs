@@ -210,25 +210,25 @@ impl Budget {
                 Fit::Granted(reservation) => return Ok(reservation),
                 Fit::Wait => settled.await,
                 Fit::Never => {
-                    let why = self.exhausted().unwrap_or_else(|| {
+                    let reason = self.exhausted().unwrap_or_else(|| {
                         "what is left of the budget does not cover the next model call".into()
                     });
-                    return Err(Error::new(ErrorKind::BudgetExhausted, why).attributed());
+                    return Err(Error::new(ErrorKind::BudgetExhausted, reason).attributed());
                 }
             }
         }
     }
 
     fn try_reserve(&self, estimate: Estimate) -> Fit {
-        let full = u64::from(estimate.max_output_tokens);
+        let max_output = u64::from(estimate.max_output_tokens);
         // The tree's budgets are locked from the leaf to the root, always in this order.
         let nodes: Vec<_> = self.chain().collect();
         let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
-        let mut output = full;
+        let mut output = max_output;
         for (node, amounts) in nodes.iter().zip(&guards) {
-            output = output.min(amounts.room(&node.limits, &estimate, full));
+            output = output.min(amounts.room(&node.limits, &estimate, max_output));
         }
-        if output < full {
+        if output < max_output {
             if guards.iter().any(|amounts| amounts.has_reserved()) {
                 return Fit::Wait;
             }
@@ -242,7 +242,7 @@ impl Budget {
             amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens.into());
         }
         drop(guards);
-        let cap = (output < full).then_some(output as u32);
+        let cap = (output < max_output).then_some(output as u32);
         Fit::Granted(Reservation {
             budget: self.clone(),
             usd,
@@ -304,16 +304,16 @@ impl Amounts {
     fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
-            let left = limit.saturating_sub(self.all_tokens());
-            output = output.min(left.saturating_sub(estimate.input_tokens));
+            let remaining = limit.saturating_sub(self.all_tokens());
+            output = output.min(remaining.saturating_sub(estimate.input_tokens));
         }
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
-            let left = limit - self.usd - self.reserved_usd - estimate.usd(0);
-            if left <= 0.0 {
+            let remaining = limit - self.usd - self.reserved_usd - estimate.usd(0);
+            if remaining <= 0.0 {
                 return 0;
             }
             if price.output > 0.0 {
-                output = output.min((left / price.output * 1e6) as u64);
+                output = output.min((remaining / price.output * 1e6) as u64);
             }
         }
         output
@@ -321,8 +321,8 @@ impl Amounts {
 
     /// The sum of the used and the reserved tokens.
     fn all_tokens(&self) -> u64 {
-        let all = self.reserved_tokens.saturating_add(self.tokens.into());
-        u64::try_from(all).unwrap_or(u64::MAX)
+        let total = self.reserved_tokens.saturating_add(self.tokens.into());
+        u64::try_from(total).unwrap_or(u64::MAX)
     }
 
     fn has_reserved(&self) -> bool {

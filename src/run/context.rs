@@ -62,10 +62,10 @@ impl RunContext {
     ) -> Self {
         let state = AgentState::new(shared.session_id().clone());
         let (limits, calls) = (settings.budget, settings.parallel_model_calls);
-        let above = parent.as_ref().map(|call| call.run().budget());
+        let parent_budget = parent.as_ref().map(|call| call.run().budget());
         Self(Arc::new(Inner {
             run_id: Uuid::now_v7().to_string().into(),
-            budget: Budget::new(limits, calls, above),
+            budget: Budget::new(limits, calls, parent_budget),
             parent_call: parent.as_ref().map(|call| Box::new(call.id())),
             parent,
             cancellation: Cancellation::default(),

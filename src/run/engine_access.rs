@@ -102,13 +102,13 @@ impl RunContext {
     }
 
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
-        let changed = self.0.state.view(live, f);
-        if !changed.todos && changed.files.is_empty() {
+        let changes = self.0.state.view(live, f);
+        if !changes.todos && changes.files.is_empty() {
             return;
         }
         let kind = self.0.state.with(|state| SystemKind::StateChanged {
-            todos: changed.todos.then(|| state.todos.to_vec()),
-            files: (!changed.files.is_empty()).then_some(changed.files),
+            todos: changes.todos.then(|| state.todos.to_vec()),
+            files: (!changes.files.is_empty()).then_some(changes.files),
         });
         self.emit(kind);
     }

@@ -24,14 +24,15 @@ struct GrantedQuestion {
 impl GrantedQuestions {
     /// Returns `true` if this question about this call was answered for the session.
     pub(crate) fn contains(&self, session: &str, call: &ToolCall, question: &str) -> bool {
-        let asked = GrantedQuestion::new(call, question);
-        asked.is_some_and(|asked| lock(&self.0).contains(session, &asked))
+        let granted_question = GrantedQuestion::new(call, question);
+        granted_question
+            .is_some_and(|granted_question| lock(&self.0).contains(session, &granted_question))
     }
 
     /// Makes this question about this call count as answered for the session.
     pub(crate) fn add(&self, session: &Arc<str>, call: &ToolCall, question: &str) {
-        if let Some(answered) = GrantedQuestion::new(call, question) {
-            lock(&self.0).add(session, [answered]);
+        if let Some(granted_question) = GrantedQuestion::new(call, question) {
+            lock(&self.0).add(session, [granted_question]);
         }
     }
 }

@@ -42,8 +42,8 @@ impl RunContext {
         let Some(watchers) = self.value::<Watchers>() else {
             return;
         };
-        let waiting = lock(&watchers.0).remove(&result.tool_call_id);
-        for watcher in waiting.into_iter().flatten() {
+        let result_watchers = lock(&watchers.0).remove(&result.tool_call_id);
+        for watcher in result_watchers.into_iter().flatten() {
             watcher(result);
         }
     }

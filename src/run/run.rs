@@ -205,8 +205,8 @@ impl Run {
             let Poll::Ready(task) = self.shared.tasks.poll_finished(cx) else {
                 return;
             };
-            let said = task.announce(&self.shared);
-            self.shared.steer(Message::human(said));
+            let text = task.announce(&self.shared);
+            self.shared.steer(Message::human(text));
         }
         // There may be more, and tasks that end at once may begin others without end.
         cx.waker().wake_by_ref();
@@ -236,14 +236,14 @@ impl FinishedTask {
             let size = text.len();
             texts::cut_bytes(&mut text, size, max_bytes, max_bytes);
         }
-        let said = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
+        let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         let notification = TaskNotification::new(id, status, text);
         let kind = SystemKind::TaskNotification(Box::new(notification));
         shared.push(SdkMessage::System(SystemEvent::new(
             shared.envelope(),
             kind,
         )));
-        said
+        model_text
     }
 }
 

@@ -355,10 +355,10 @@ impl Shared {
     }
 
     pub(crate) async fn wait(&self) {
-        let mut notified = std::pin::pin!(self.end_notify.notified());
-        notified.as_mut().enable();
+        let mut notification = std::pin::pin!(self.end_notify.notified());
+        notification.as_mut().enable();
         if !self.is_ended() {
-            notified.await;
+            notification.await;
         }
     }
 }

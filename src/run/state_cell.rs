@@ -32,21 +32,21 @@ impl StateCell {
         self.0.lend(|state| {
             let (todos, files) = (state.todos.clone(), state.files.clone());
             f(state.view());
-            let mut changed = Changed::default();
+            let mut changes = Changed::default();
             // Equal content keeps the memory it had.
             if !Arc::ptr_eq(&todos, &state.todos) {
-                changed.todos = *todos != *state.todos;
-                if !changed.todos {
+                changes.todos = *todos != *state.todos;
+                if !changes.todos {
                     state.todos = todos;
                 }
             }
             if !Arc::ptr_eq(&files, &state.files) {
-                changed.files = changed_paths(&files, &state.files);
-                if changed.files.is_empty() {
+                changes.files = changed_paths(&files, &state.files);
+                if changes.files.is_empty() {
                     state.files = files;
                 }
             }
-            changed
+            changes
         })
     }
 }
@@ -61,10 +61,13 @@ pub(super) struct Changed {
 type Files = BTreeMap<Arc<str>, Arc<str>>;
 
 fn changed_paths(before: &Files, after: &Files) -> Vec<String> {
-    let written = after
+    let written_entries = after
         .iter()
         .filter(|(path, content)| before.get(*path) != Some(*content));
     let removed = before.keys().filter(|path| !after.contains_key(*path));
-    let changed: BTreeSet<_> = written.map(|(path, _)| path).chain(removed).collect();
-    changed.into_iter().map(|path| path.to_string()).collect()
+    let paths: BTreeSet<_> = written_entries
+        .map(|(path, _)| path)
+        .chain(removed)
+        .collect();
+    paths.into_iter().map(|path| path.to_string()).collect()
 }

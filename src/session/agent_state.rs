@@ -26,15 +26,16 @@ pub(crate) fn changed_files<'a>(
     after: &'a Files,
 ) -> impl Iterator<Item = (&'a Arc<str>, Option<&'a Arc<str>>)> {
     let is_known = |path: &Arc<str>, content: &Arc<str>| {
-        let known = before.get(path);
-        known.is_some_and(|known| Arc::ptr_eq(known, content) || known == content)
+        let old_content = before.get(path);
+        old_content
+            .is_some_and(|old_content| Arc::ptr_eq(old_content, content) || old_content == content)
     };
     let removed = before.keys().filter(|path| !after.contains_key(*path));
-    let written = after
+    let written_files = after
         .iter()
         .filter(move |(path, content)| !is_known(path, content));
     let removed = removed.map(|path| (path, None));
-    removed.chain(written.map(|(path, content)| (path, Some(content))))
+    removed.chain(written_files.map(|(path, content)| (path, Some(content))))
 }
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
@@ -181,16 +182,17 @@ impl AgentState {
         }
     }
 
-    /// Keeps the data stored by position in the history only where `before` has the same message at
-    /// that position.
-    pub(crate) fn keep_places(&mut self, before: &Messages) {
-        let kept = self.messages.shared_prefix(before);
-        self.inputs.keep(kept, self.messages.len());
-        let (now, before) = (self.messages.as_slice(), before.as_slice());
-        self.infos.retain(|at| match (now.get(at), before.get(at)) {
-            (Some(now), Some(before)) => Arc::ptr_eq(now, before),
-            _ => false,
-        });
+    /// Keeps the data stored by position in the history only where `old_messages` has the same message
+    /// at that position.
+    pub(crate) fn keep_places(&mut self, old_messages: &Messages) {
+        let shared_len = self.messages.shared_prefix(old_messages);
+        self.inputs.keep(shared_len, self.messages.len());
+        let (now, old_messages) = (self.messages.as_slice(), old_messages.as_slice());
+        self.infos
+            .retain(|at| match (now.get(at), old_messages.get(at)) {
+                (Some(now), Some(old)) => Arc::ptr_eq(now, old),
+                _ => false,
+            });
     }
 
     /// Marks all inputs without an answer as answered by the last message of the history, if that
@@ -218,11 +220,11 @@ impl AgentState {
     /// Drops the compaction when the messages it replaces are no longer those of `before`; returns
     /// `true` if it was dropped.
     pub(crate) fn drop_stale_compaction(&mut self, before: &Messages) -> bool {
-        let covered = self
+        let covered_count = self
             .compaction
             .as_ref()
             .map_or(0, |made| made.through_message);
-        let is_stale = self.messages.shared_prefix(before) < covered.min(before.len());
+        let is_stale = self.messages.shared_prefix(before) < covered_count.min(before.len());
         if is_stale {
             self.compaction = None;
         }
@@ -240,10 +242,10 @@ impl AgentState {
     /// Makes the history valid, except for the calls that wait for approval. Data stored by
     /// position in it is kept where the messages are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
-        let (waiting, before) = (self.waiting(), self.messages.clone());
-        let repairs = self.messages.repair_keeping(&waiting);
+        let (waiting_ids, old_messages) = (self.waiting(), self.messages.clone());
+        let repairs = self.messages.repair_keeping(&waiting_ids);
         if !repairs.is_empty() {
-            self.keep_places(&before);
+            self.keep_places(&old_messages);
         }
         repairs
     }

@@ -54,10 +54,10 @@ impl Inputs {
     /// The difference from `old`, of which at most the first `most` count as the same.
     pub(crate) fn since(&self, old: &Self, most: usize) -> InputsChange {
         let pairs = self.0.iter().zip(old.0.iter()).take(most);
-        let keep = pairs.take_while(|(new, old)| new == old).count();
+        let shared_len = pairs.take_while(|(new, old)| new == old).count();
         InputsChange {
-            keep,
-            then: self.0[keep..].to_vec(),
+            keep: shared_len,
+            then: self.0[shared_len..].to_vec(),
         }
     }
 
@@ -76,21 +76,21 @@ impl Inputs {
 
     /// Drops those of these inputs that began at message `len` or behind it, and their ids.
     pub(crate) fn take_back_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
-        let own = self.count_last_of(ids);
-        let first = self.len() - own;
+        let own_count = self.count_last_of(ids);
+        let first = self.len() - own_count;
         let behind = self.0[first..].iter();
         let behind = behind.filter(|input| input.from >= Some(len));
-        let gone: HashSet<_> = behind.map(|input| input.id.clone()).collect();
-        if gone.is_empty() {
+        let removed_ids: HashSet<_> = behind.map(|input| input.id.clone()).collect();
+        if removed_ids.is_empty() {
             return;
         }
-        ids.retain(|id| !gone.contains(id));
+        ids.retain(|id| !removed_ids.contains(id));
         let inputs = Arc::make_mut(&mut self.0);
         let appended = inputs.split_off(first);
         inputs.extend(
             appended
                 .into_iter()
-                .filter(|input| !gone.contains(&input.id)),
+                .filter(|input| !removed_ids.contains(&input.id)),
         );
     }
 
@@ -161,8 +161,8 @@ impl Inputs {
     /// Drops the oldest when there are too many.
     pub(crate) fn bound(&mut self) {
         if self.len() > MOST + SLACK {
-            let all = Arc::make_mut(&mut self.0);
-            all.drain(..all.len() - MOST);
+            let inputs = Arc::make_mut(&mut self.0);
+            inputs.drain(..inputs.len() - MOST);
         }
     }
 
@@ -184,10 +184,10 @@ impl Inputs {
         let ids: HashSet<_> = ids.iter().collect();
         for input in Arc::make_mut(&mut self.0) {
             if input.answer.is_none() && ids.contains(&input.id) {
-                let more = (input.until..usize::MAX)
+                let part_count = (input.until..usize::MAX)
                     .take_while(|at| is_part(*at))
                     .count();
-                input.until = input.until.saturating_add(more);
+                input.until = input.until.saturating_add(part_count);
             }
         }
     }
@@ -243,19 +243,19 @@ impl Inputs {
             return;
         }
         earlier.keep(kept, kept);
-        let known: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
-        let own = self.0.iter().filter(|input| !known.contains(&input.id));
-        let own: Vec<_> = own.cloned().collect();
-        Arc::make_mut(&mut earlier.0).extend(own);
+        let ids: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
+        let own_inputs = self.0.iter().filter(|input| !ids.contains(&input.id));
+        let own_inputs: Vec<_> = own_inputs.cloned().collect();
+        Arc::make_mut(&mut earlier.0).extend(own_inputs);
         *self = earlier;
     }
 
     /// The state of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<Known<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
-        let said = |at: usize| Some((at, messages.get(at).and_then(answer)?));
-        Some(match (input.answer.and_then(said), input.from) {
-            (Some((at, said)), _) => Known::Answered(at, said),
+        let answer_at = |at: usize| Some((at, messages.get(at).and_then(answer)?));
+        Some(match (input.answer.and_then(answer_at), input.from) {
+            (Some((at, answer)), _) => Known::Answered(at, answer),
             (None, Some(from)) if input.answer.is_none() => Known::Open(from),
             (None, _) => Known::Lost,
         })
@@ -281,9 +281,9 @@ mod tests {
             inputs.begin(n.to_string().into(), n..n + 1);
             inputs.bound();
             assert!(inputs.len() <= MOST + SLACK);
-            let newest = (n + 1).saturating_sub(MOST)..=n;
+            let expected = (n + 1).saturating_sub(MOST)..=n;
             assert!(
-                inputs.contains(&n.to_string()) && inputs.contains(&newest.start().to_string())
+                inputs.contains(&n.to_string()) && inputs.contains(&expected.start().to_string())
             );
         }
         assert!(!inputs.contains("0"));
@@ -298,20 +298,20 @@ mod tests {
         let history = history.human("?").ai("!").human("B");
         inputs.settle(&history);
         inputs.begin("b".into(), 4..5);
-        let found = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
+        let state_of = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
             None => "unknown".to_owned(),
             Some(Known::Lost) => "lost".to_owned(),
             Some(Known::Open(from)) => format!("open from {from}"),
             Some(Known::Answered(_, said)) => said.content.text().into_owned(),
         };
-        assert_eq!(found(&inputs, "a"), "a");
-        assert_eq!(found(&inputs, "b"), "open from 4");
-        assert_eq!(found(&inputs, "c"), "unknown");
+        assert_eq!(state_of(&inputs, "a"), "a");
+        assert_eq!(state_of(&inputs, "b"), "open from 4");
+        assert_eq!(state_of(&inputs, "c"), "unknown");
         inputs.keep(3, 5);
-        assert_eq!(found(&inputs, "a"), "a");
-        assert_eq!(found(&inputs, "b"), "lost");
+        assert_eq!(state_of(&inputs, "a"), "a");
+        assert_eq!(state_of(&inputs, "b"), "lost");
         inputs.take_back(0);
-        assert_eq!(found(&inputs, "a"), "unknown");
+        assert_eq!(state_of(&inputs, "a"), "unknown");
         assert!(inputs.contains("b"), "what is lost may be there");
     }
 }

@@ -176,20 +176,20 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
         ));
     }
     let mut state: AgentState = serde_json::from_slice(json).map_err(refuse)?;
-    let beside: Beside = serde_json::from_slice(json).map_err(refuse)?;
-    if beside.messages.is_none() {
+    let extras: Beside = serde_json::from_slice(json).map_err(refuse)?;
+    if extras.messages.is_none() {
         return Err(Error::new(
             ErrorKind::InvalidMessages,
             "the JSON of a session needs `messages`, a list",
         ));
     }
-    if state.compaction.is_none() && !beside.summary.trim().is_empty() {
-        state.compaction = Some(Compaction::new(beside.summary, 0));
+    if state.compaction.is_none() && !extras.summary.trim().is_empty() {
+        state.compaction = Some(Compaction::new(extras.summary, 0));
     }
     let mut session = StoredSession::new(state);
-    session.started = beside.started;
-    session.ended = beside.ended;
-    session.input_ids = beside.input_ids;
+    session.started = extras.started;
+    session.ended = extras.ended;
+    session.input_ids = extras.input_ids;
     Ok(session)
 }
 
@@ -201,27 +201,27 @@ fn refuse(error: serde_json::Error) -> Error {
 /// The session's beginning: `len` messages, and the results of calls that would be parted.
 pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<StoredSession> {
     let state = &mut session.state;
-    let all = state.messages.as_slice();
-    if len > all.len() {
+    let history = state.messages.as_slice();
+    if len > history.len() {
         return Err(Error::new(
             ErrorKind::InvalidRequest,
             format!(
                 "session {id:?} has {} messages, not {len}; cut it at one it has",
-                all.len()
+                history.len()
             ),
         ));
     }
     session.input_ids.clear();
     state.inputs = Inputs::default();
-    let results = all[len..]
+    let results = history[len..]
         .iter()
         .take_while(|message| len > 0 && message.as_tool_result().is_some());
     let len = len + results.count();
-    if len == all.len() {
+    if len == history.len() {
         return Ok(session);
     }
-    let kept = &all[..len];
-    let calls: HashSet<Arc<str>> = kept
+    let remaining_messages = &history[..len];
+    let calls: HashSet<Arc<str>> = remaining_messages
         .iter()
         .flat_map(|message| message.tool_calls())
         .map(|call| call.id.clone())
@@ -233,11 +233,11 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
     session
         .ended
         .retain(|ended| ended.as_tool_result().is_some_and(has_call));
-    let messages: Messages = kept.iter().cloned().collect();
+    let messages: Messages = remaining_messages.iter().cloned().collect();
     state.messages = messages;
     state.infos.keep(len);
-    if let Some(made) = &state.compaction
-        && made.through_message > len
+    if let Some(compaction) = &state.compaction
+        && compaction.through_message > len
     {
         state.compaction = None;
     }

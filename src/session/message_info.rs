@@ -94,8 +94,8 @@ impl Infos {
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &Arc<MessageInfo>)> {
-        let known = self.0.iter().flat_map(|known| known.iter());
-        known.map(|(message, info)| (*message, info))
+        let infos = self.0.iter().flat_map(|infos| infos.iter());
+        infos.map(|(message, info)| (*message, info))
     }
 
     pub(crate) fn put(&mut self, message: usize, info: Arc<MessageInfo>) {
@@ -115,9 +115,9 @@ impl Infos {
     pub(crate) fn keep(&mut self, kept: usize) {
         let last = self.iter().next_back();
         if last.is_some_and(|(message, _)| message >= kept)
-            && let Some(known) = &mut self.0
+            && let Some(infos) = &mut self.0
         {
-            Arc::make_mut(known).split_off(&kept);
+            Arc::make_mut(infos).split_off(&kept);
         }
     }
 
@@ -126,8 +126,8 @@ impl Infos {
         if self.iter().all(|(message, _)| is_kept(message)) {
             return;
         }
-        if let Some(known) = &mut self.0 {
-            Arc::make_mut(known).retain(|message, _| is_kept(*message));
+        if let Some(infos) = &mut self.0 {
+            Arc::make_mut(infos).retain(|message, _| is_kept(*message));
         }
     }
 
@@ -163,8 +163,8 @@ mod tests {
         state.inform(info("second"));
         assert!(!state.repair().is_empty());
         assert_eq!(state.messages.len(), 5, "the result was put in between");
-        let known: Vec<_> = state.message_infos().collect();
-        assert_eq!(known.len(), 1);
-        assert_eq!((known[0].0, &*known[0].1.model), (1, "first"));
+        let infos: Vec<_> = state.message_infos().collect();
+        assert_eq!(infos.len(), 1);
+        assert_eq!((infos[0].0, &*infos[0].1.model), (1, "first"));
     }
 }

@@ -101,8 +101,8 @@ impl Index {
         if let Some(position) = self.find(list, id) {
             self.positions.remove(id);
             list.swap_remove(position);
-            if let Some(moved) = list.get(position).and_then(T::id) {
-                self.positions.insert(moved.clone(), position);
+            if let Some(moved_id) = list.get(position).and_then(T::id) {
+                self.positions.insert(moved_id.clone(), position);
             }
         }
         self.list = place(list);
@@ -151,40 +151,40 @@ mod tests {
 
     #[test]
     fn short_lists_stay_in_order() {
-        let (mut calls, mut started) = (OpenCalls::default(), Vec::new());
-        (0..5).for_each(|number| calls.start(&mut started, id(number)));
-        calls.remove(&mut started, &mut Vec::new(), "1");
-        assert_eq!(started, [id(0), id(2), id(3), id(4)]);
+        let (mut calls, mut started_ids) = (OpenCalls::default(), Vec::new());
+        (0..5).for_each(|number| calls.start(&mut started_ids, id(number)));
+        calls.remove(&mut started_ids, &mut Vec::new(), "1");
+        assert_eq!(started_ids, [id(0), id(2), id(3), id(4)]);
     }
 
     #[test]
     fn long_lists_hold_what_was_not_removed() {
-        let (mut calls, mut started) = (OpenCalls::default(), Vec::new());
-        (0..500).for_each(|number| calls.start(&mut started, id(number)));
+        let (mut calls, mut started_ids) = (OpenCalls::default(), Vec::new());
+        (0..500).for_each(|number| calls.start(&mut started_ids, id(number)));
         for number in (0..500).filter(|number| number % 3 != 0) {
-            calls.remove(&mut started, &mut Vec::new(), &id(number));
-            calls.remove(&mut started, &mut Vec::new(), "unknown");
+            calls.remove(&mut started_ids, &mut Vec::new(), &id(number));
+            calls.remove(&mut started_ids, &mut Vec::new(), "unknown");
         }
-        started.sort();
+        started_ids.sort();
         let mut expected: Vec<_> = (0..500).step_by(3).map(id).collect();
         expected.sort();
-        assert_eq!(started, expected);
+        assert_eq!(started_ids, expected);
     }
 
     #[test]
     fn list_changed_from_outside_is_indexed_anew() {
-        let (mut calls, mut started) = (OpenCalls::default(), Vec::new());
-        (0..100).for_each(|number| calls.start(&mut started, id(number)));
-        started.push(id(200));
-        started.insert(0, id(3));
-        calls.remove(&mut started, &mut Vec::new(), "200");
-        calls.remove(&mut started, &mut Vec::new(), "3");
-        let other: Vec<_> = started.iter().rev().cloned().collect();
-        started = other;
-        calls.remove(&mut started, &mut Vec::new(), "7");
-        started.sort();
+        let (mut calls, mut started_ids) = (OpenCalls::default(), Vec::new());
+        (0..100).for_each(|number| calls.start(&mut started_ids, id(number)));
+        started_ids.push(id(200));
+        started_ids.insert(0, id(3));
+        calls.remove(&mut started_ids, &mut Vec::new(), "200");
+        calls.remove(&mut started_ids, &mut Vec::new(), "3");
+        let reversed_ids: Vec<_> = started_ids.iter().rev().cloned().collect();
+        started_ids = reversed_ids;
+        calls.remove(&mut started_ids, &mut Vec::new(), "7");
+        started_ids.sort();
         let mut expected: Vec<_> = (0..100).filter(|n| ![3, 7].contains(n)).map(id).collect();
         expected.sort();
-        assert_eq!(started, expected);
+        assert_eq!(started_ids, expected);
     }
 }

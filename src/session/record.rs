@@ -264,11 +264,11 @@ impl<'de> DeserializeSeed<'de> for OfKind<'_> {
                 change: InputsChange::deserialize(from)?,
             },
             "about" => {
-                let about = About::deserialize(from)?;
+                let metadata = About::deserialize(from)?;
                 Record::About {
-                    user_id: about.user_id.into_owned(),
-                    title: about.title.into_owned(),
-                    cwd: about.cwd.into_owned(),
+                    user_id: metadata.user_id.into_owned(),
+                    title: metadata.title.into_owned(),
+                    cwd: metadata.cwd.into_owned(),
                 }
             }
             "todos" => Record::Todos {

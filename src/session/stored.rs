@@ -55,8 +55,8 @@ impl StoredSession {
             Record::Truncated { messages } => self.truncate(messages),
             Record::ToolStarted { call_id } => self.open_calls.start(&mut self.started, call_id),
             Record::ToolEnded { result } => {
-                if let Some(ended) = result.as_tool_result() {
-                    let id = &ended.tool_call_id;
+                if let Some(tool_result) = result.as_tool_result() {
+                    let id = &tool_result.tool_call_id;
                     self.open_calls
                         .remove(&mut self.started, &mut self.ended, id);
                     self.open_calls.end(&mut self.ended, result);
@@ -105,8 +105,8 @@ impl StoredSession {
         }
         let state = &mut self.state;
         if let Some(id) = input_id {
-            let at = state.messages.len();
-            state.inputs.begin(id.clone(), at..at + 1);
+            let index = state.messages.len();
+            state.inputs.begin(id.clone(), index..index + 1);
             self.input_ids.push(id);
         }
         state.messages.push(message);
@@ -130,37 +130,37 @@ impl StoredSession {
     /// no call open. Messages that both share are compared by their pointers.
     #[must_use]
     pub fn difference(&self, state: &AgentState) -> Vec<Record> {
-        let (before, now) = (&self.state, state);
+        let (old_state, now) = (&self.state, state);
         let mut records = Vec::new();
-        let about = Record::about(now);
-        if about != Record::about(before) {
-            records.push(about);
+        let metadata = Record::about(now);
+        if metadata != Record::about(old_state) {
+            records.push(metadata);
         }
-        if !Arc::ptr_eq(&before.todos, &now.todos) && before.todos != now.todos {
+        if !Arc::ptr_eq(&old_state.todos, &now.todos) && old_state.todos != now.todos {
             let todos = now.todos.clone();
             records.push(Record::Todos { todos });
         }
-        if !Arc::ptr_eq(&before.files, &now.files) {
-            let files = changed_files(&before.files, &now.files);
+        if !Arc::ptr_eq(&old_state.files, &now.files) {
+            let files = changed_files(&old_state.files, &now.files);
             records.extend(files.map(|(path, content)| Record::File {
                 path: path.clone(),
                 content: content.cloned(),
             }));
         }
         // What came with messages stands before them: a copy that is cut between them has it, too.
-        changed_messages(before, now, &mut records);
+        changed_messages(old_state, now, &mut records);
         if !self.started.is_empty() || !self.ended.is_empty() {
             records.push(Record::ToolsSettled);
         }
-        if before.compaction != now.compaction {
+        if old_state.compaction != now.compaction {
             let compaction = now.compaction.clone();
             records.push(Record::Compaction { compaction });
         }
-        if !self.input_ids.is_empty() || before.inputs != now.inputs {
+        if !self.input_ids.is_empty() || old_state.inputs != now.inputs {
             let change = self.changed_inputs(now);
             records.push(Record::Inputs { change });
         }
-        records.extend(changed_pending(&before.pending, &now.pending));
+        records.extend(changed_pending(&old_state.pending, &now.pending));
         records
     }
 
@@ -173,10 +173,10 @@ impl StoredSession {
         if !matches!(records.first(), Some(Record::About { .. })) {
             records.insert(0, Record::about(&self.state));
         }
-        let started = self.started.iter().cloned();
-        records.extend(started.map(|call_id| Record::ToolStarted { call_id }));
-        let ended = self.ended.iter().cloned();
-        records.extend(ended.map(|result| Record::ToolEnded { result }));
+        let started_records = self.started.iter().cloned();
+        records.extend(started_records.map(|call_id| Record::ToolStarted { call_id }));
+        let ended_results = self.ended.iter().cloned();
+        records.extend(ended_results.map(|result| Record::ToolEnded { result }));
         let ids = self.input_ids.iter().cloned();
         records.extend(ids.map(|id| Record::Input { id }));
         records
@@ -185,30 +185,32 @@ impl StoredSession {
     /// Inputs that were appended are not counted as the same: some readers have them elsewhere.
     fn changed_inputs(&self, now: &AgentState) -> InputsChange {
         let appended = self.state.inputs.count_last_of(&self.input_ids);
-        let saved = self.state.inputs.len() - appended;
-        now.inputs.since(&self.state.inputs, saved)
+        let saved_count = self.state.inputs.len() - appended;
+        now.inputs.since(&self.state.inputs, saved_count)
     }
 }
 
 fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
     let (old, new) = (&before.messages, &now.messages);
-    let mut same = old.shared_prefix(new);
+    let mut shared_len = old.shared_prefix(new);
     // A hook may have built the same messages again.
-    same += old.as_slice()[same..]
+    shared_len += old.as_slice()[shared_len..]
         .iter()
-        .zip(&new.as_slice()[same..])
+        .zip(&new.as_slice()[shared_len..])
         .take_while(|(a, b)| a == b)
         .count();
     let informed = before.infos.first_difference(&now.infos);
-    same = same.min(informed.unwrap_or(same));
-    if same < old.len() {
-        records.push(Record::Truncated { messages: same });
+    shared_len = shared_len.min(informed.unwrap_or(shared_len));
+    if shared_len < old.len() {
+        records.push(Record::Truncated {
+            messages: shared_len,
+        });
         if new.is_empty() {
             // The first input was taken back: a second cut drops the title as well.
             records.push(Record::Truncated { messages: 0 });
         }
     }
-    for (message, at) in new.as_slice()[same..].iter().zip(same..) {
+    for (message, at) in new.as_slice()[shared_len..].iter().zip(shared_len..) {
         records.push(Record::Message {
             message: message.clone(),
             input_id: None,

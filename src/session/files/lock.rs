@@ -61,7 +61,7 @@ impl LockFile {
     ) -> Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(create).mode(0o600);
-        let began = Instant::now();
+        let start_time = Instant::now();
         let mut attempts = 0;
         while attempts < ATTEMPTS {
             check_own(path)?;
@@ -74,7 +74,7 @@ impl LockFile {
             };
             match file.try_lock() {
                 Ok(()) => attempts += 1,
-                Err(TryLockError::WouldBlock) if began.elapsed() < HANDOVER => {
+                Err(TryLockError::WouldBlock) if start_time.elapsed() < HANDOVER => {
                     sleep(STEP);
                     continue;
                 }
@@ -135,9 +135,9 @@ fn irregular() -> io::Error {
 
 /// Returns `true` if the file is (still) the one with this name, not through a link.
 pub(in crate::session) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let own = file.metadata()?;
+    let metadata = file.metadata()?;
     match fs::symlink_metadata(path) {
-        Ok(named) => Ok((own.dev(), own.ino()) == (named.dev(), named.ino())),
+        Ok(named) => Ok((metadata.dev(), metadata.ino()) == (named.dev(), named.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

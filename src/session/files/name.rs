@@ -12,20 +12,20 @@ const MAX_LEN: usize = 240;
 const ESCAPED: &AsciiSet = &capitals();
 
 const fn capitals() -> AsciiSet {
-    let mut set = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+    let mut escape_set = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
     let mut letter = b'A';
     while letter <= b'Z' {
-        set = set.add(letter);
+        escape_set = escape_set.add(letter);
         letter += 1;
     }
-    set
+    escape_set
 }
 
 /// The name of the file of a session, which ends in `extension`. No two ids share one, nor does
 /// one differ from another in case alone.
 pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String> {
     let name = utf8_percent_encode(id, ESCAPED).to_string();
-    let why = match name.len() {
+    let reason = match name.len() {
         0 => "it is empty".to_owned(),
         len if len > MAX_LEN => format!(
             "its file name would have {len} bytes, {MAX_LEN} at most; letters other than a to z \
@@ -33,9 +33,9 @@ pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String>
         ),
         _ => return Ok(name + extension),
     };
-    let shown = truncate(id, 60);
+    let short_id = truncate(id, 60);
     Err(Error::new(
         ErrorKind::InvalidRequest,
-        format!("session id {shown:?} cannot be kept: {why}"),
+        format!("session id {short_id:?} cannot be kept: {reason}"),
     ))
 }

@@ -38,7 +38,7 @@ impl SessionFile {
         let (bytes, size) = read_end(&*disk, &mut lock.file, len)
             .map_err(|error| failed("read", &lock.path, error))?;
         lock.has_content = !bytes.is_empty();
-        let own = Self {
+        let log_file = Self {
             disk,
             lock,
             id: id.to_owned(),
@@ -47,7 +47,7 @@ impl SessionFile {
             open_line: bytes.last().is_some_and(|last| *last != b'\n'),
             broken: false,
         };
-        Ok((own, (bytes, size)))
+        Ok((log_file, (bytes, size)))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -57,8 +57,9 @@ impl SessionFile {
     /// Cuts off what stands behind `end`, where a line of `bytes` ends.
     pub(super) fn cut(&mut self, bytes: &[u8], end: u64) -> Result<()> {
         self.check()?;
-        let cut = self.disk.cut(&self.lock.file, end);
-        cut.and_then(|()| self.disk.sync(&self.lock.file))
+        let outcome = self.disk.cut(&self.lock.file, end);
+        outcome
+            .and_then(|()| self.disk.sync(&self.lock.file))
             .map_err(|error| failed("repair", &self.lock.path, error))?;
         self.len = end;
         let last = usize::try_from(end)
@@ -83,21 +84,21 @@ impl SessionFile {
         self.check()?;
         let end: &[u8] = if self.open_line { b"\n" } else { b"" };
         let (disk, file) = (&self.disk, &mut self.lock.file);
-        let written = disk.write_all(file, end);
-        let written = written.and_then(|()| disk.write_all(file, bytes));
-        if let Err(error) = written {
+        let outcome = disk.write_all(file, end);
+        let outcome = outcome.and_then(|()| disk.write_all(file, bytes));
+        if let Err(error) = outcome {
             self.undo();
             return Err(failed("write", &self.lock.path, error));
         }
-        let mut synced = self.disk.sync(&self.lock.file);
+        let mut sync_outcome = self.disk.sync(&self.lock.file);
         // Who made the file may have been killed before this.
-        if !self.named && synced.is_ok() {
-            synced = match self.lock.path.parent() {
+        if !self.named && sync_outcome.is_ok() {
+            sync_outcome = match self.lock.path.parent() {
                 Some(folder) => self.disk.sync_folder(folder),
                 None => Ok(()),
             };
         }
-        if let Err(error) = synced {
+        if let Err(error) = sync_outcome {
             // What a disk that failed to sync has kept, nobody knows before it is read again.
             self.undo();
             self.broken = true;
@@ -114,11 +115,11 @@ impl SessionFile {
     /// everywhere (network file systems) nor against every process.
     fn check(&mut self) -> Result<()> {
         let LockFile { file, path, .. } = &self.lock;
-        let found = file.metadata().and_then(|metadata| {
+        let is_unchanged = file.metadata().and_then(|metadata| {
             let is_same = metadata.len() == self.len;
             Ok(is_same && is_at(file, path)?)
         });
-        match found.map_err(|error| failed("look at", path, error))? {
+        match is_unchanged.map_err(|error| failed("look at", path, error))? {
             true => Ok(()),
             false => {
                 self.broken = true;
@@ -129,8 +130,11 @@ impl SessionFile {
 
     /// Removes the written part of a failed write.
     fn undo(&mut self) {
-        let cut = self.disk.cut(&self.lock.file, self.len);
-        if cut.and_then(|()| self.disk.sync(&self.lock.file)).is_err() {
+        let outcome = self.disk.cut(&self.lock.file, self.len);
+        if outcome
+            .and_then(|()| self.disk.sync(&self.lock.file))
+            .is_err()
+        {
             self.broken = true;
         }
     }
@@ -138,12 +142,14 @@ impl SessionFile {
 
 /// Removes the file; false when there was none, or not of this `size`.
 pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
-    let found = LockFile::find(path, id, |options, path| disk.open(options, path))?;
-    let Some(held) = found else {
+    let lock = LockFile::find(path, id, |options, path| disk.open(options, path))?;
+    let Some(lock_file) = lock else {
         return Ok(false);
     };
-    let found = held.file.metadata();
-    let len = found.map_err(|error| failed("remove", path, error))?.len();
+    let metadata = lock_file.file.metadata();
+    let len = metadata
+        .map_err(|error| failed("remove", path, error))?
+        .len();
     if size.is_some_and(|size| size != len) {
         return Ok(false);
     }
@@ -162,11 +168,11 @@ pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
 /// The last `len` bytes of the file and its size; `None` when there is none or it is empty.
 pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
     check_own(path)?;
-    let read = || {
+    let read_tail = || {
         let mut file = disk.open(OpenOptions::new().read(true), path)?;
         read_end(disk, &mut file, len)
     };
-    match read() {
+    match read_tail() {
         Ok((bytes, _)) if bytes.is_empty() => Ok(None),
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

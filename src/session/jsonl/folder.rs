@@ -29,8 +29,8 @@ pub(super) struct Folder {
 impl Folder {
     /// The folder, made if need be, for its owner alone.
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
-        let made = make_folder(path, |parent| disk.sync_folder(parent));
-        let path = made.map_err(|error| failed("make the folder of", path, error))?;
+        let outcome = make_folder(path, |parent| disk.sync_folder(parent));
+        let path = outcome.map_err(|error| failed("make the folder of", path, error))?;
         Ok(Self { path, disk })
     }
 
@@ -81,9 +81,9 @@ impl Log for Folder {
             sidecar::keep(&*self.disk, &place, bytes, scan.kept())
                 .map_err(|error| failed("keep the damaged part of", &place, error))?;
         }
-        let shown = place.display().to_string();
+        let path = place.display().to_string();
         for damage in scan.kept_mut() {
-            damage.kept_in = Some(shown.clone());
+            damage.kept_in = Some(path.clone());
         }
         if scan.tail.is_some() {
             writer.cut(bytes, scan.end)?;
@@ -109,8 +109,8 @@ impl Log for Folder {
             Err(error) => return Err(failed("remove", &place, error)),
         };
         if removed {
-            let synced = self.disk.sync_folder(&self.path);
-            synced.map_err(|error| failed("remove", &path, error))?;
+            let outcome = self.disk.sync_folder(&self.path);
+            outcome.map_err(|error| failed("remove", &path, error))?;
         }
         Ok(removed)
     }

@@ -42,36 +42,36 @@ pub(super) fn keep<'a>(
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     let mut file = disk.open(&options, path)?;
-    let mut known = Vec::new();
-    disk.read(&mut file, &mut known)?;
+    let mut content = Vec::new();
+    disk.read(&mut file, &mut content)?;
     let mut lines = Vec::new();
-    if known.last().is_some_and(|last| *last != b'\n') {
+    if content.last().is_some_and(|last| *last != b'\n') {
         // What a crash left of a line has one to itself.
         lines.push(b'\n');
     }
     for damage in damage {
         let part = part_of(bytes, damage);
         let text = std::str::from_utf8(part).ok();
-        let kept = Kept {
+        let entry = Kept {
             offset: damage.offset,
             what: damage.to_string(),
             text,
             base64: text.is_none().then(|| STANDARD.encode(part)),
         };
-        let line = serde_json::to_vec(&kept)?;
-        if known
+        let line = serde_json::to_vec(&entry)?;
+        if content
             .split(|byte| *byte == b'\n')
-            .any(|known| *known == line)
+            .any(|old_line| *old_line == line)
         {
             continue;
         }
         lines.extend(line);
         lines.push(b'\n');
     }
-    let written = disk.write_all(&mut file, &lines);
-    if let Err(error) = written.and_then(|()| disk.sync(&file)) {
+    let outcome = disk.write_all(&mut file, &lines);
+    if let Err(error) = outcome.and_then(|()| disk.sync(&file)) {
         // If this fails, too, only half a line stays.
-        let _ = disk.cut(&file, known.len() as u64);
+        let _ = disk.cut(&file, content.len() as u64);
         return Err(error);
     }
     match path.parent() {

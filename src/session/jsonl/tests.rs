@@ -50,11 +50,11 @@ impl Failing {
 
     /// The number of calls before the one that fails; `None` after it.
     fn step(&self) -> Option<usize> {
-        let step = |left: usize| left.checked_sub(1);
-        let left = self
+        let step = |remaining: usize| remaining.checked_sub(1);
+        let remaining = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
-        left.ok()
+        remaining.ok()
     }
 
     fn check(&self, is_cut: bool) -> io::Result<()> {
@@ -153,9 +153,9 @@ impl Disk for Noting {
 
 #[tokio::test]
 async fn a_write_is_acknowledged_once_it_is_durable() {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(Noting::default());
-    let store = JsonlStore::on(held.path(), disk.clone()).unwrap();
+    let store = JsonlStore::on(folder.path(), disk.clone()).unwrap();
     assert_eq!(disk.take(), ["sync folder"]);
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -165,9 +165,9 @@ async fn a_write_is_acknowledged_once_it_is_durable() {
     drop(lease);
     let_go(store.lease("s").await.unwrap());
     assert_eq!(disk.take(), [""; 0], "nothing to repair");
-    let path = held.path().join("s.jsonl");
-    let torn = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
-    std::fs::write(&path, torn).unwrap();
+    let path = folder.path().join("s.jsonl");
+    let torn_log = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
+    std::fs::write(&path, torn_log).unwrap();
     drop(store.lease("s").await.unwrap());
     let calls = disk.take();
     assert_eq!(
@@ -203,8 +203,8 @@ async fn write(store: &JsonlStore, number: usize, lease: &Lease) -> Result<()> {
 }
 
 async fn texts(store: &JsonlStore, id: &str) -> Vec<String> {
-    let found = store.load(id).await.unwrap().unwrap_or_default();
-    let messages = found.state.messages.iter();
+    let session = store.load(id).await.unwrap().unwrap_or_default();
+    let messages = session.state.messages.iter();
     messages
         .map(|message| message.text().into_owned())
         .collect()
@@ -213,7 +213,7 @@ async fn texts(store: &JsonlStore, id: &str) -> Vec<String> {
 /// Works on a failing disk, and returns the numbers of the writes that were acknowledged.
 async fn work(folder: &Path, disk: Arc<Failing>) -> Result<Vec<usize>> {
     let store = JsonlStore::on(folder, disk)?;
-    let mut acknowledged = Vec::new();
+    let mut acknowledged_numbers = Vec::new();
     for round in 0..3 {
         let Ok(lease) = store.lease("s").await else {
             continue;
@@ -221,19 +221,19 @@ async fn work(folder: &Path, disk: Arc<Failing>) -> Result<Vec<usize>> {
         for number in 0..3 {
             let number = round * 3 + number;
             if write(&store, number, &lease).await.is_ok() {
-                acknowledged.push(number);
+                acknowledged_numbers.push(number);
             }
-            let seen = texts(&store, "s").await;
-            let expected = acknowledged
+            let stored_texts = texts(&store, "s").await;
+            let expected = acknowledged_numbers
                 .iter()
                 .flat_map(|n| [format!("{n}a"), format!("{n}b")]);
             assert!(
-                expected.clone().all(|text| seen.contains(&text)),
-                "{acknowledged:?} {seen:?}"
+                expected.clone().all(|text| stored_texts.contains(&text)),
+                "{acknowledged_numbers:?} {stored_texts:?}"
             );
         }
     }
-    Ok(acknowledged)
+    Ok(acknowledged_numbers)
 }
 
 /// The damaged lines among the records of a log, and after them.
@@ -262,43 +262,45 @@ fn put_aside(folder: &Path) -> Vec<String> {
 }
 
 async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     if is_damaged {
-        damage(held.path()).await;
+        damage(folder.path()).await;
     }
     let disk = Arc::new(Failing::new(fault, at));
-    let acknowledged = work(held.path(), disk.clone()).await.unwrap_or_default();
-    let store = JsonlStore::open(held.path()).unwrap();
+    let acknowledged_numbers = work(folder.path(), disk.clone()).await.unwrap_or_default();
+    let store = JsonlStore::open(folder.path()).unwrap();
     drop(store.lease("s").await.unwrap());
     if is_damaged {
-        let aside = put_aside(held.path());
+        let damaged_parts = put_aside(folder.path());
         for part in [AMONG, BEHIND] {
-            let count = aside.iter().filter(|text| *text == part).count();
-            assert_eq!(count, 1, "{fault:?} at {at}: {aside:?}");
+            let count = damaged_parts.iter().filter(|text| *text == part).count();
+            assert_eq!(count, 1, "{fault:?} at {at}: {damaged_parts:?}");
         }
     }
-    let found = texts(&store, "s").await;
+    let stored_texts = texts(&store, "s").await;
     let mut numbers = Vec::new();
-    for pair in found.chunks(2) {
+    for pair in stored_texts.chunks(2) {
         let number = pair[0].strip_suffix('a').unwrap();
         assert_eq!(
             pair.get(1),
             Some(&format!("{number}b")),
-            "{fault:?} at {at}: {found:?}"
+            "{fault:?} at {at}: {stored_texts:?}"
         );
         numbers.push(number.parse::<usize>().unwrap());
     }
     if is_damaged {
-        assert_eq!(numbers.remove(0), 50, "{fault:?} at {at}: {found:?}");
+        assert_eq!(numbers.remove(0), 50, "{fault:?} at {at}: {stored_texts:?}");
     }
-    assert!(numbers.is_sorted(), "{fault:?} at {at}: {found:?}");
-    let lost = acknowledged.iter().find(|number| !numbers.contains(number));
-    assert_eq!(lost, None, "{fault:?} at {at}: {found:?}");
+    assert!(numbers.is_sorted(), "{fault:?} at {at}: {stored_texts:?}");
+    let lost_number = acknowledged_numbers
+        .iter()
+        .find(|number| !numbers.contains(number));
+    assert_eq!(lost_number, None, "{fault:?} at {at}: {stored_texts:?}");
     // The disk works again, and so does the session.
     let lease = store.lease("s").await.unwrap();
     write(&store, 100, &lease).await.unwrap();
     let now = texts(&store, "s").await;
-    assert_eq!(now.len(), found.len() + 2);
+    assert_eq!(now.len(), stored_texts.len() + 2);
     disk.is_over()
 }
 
@@ -315,53 +317,56 @@ async fn nothing_acknowledged_is_lost_whichever_call_fails() {
         Fault::Torn,
     ] {
         for is_damaged in [false, true] {
-            let mut at = 1;
-            while !check(fault, at, is_damaged).await {
-                at += 1;
-                assert!(at < 200, "{fault:?} never ends");
+            let mut call_number = 1;
+            while !check(fault, call_number, is_damaged).await {
+                call_number += 1;
+                assert!(call_number < 200, "{fault:?} never ends");
             }
-            assert!(at > 10, "{fault:?} came to {at} calls only");
+            assert!(
+                call_number > 10,
+                "{fault:?} came to {call_number} calls only"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn a_removal_that_fails_is_done_by_the_next() {
-    let mut at = 1;
+    let mut call_number = 1;
     loop {
-        let held = tempfile::tempdir().unwrap();
-        damage(held.path()).await;
-        let store = JsonlStore::open(held.path()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        damage(folder.path()).await;
+        let store = JsonlStore::open(folder.path()).unwrap();
         let_go(store.lease("s").await.unwrap());
-        let disk = Arc::new(Failing::new(Fault::Once(DEFECT), at));
-        let removed = match JsonlStore::on(held.path(), disk.clone()) {
+        let disk = Arc::new(Failing::new(Fault::Once(DEFECT), call_number));
+        let removed = match JsonlStore::on(folder.path(), disk.clone()) {
             Ok(store) => store.delete("s").await,
             Err(error) => Err(error),
         };
         let is_over = disk.is_over();
-        assert_eq!(removed.is_err(), !is_over, "{at}");
-        let store = JsonlStore::open(held.path()).unwrap();
+        assert_eq!(removed.is_err(), !is_over, "{call_number}");
+        let store = JsonlStore::open(folder.path()).unwrap();
         store.delete("s").await.unwrap();
         assert!(store.load("s").await.unwrap().is_none());
-        let left = std::fs::read_dir(held.path()).unwrap().count();
-        assert_eq!(left, 0, "{at}");
+        let file_count = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(file_count, 0, "{call_number}");
         if is_over {
             break;
         }
-        at += 1;
+        call_number += 1;
     }
-    assert!(at > 4, "{at}");
+    assert!(call_number > 4, "{call_number}");
 }
 
 #[tokio::test]
 async fn half_a_line_put_aside_spoils_no_other() {
-    let held = tempfile::tempdir().unwrap();
-    damage(held.path()).await;
-    let half = r#"{"offset":3,"what":"a cra"#;
-    std::fs::write(held.path().join("s.damaged"), half).unwrap();
-    let store = JsonlStore::open(held.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    damage(folder.path()).await;
+    let half_line = r#"{"offset":3,"what":"a cra"#;
+    std::fs::write(folder.path().join("s.damaged"), half_line).unwrap();
+    let store = JsonlStore::open(folder.path()).unwrap();
     drop(store.lease("s").await.unwrap());
-    assert_eq!(put_aside(held.path()), [AMONG, BEHIND]);
+    assert_eq!(put_aside(folder.path()), [AMONG, BEHIND]);
 }
 
 /// A disk on which the log is written from outside while its damaged parts are put aside.
@@ -377,23 +382,23 @@ impl Disk for Meddling {
 
 #[tokio::test]
 async fn what_somebody_else_wrote_is_not_cut_off() {
-    let held = tempfile::tempdir().unwrap();
-    damage(held.path()).await;
-    let path = held.path().join("s.jsonl");
-    let store = JsonlStore::on(held.path(), Arc::new(Meddling(path.clone()))).unwrap();
-    let refused = store.lease("s").await.unwrap_err();
-    assert_eq!(refused.kind(), crate::error::ErrorKind::Conflict);
+    let folder = tempfile::tempdir().unwrap();
+    damage(folder.path()).await;
+    let path = folder.path().join("s.jsonl");
+    let store = JsonlStore::on(folder.path(), Arc::new(Meddling(path.clone()))).unwrap();
+    let lease_error = store.lease("s").await.unwrap_err();
+    assert_eq!(lease_error.kind(), crate::error::ErrorKind::Conflict);
     let log = std::fs::read_to_string(&path).unwrap();
     assert!(log.ends_with("torn by somebody else"), "{log}");
 }
 
 #[tokio::test]
 async fn a_full_disk_is_told_and_the_next_write_may_fit() {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     // Opening syncs the parent folder, leasing is open and read; the first write is write, sync,
     // sync of the folder.
     let disk = Arc::new(Failing::new(Fault::Once(FULL), 7));
-    let store = JsonlStore::on(held.path(), disk).unwrap();
+    let store = JsonlStore::on(folder.path(), disk).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
     let error = write(&store, 2, &lease).await.unwrap_err();
@@ -406,36 +411,33 @@ async fn a_full_disk_is_told_and_the_next_write_may_fit() {
 
 #[tokio::test]
 async fn half_a_write_is_taken_back() {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(Failing::new(Fault::Torn, 8));
-    let store = JsonlStore::on(held.path(), disk).unwrap();
+    let store = JsonlStore::on(folder.path(), disk).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
-    let before = std::fs::read(held.path().join("s.jsonl")).unwrap();
+    let old_bytes = std::fs::read(folder.path().join("s.jsonl")).unwrap();
     write(&store, 2, &lease).await.unwrap_err();
-    let after = std::fs::read(held.path().join("s.jsonl")).unwrap();
-    assert_eq!(before, after);
+    let new_bytes = std::fs::read(folder.path().join("s.jsonl")).unwrap();
+    assert_eq!(old_bytes, new_bytes);
     write(&store, 3, &lease).await.unwrap();
     drop(lease);
     let _lease = store.lease("s").await.unwrap();
-    let found = store.load("s").await.unwrap().unwrap();
-    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    let session = store.load("s").await.unwrap().unwrap();
+    assert!(session.damage.is_empty(), "{:?}", session.damage);
     assert_eq!(texts(&store, "s").await, ["1a", "1b", "3a", "3b"]);
 }
 
 #[tokio::test]
 async fn a_disk_that_did_not_sync_is_not_written_before_it_is_read_again() {
-    let held = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(Failing::new(Fault::Once(DEFECT), 8));
-    let store = JsonlStore::on(held.path(), disk).unwrap();
+    let store = JsonlStore::on(folder.path(), disk).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
     write(&store, 2, &lease).await.unwrap_err();
-    let refused = write(&store, 3, &lease).await.unwrap_err();
-    assert!(
-        refused.text().contains("run the session again"),
-        "{refused}"
-    );
+    let error = write(&store, 3, &lease).await.unwrap_err();
+    assert!(error.text().contains("run the session again"), "{error}");
     drop(lease);
     let lease = store.lease("s").await.unwrap();
     write(&store, 4, &lease).await.unwrap();
@@ -444,19 +446,19 @@ async fn a_disk_that_did_not_sync_is_not_written_before_it_is_read_again() {
 
 #[tokio::test]
 async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
-    let held = tempfile::tempdir().unwrap();
-    let store = JsonlStore::open(held.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = JsonlStore::open(folder.path()).unwrap();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
     let_go(lease);
-    let path = held.path().join("s.jsonl");
+    let path = folder.path().join("s.jsonl");
     let content = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
     std::fs::write(&path, &content).unwrap();
     // Open and read the log, then the sidecar; write, sync, sync the folder, and, with nothing left
     // to write, cut the tail.
     for at in [2, 3, 4, 5, 6, 7, 8, 8] {
         let disk = Arc::new(Failing::new(Fault::Once(FULL), at));
-        let store = JsonlStore::on(held.path(), disk).unwrap();
+        let store = JsonlStore::on(folder.path(), disk).unwrap();
         store.lease("s").await.unwrap_err();
         assert_eq!(std::fs::read(&path).unwrap(), content, "{at}");
     }

@@ -95,10 +95,10 @@ impl LogFold {
             return self.keep(messages);
         }
         let state = &self.session.state;
-        if let (Record::Message { .. }, Some((at, beside))) = (&record, &mut self.moment)
-            && *at == state.messages.len()
+        if let (Record::Message { .. }, Some((position, capture))) = (&record, &mut self.moment)
+            && *position == state.messages.len()
         {
-            *beside = (state.todos.clone(), state.files.clone());
+            *capture = (state.todos.clone(), state.files.clone());
         }
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
         self.session.apply(record);
@@ -117,23 +117,24 @@ impl LogFold {
         hole: usize,
         messages: Option<usize>,
     ) {
-        let mut after = entries.split_off(hole);
+        let mut remaining = entries.split_off(hole);
         // The message it is about is what is missing.
         let is_info = |entry: &&Entry| matches!(entry, Entry::Record(Record::MessageInfo { .. }));
-        after.drain(..after.iter().take_while(is_info).count());
+        remaining.drain(..remaining.iter().take_while(is_info).count());
         self.apply_loosely(entries);
         // A cut has its own position.
-        if let Some(messages) = messages.filter(|_| !after.iter().any(is_cut)) {
-            let added = |entry: &&Entry| matches!(entry, Entry::Record(Record::Message { .. }));
-            let before = messages.saturating_sub(after.iter().filter(added).count());
-            if before == self.session.state.messages.len() {
+        if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
+            let is_message =
+                |entry: &&Entry| matches!(entry, Entry::Record(Record::Message { .. }));
+            let base_len = messages.saturating_sub(remaining.iter().filter(is_message).count());
+            if base_len == self.session.state.messages.len() {
                 // Whoever wrote this had seen an earlier loss, and its notice is lost.
                 self.lost.clear();
             }
-            self.keep(before);
+            self.keep(base_len);
             self.forget_from(self.session.state.messages.len());
         }
-        self.apply_loosely(after);
+        self.apply_loosely(remaining);
     }
 
     /// Also drops the data that a cut would have dropped, for the record of that may be missing.
@@ -150,16 +151,16 @@ impl LogFold {
     /// Cuts the history to what is left of its first `len` messages, as they were counted when
     /// none was lost.
     fn keep(&mut self, len: usize) {
-        let mut lost = 0;
+        let mut lost_count = 0;
         self.lost.retain_mut(|(place, count)| {
-            *count = (*count).min(len.saturating_sub(place.saturating_add(lost)));
-            lost = lost.saturating_add(*count);
+            *count = (*count).min(len.saturating_sub(place.saturating_add(lost_count)));
+            lost_count = lost_count.saturating_add(*count);
             *count > 0
         });
-        let messages = len.saturating_sub(lost);
-        let known = self.session.state.messages.len();
-        match messages.checked_sub(known).filter(|more| *more > 0) {
-            Some(more) => self.lost.push((known, more)),
+        let messages = len.saturating_sub(lost_count);
+        let known_len = self.session.state.messages.len();
+        match messages.checked_sub(known_len).filter(|more| *more > 0) {
+            Some(more) => self.lost.push((known_len, more)),
             None => self.session.apply(Record::Truncated { messages }),
         }
     }
@@ -179,7 +180,7 @@ impl LogFold {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();
-        let mut about = (&state.user_id, &state.title, &state.cwd);
+        let mut metadata = (&state.user_id, &state.title, &state.cwd);
         for entry in entries {
             let Entry::Record(record) = entry else {
                 continue;
@@ -197,11 +198,11 @@ impl LogFold {
                     user_id,
                     title,
                     cwd,
-                } => about = (user_id, title, cwd),
+                } => metadata = (user_id, title, cwd),
                 _ => {}
             }
         }
-        let (user_id, title, cwd) = about;
+        let (user_id, title, cwd) = metadata;
         Info {
             messages: count,
             created: if self.exists() { self.created } else { at },

@@ -169,19 +169,19 @@ impl<'a> Line<'a> {
 /// Reads a line and its data at once. Lines that are not written as this version does fail.
 fn one_pass(line: &[u8], with_snapshots: bool) -> Option<Line<'_>> {
     let mut json = serde_json::Deserializer::from_slice(line);
-    let read = OnePass { with_snapshots }.deserialize(&mut json).ok()?;
+    let parsed_line = OnePass { with_snapshots }.deserialize(&mut json).ok()?;
     json.end().ok()?;
-    Some(read)
+    Some(parsed_line)
 }
 
 /// Reads the line of a snapshot with its end; `None` if it is anything else.
 pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
     let line = one_pass(checked(line.strip_suffix(b"\n")?)?, true)?;
-    let (seq, token, at) = (line.seq, line.token, line.at);
+    let (seq, token, time) = (line.seq, line.token, line.at);
     match line.into_entry() {
         Ok(Some(Entry::Snapshot(session))) => {
             let mut fold = LogFold::of(id, *session);
-            (fold.seq, fold.token, fold.at) = (seq, token, at);
+            (fold.seq, fold.token, fold.at) = (seq, token, time);
             Some(fold)
         }
         _ => None,
@@ -262,7 +262,7 @@ impl<'de> Visitor<'de> for OnePass {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Line<'de>, A::Error> {
-        let (mut version, mut seq, mut token, mut at) = (None, None, None, None);
+        let (mut version, mut seq, mut token, mut time) = (None, None, None, None);
         let mut kind: Option<Kind<'de>> = None;
         let (mut data, mut info) = (None, None);
         while let Some(key) = map.next_key()? {
@@ -270,7 +270,7 @@ impl<'de> Visitor<'de> for OnePass {
                 Key::V if version.is_none() => version = Some(map.next_value::<u32>()?),
                 Key::Seq if seq.is_none() => seq = Some(map.next_value()?),
                 Key::Token if token.is_none() => token = Some(map.next_value()?),
-                Key::At if at.is_none() => at = Some(map.next_value()?),
+                Key::At if time.is_none() => time = Some(map.next_value()?),
                 Key::Kind if kind.is_none() => kind = Some(map.next_value()?),
                 Key::Info if info.is_none() => info = Some(map.next_value::<Option<Info>>()?),
                 Key::Data if data.is_none() => match &kind {
@@ -283,11 +283,11 @@ impl<'de> Visitor<'de> for OnePass {
                 _ => return Err(de::Error::custom("a field is repeated")),
             }
         }
-        match (seq, token, at, data) {
-            (Some(seq), Some(token), Some(at), Some(data)) => Ok(Line {
+        match (seq, token, time, data) {
+            (Some(seq), Some(token), Some(time), Some(data)) => Ok(Line {
                 seq,
                 token,
-                at,
+                at: time,
                 data: LineData::Read(data),
                 info: info.flatten(),
             }),
@@ -340,24 +340,25 @@ fn check_depth(line: &[u8]) -> Result<()> {
     if !is_text_deeper(line, SHALLOW) {
         return Ok(());
     }
-    let unreadable = |why: String| {
+    let make_error = |why: String| {
         let text = format!("a message cannot be stored, for it could not be read again: {why}");
         Error::new(ErrorKind::InvalidMessages, text)
     };
-    let read = serde_json::from_slice::<Outer<'_>>(line).map_err(|e| unreadable(e.to_string()))?;
-    let mut data = serde_json::Deserializer::from_str(read.data.get());
-    let entry = EntryOf(&read.kind, false).deserialize(&mut data);
-    drop(entry.map_err(|e| unreadable(e.to_string()))?);
+    let parsed_line =
+        serde_json::from_slice::<Outer<'_>>(line).map_err(|e| make_error(e.to_string()))?;
+    let mut data = serde_json::Deserializer::from_str(parsed_line.data.get());
+    let entry = EntryOf(&parsed_line.kind, false).deserialize(&mut data);
+    drop(entry.map_err(|e| make_error(e.to_string()))?);
     Ok(())
 }
 
 /// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
 /// has ends of lines that are not escaped, so between its tokens a space does as well.
 fn put_on_one_line(record: &mut [u8]) {
-    let mut rest = record;
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
-        rest[at] = b' ';
-        rest = &mut rest[at + 1..];
+    let mut remaining = record;
+    while let Some(index) = memchr::memchr2(b'\n', b'\r', remaining) {
+        remaining[index] = b' ';
+        remaining = &mut remaining[index + 1..];
     }
 }
 

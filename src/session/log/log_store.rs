@@ -46,9 +46,9 @@ impl<L: Log> LogStore<L> {
     pub(in crate::session) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let (inner, id) = (self.0.clone(), Arc::<str>::from(id));
         if let Some(user) = self.0.join_holder(&id) {
-            let known = move || Ok(lock(&user.open).as_ref().map(Open::session));
-            if let Some(known) = blocking(known).await? {
-                return Ok(known);
+            let open_session = move || Ok(lock(&user.open).as_ref().map(Open::session));
+            if let Some(open_session) = blocking(open_session).await? {
+                return Ok(open_session);
             }
         }
         self.reading(move || {
@@ -83,26 +83,26 @@ impl<L: Log> LogStore<L> {
         let mut user = self.0.hold(id)?;
         user.is_async = true;
         let inner = self.0.clone();
-        let (id, open) = (user.id.clone(), user.open.clone());
+        let (id, open_session) = (user.id.clone(), user.open.clone());
         // Declared behind the user: when this future is dropped, nobody wants the lease any more
         // before another may take it.
-        let wanted = Arc::new(());
-        let is_wanted = Arc::downgrade(&wanted);
+        let interest = Arc::new(());
+        let is_wanted = Arc::downgrade(&interest);
         let worker = self.0.join(&id);
-        let opened = blocking(move || {
+        let opening = blocking(move || {
             let _worker = worker;
-            let mut open = lock(&open);
+            let mut open_session = lock(&open_session);
             let is_wanted = || is_wanted.strong_count() > 0;
             if !is_wanted() {
                 return Err(busy(&id));
             }
             // A write of the lease before may have been under way until now.
-            *open = None;
-            let opened = Open::new(&inner.log, &inner.clock, inner.sizes, &id, &is_wanted)?;
-            let opened = open.insert(opened);
-            Ok(opened.token)
+            *open_session = None;
+            let opening = Open::new(&inner.log, &inner.clock, inner.sizes, &id, &is_wanted)?;
+            let opening = open_session.insert(opening);
+            Ok(opening.token)
         });
-        let token = opened.await?;
+        let token = opening.await?;
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
     }
 
@@ -117,13 +117,13 @@ impl<L: Log> LogStore<L> {
             let Inner {
                 log, clock, sizes, ..
             } = &*user.inner;
-            let mut open = lock(&user.open);
-            *open = None;
-            let mut opened = Open::new(log, clock, *sizes, &user.id, &|| true)?;
-            if opened.fold.exists() {
+            let mut open_session = lock(&user.open);
+            *open_session = None;
+            let mut new_session = Open::new(log, clock, *sizes, &user.id, &|| true)?;
+            if new_session.fold.exists() {
                 return Err(exists(&user.id));
             }
-            opened.write_records(log, clock, session.records())
+            new_session.write_records(log, clock, session.records())
         })
         .await
     }
@@ -137,12 +137,13 @@ impl<L: Log> LogStore<L> {
         let (inner, id) = (self.0.clone(), from.to_owned());
         let forked = self.reading(move || {
             let bytes = inner.read(&id)?.ok_or_else(|| not_found(&id))?;
-            let whole = scan(&id, &bytes)?;
-            let all = whole.fold.session().state.messages.len();
-            let found = session(&whole.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
-            let mut forked = cut(&id, found, messages)?;
+            let full_scan = scan(&id, &bytes)?;
+            let total = full_scan.fold.session().state.messages.len();
+            let stored_session =
+                session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
+            let mut forked = cut(&id, stored_session, messages)?;
             let state = &mut forked.state;
-            if state.messages.len() < all {
+            if state.messages.len() < total {
                 let fold = LogFold::new(&id).look_at(state.messages.len());
                 let fold = scan_into(fold, &id, &bytes)?.fold;
                 (state.todos, state.files) = fold.beside();
@@ -224,14 +225,14 @@ impl<L: Log> LogStore<L> {
         let user = self.0.join(id).ok_or_else(|| taken_over(id))?;
         let token = lease.token();
         self.writing(move || {
-            let mut open = lock(&user.open);
+            let mut open_session = lock(&user.open);
             // Also a write that only comes to its turn when the session is leased anew.
-            let open = open
+            let open_session = open_session
                 .as_mut()
-                .filter(|open| open.token == token)
+                .filter(|open_session| open_session.token == token)
                 .ok_or_else(|| taken_over(&user.id))?;
-            let records = records(&open.fold);
-            open.write_records(&user.inner.log, &user.inner.clock, records)
+            let records = records(&open_session.fold);
+            open_session.write_records(&user.inner.log, &user.inner.clock, records)
         })
         .await
     }
@@ -285,7 +286,7 @@ impl<L: Log> Inner<L> {
         let mut len = TAIL;
         loop {
             let (tail, size) = match end {
-                Ok(Some(found)) => found,
+                Ok(Some(last_entry)) => last_entry,
                 Ok(None) => return Ok(None),
                 // The others are listed all the same.
                 Err(error) if L::is_of_one(&error) => {
@@ -295,7 +296,7 @@ impl<L: Log> Inner<L> {
                 }
                 Err(error) => return Err(error),
             };
-            let found = match last_info(&tail) {
+            let last_entry = match last_info(&tail) {
                 Some(last) => Ok(Some(last)),
                 None if (tail.len() as u64) < size => {
                     len = len.saturating_mul(16);
@@ -306,7 +307,7 @@ impl<L: Log> Inner<L> {
             };
             let mut info = SessionInfo::new(id, 0);
             info.size = Some(size);
-            match found {
+            match last_entry {
                 Ok(Some((last, at))) => {
                     info.messages = last.messages;
                     info.title = last.title;
@@ -326,9 +327,9 @@ impl<L: Log> Inner<L> {
 /// The info for lists of a log whose last line cannot be read.
 fn whole_info(id: &str, bytes: &[u8]) -> Result<Option<(Info, u64)>> {
     let scan = scan(id, bytes)?;
-    let (fold, at) = (&scan.fold, scan.fold.at);
+    let (fold, time) = (&scan.fold, scan.fold.at);
     if fold.exists() {
-        return Ok(Some((fold.info_after(&[], at), at)));
+        return Ok(Some((fold.info_after(&[], time), time)));
     }
     if scan.damage.is_empty() {
         // A first write that is not whole yet.

@@ -104,7 +104,7 @@ impl<L: Log> Open<L> {
         }
         let damage = scan.kept().cloned().collect();
         scan.damage.clear();
-        let mut open = Self {
+        let mut open_log = Self {
             writer,
             token: clock.token(scan.fold.token),
             fold: scan.fold,
@@ -113,9 +113,9 @@ impl<L: Log> Open<L> {
             failed_at: 0,
         };
         if is_damaged {
-            open.write(log, clock, vec![Entry::Checked])?;
+            open_log.write(log, clock, vec![Entry::Checked])?;
         }
-        Ok(open)
+        Ok(open_log)
     }
 
     /// The stored session; `None` when there is none and nothing was lost.
@@ -150,8 +150,8 @@ impl<L: Log> Open<L> {
     /// Writes a snapshot where the log has doubled. All records are durable already: a failure
     /// only makes it longer to open.
     fn write_snapshot(&mut self, log: &L, size: u64) {
-        let SnapshotPlace(at, len) = self.fold.snapshot.unwrap_or_default();
-        let base = at.saturating_add(len).max(self.failed_at);
+        let SnapshotPlace(offset, len) = self.fold.snapshot.unwrap_or_default();
+        let base = offset.saturating_add(len).max(self.failed_at);
         if self.fold.has_loss() || !self.sizes.is_due(size, base, len) {
             return;
         }

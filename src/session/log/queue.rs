@@ -54,15 +54,21 @@ impl Queue {
         let Ok(runtime) = Handle::try_current() else {
             return work();
         };
-        let (done, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         let work = Box::new(move || {
-            if !done.is_closed() {
+            if !sender.is_closed() {
                 // Whether somebody still waits for it or not, it is done now.
-                drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+                drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
-        let since = Instant::now();
-        self.push(&runtime, Job { since, work });
+        let start_time = Instant::now();
+        self.push(
+            &runtime,
+            Job {
+                since: start_time,
+                work,
+            },
+        );
         match outcome.await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => resume_unwind(panic),
@@ -85,8 +91,8 @@ impl Queue {
 
     /// The waiting time of the current job; can be read once.
     pub(in crate::session) fn waited(&self) -> Duration {
-        let since = lock(&self.0.since).take();
-        since.map_or(Duration::ZERO, |since| since.elapsed())
+        let start_time = lock(&self.0.since).take();
+        start_time.map_or(Duration::ZERO, |start_time| start_time.elapsed())
     }
 }
 
@@ -118,9 +124,9 @@ impl Drop for Duty {
         let Some(inner) = self.0.take() else {
             return;
         };
-        let left = inner.clone();
-        let started = thread::Builder::new().spawn(move || left.work_off());
-        if started.is_err() {
+        let worker = inner.clone();
+        let spawn_outcome = thread::Builder::new().spawn(move || worker.work_off());
+        if spawn_outcome.is_err() {
             let mut jobs = lock(&inner.jobs);
             jobs.is_worked_at = false;
             let given_up = std::mem::take(&mut jobs.waiting);
@@ -138,15 +144,15 @@ mod tests {
     #[tokio::test]
     async fn a_future_that_nobody_polls_keeps_nobody_from_their_turn() {
         let queue = Queue::default();
-        let (go, wait) = std::sync::mpsc::channel();
+        let (sender, wait) = std::sync::mpsc::channel();
         let mut first = Box::pin(queue.run(move || Ok(wait.recv().unwrap())));
         assert!(futures::poll!(&mut first).is_pending());
         let mut unpolled = Box::pin(queue.run(|| Ok(2)));
         assert!(futures::poll!(&mut unpolled).is_pending());
-        let mut dropped = Box::pin(queue.run(|| -> Result<()> { panic!("never done") }));
-        assert!(futures::poll!(&mut dropped).is_pending());
-        drop(dropped);
-        go.send(1).unwrap();
+        let mut dropped_job = Box::pin(queue.run(|| -> Result<()> { panic!("never done") }));
+        assert!(futures::poll!(&mut dropped_job).is_pending());
+        drop(dropped_job);
+        sender.send(1).unwrap();
         assert_eq!(queue.run(|| Ok(3)).await.unwrap(), 3);
         assert_eq!((first.await.unwrap(), unpolled.await.unwrap()), (1, 2));
     }
@@ -154,10 +160,10 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_that_of_whoever_asked() {
         let queue = Queue::default();
-        let asked = queue.clone();
-        let asking =
-            tokio::spawn(async move { asked.run(|| -> Result<()> { panic!("bad") }).await });
-        assert!(asking.await.unwrap_err().is_panic());
+        let asking_queue = queue.clone();
+        let task =
+            tokio::spawn(async move { asking_queue.run(|| -> Result<()> { panic!("bad") }).await });
+        assert!(task.await.unwrap_err().is_panic());
         assert_eq!(queue.run(|| Ok(1)).await.unwrap(), 1);
     }
 
@@ -169,24 +175,24 @@ mod tests {
                 .build()
                 .unwrap()
         };
-        let gone = runtime();
+        let ended_runtime = runtime();
         // As if its threads had never come to it.
         lock(&queue.0.jobs).is_worked_at = true;
         let duty = Duty(Some(queue.0.clone()));
-        let handle = gone.handle().clone();
-        drop(gone);
-        let other = runtime();
-        let mut waiting = Box::pin(queue.run(|| Ok(1)));
-        let first = other.block_on(async { futures::poll!(&mut waiting).is_pending() });
+        let handle = ended_runtime.handle().clone();
+        drop(ended_runtime);
+        let other_runtime = runtime();
+        let mut waiting_job = Box::pin(queue.run(|| Ok(1)));
+        let first = other_runtime.block_on(async { futures::poll!(&mut waiting_job).is_pending() });
         assert!(first);
         drop(handle.spawn_blocking(move || duty.fulfil()));
-        assert_eq!(other.block_on(waiting).unwrap(), 1);
+        assert_eq!(other_runtime.block_on(waiting_job).unwrap(), 1);
     }
 
     #[tokio::test]
     async fn outside_a_runtime_it_is_done_at_once() {
         let queue = Queue::default();
-        let outside = thread::spawn(move || futures::executor::block_on(queue.run(|| Ok(1))));
-        assert_eq!(outside.join().unwrap().unwrap(), 1);
+        let handle = thread::spawn(move || futures::executor::block_on(queue.run(|| Ok(1))));
+        assert_eq!(handle.join().unwrap().unwrap(), 1);
     }
 }

@@ -106,9 +106,9 @@ pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
 
 /// The damaged bytes of a log.
 pub(in crate::session) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
-    let end = at(damage.offset.saturating_add(damage.len)).min(bytes.len());
-    &bytes[at(damage.offset).min(end)..end]
+    let to_index = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
+    let end = to_index(damage.offset.saturating_add(damage.len)).min(bytes.len());
+    &bytes[to_index(damage.offset).min(end)..end]
 }
 
 pub(in crate::session) fn too_new(id: &str, version: u32) -> Error {
@@ -166,25 +166,25 @@ impl Scanner {
 
     /// Finds whole records in a damaged line: glued to each other, or to what is torn.
     fn pieces(&mut self, id: &str, at: usize, line: &[u8], next: usize) -> Result<()> {
-        let mut done = 0;
+        let mut scanned_end = 0;
         for start in memmem::find_iter(line, MARK).take(MAX_PIECES) {
-            if start < done {
+            if start < scanned_end {
                 continue;
             }
             let end = start + object_len(&line[start..]);
             match Line::read(&line[start..end]) {
                 Ok(read) => {
-                    self.damaged(at + done, start - done);
-                    let over = if end == line.len() { next } else { at + end };
-                    self.record(at + start, over, read);
-                    done = end;
+                    self.damaged(at + scanned_end, start - scanned_end);
+                    let record_end = if end == line.len() { next } else { at + end };
+                    self.record(at + start, record_end, read);
+                    scanned_end = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
                 Err(Fault::Damaged) => {}
             }
         }
-        if done < line.len() {
-            self.damaged(at + done, next - at - done);
+        if scanned_end < line.len() {
+            self.damaged(at + scanned_end, next - at - scanned_end);
         }
         Ok(())
     }
@@ -272,10 +272,10 @@ impl Scanner {
         }
         let end = self.scan.end;
         self.scan.damage.retain(|damage| damage.offset < end);
-        let rest = &bytes[usize::try_from(end).unwrap_or(bytes.len())..];
-        if !rest.iter().all(u8::is_ascii_whitespace) {
+        let tail = &bytes[usize::try_from(end).unwrap_or(bytes.len())..];
+        if !tail.iter().all(u8::is_ascii_whitespace) {
             self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, len - end));
-            self.scan.is_snapshot = begins_snapshot(rest);
+            self.scan.is_snapshot = begins_snapshot(tail);
         }
         self.scan
     }

@@ -52,11 +52,13 @@ impl<L: Log> Drop for User<L> {
             if std::mem::take(&mut self.holds) {
                 slot.held = false;
             }
-            let open = match slot.users {
-                1 => lock(&self.open).as_ref().map(|open| open.token),
+            let open_session = match slot.users {
+                1 => lock(&self.open)
+                    .as_ref()
+                    .map(|open_session| open_session.token),
                 _ => None,
             };
-            let Some(token) = open else {
+            let Some(token) = open_session else {
                 slot.users -= 1;
                 if slot.users == 0 {
                     slots.remove(&self.id);
@@ -66,8 +68,8 @@ impl<L: Log> Drop for User<L> {
             drop(slots);
             // The slot stays meanwhile: who finds none finds the session free.
             if let Some(runtime) = self.runtime() {
-                let closing = self.successor();
-                runtime.spawn_blocking(move || drop(closing));
+                let successor = self.successor();
+                runtime.spawn_blocking(move || drop(successor));
                 return;
             }
             self.close(token);
@@ -151,9 +153,12 @@ impl<L: Log> User<L> {
 
     /// Closes what was opened with this token. A later lease of the session has closed it before.
     fn close(&self, token: u64) {
-        let mut open = lock(&self.open);
-        if open.as_ref().is_some_and(|open| open.token == token) {
-            *open = None;
+        let mut open_session = lock(&self.open);
+        if open_session
+            .as_ref()
+            .is_some_and(|open_session| open_session.token == token)
+        {
+            *open_session = None;
         }
     }
 
@@ -237,69 +242,69 @@ mod tests {
     }
 
     fn slow() -> (LogStore<Slow>, Sender<()>, Receiver<ThreadId>) {
-        let (closed, hear) = channel();
-        let (open, gate) = channel();
+        let (sender, receiver) = channel();
+        let (gate_sender, gate) = channel();
         let log = Slow {
             is_open: Arc::default(),
-            closed,
+            closed: sender,
             gate: Arc::new(Mutex::new(gate)),
         };
-        (LogStore::new(log), open, hear)
+        (LogStore::new(log), gate_sender, receiver)
     }
 
     #[tokio::test]
     async fn a_session_is_closed_where_it_holds_nobody_up() {
-        let (store, open, closed) = slow();
+        let (store, gate_sender, close_receiver) = slow();
         for _ in 0..3 {
             let lease = store.lease("s").await.unwrap();
             drop(lease);
-            open.send(()).unwrap();
-            assert_ne!(closed.recv().unwrap(), thread::current().id());
+            gate_sender.send(()).unwrap();
+            assert_ne!(close_receiver.recv().unwrap(), thread::current().id());
         }
     }
 
     #[tokio::test]
     async fn the_next_lease_waits_until_it_is_closed() {
-        let (store, open, closed) = slow();
+        let (store, gate_sender, close_receiver) = slow();
         drop(store.lease("s").await.unwrap());
         assert!(
             store.load("other").await.unwrap().is_none(),
             "not so others"
         );
         let next = store.lease("s");
-        let opens = async { open.send(()).unwrap() };
-        let (next, ()) = futures::future::join(next, opens).await;
+        let gate_future = async { gate_sender.send(()).unwrap() };
+        let (next, ()) = futures::future::join(next, gate_future).await;
         let next = next.unwrap();
-        closed.recv().unwrap();
-        assert!(closed.try_recv().is_err(), "the new one stays open");
-        open.send(()).unwrap();
+        close_receiver.recv().unwrap();
+        assert!(close_receiver.try_recv().is_err(), "the new one stays open");
+        gate_sender.send(()).unwrap();
         drop(next);
-        closed.recv().unwrap();
+        close_receiver.recv().unwrap();
     }
 
     #[test]
     fn without_a_runtime_it_is_closed_at_once() {
-        let (store, open, closed) = slow();
+        let (store, gate_sender, close_receiver) = slow();
         let lease = futures::executor::block_on(store.lease("s")).unwrap();
-        open.send(()).unwrap();
+        gate_sender.send(()).unwrap();
         drop(lease);
-        assert_eq!(closed.try_recv(), Ok(thread::current().id()));
+        assert_eq!(close_receiver.try_recv(), Ok(thread::current().id()));
     }
 
     #[test]
     fn a_runtime_that_ends_closes_it() {
-        let (store, open, closed) = slow();
+        let (store, gate_sender, close_receiver) = slow();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.build().unwrap();
         let lease = runtime.block_on(store.lease("s")).unwrap();
-        open.send(()).unwrap();
+        gate_sender.send(()).unwrap();
         runtime.spawn(async move {
             let _lease = lease;
             std::future::pending::<()>().await;
         });
         drop(runtime);
-        closed.recv().unwrap();
-        open.send(()).unwrap();
+        close_receiver.recv().unwrap();
+        gate_sender.send(()).unwrap();
         drop(futures::executor::block_on(store.lease("s")).unwrap());
     }
 }

@@ -73,16 +73,16 @@ pub(super) fn at_snapshot<L: Log>(
     let Some(SnapshotPlace(offset, len)) = info.snapshot else {
         return Ok(None);
     };
-    let wanted = size.saturating_sub(offset).saturating_add(more);
-    let Some((bytes, size)) = log.tail(id, wanted)? else {
+    let wanted_len = size.saturating_sub(offset).saturating_add(more);
+    let Some((bytes, size)) = log.tail(id, wanted_len)? else {
         return Ok(None);
     };
     let start = size.saturating_sub(bytes.len() as u64);
-    let begin = offset.checked_sub(start);
-    let part = begin.and_then(|begin| {
-        let begin = usize::try_from(begin).ok()?;
-        let end = begin.checked_add(usize::try_from(len).ok()?)?;
-        Some((bytes.get(begin..end)?, bytes.get(end..)?))
+    let start_offset = offset.checked_sub(start);
+    let part = start_offset.and_then(|start_offset| {
+        let start_offset = usize::try_from(start_offset).ok()?;
+        let end = start_offset.checked_add(usize::try_from(len).ok()?)?;
+        Some((bytes.get(start_offset..end)?, bytes.get(end..)?))
     });
     let Some((line, behind)) = part else {
         return Ok(None);

@@ -81,8 +81,8 @@ impl Log for MemoryLog {
     }
 
     fn heal(&self, writer: &mut Writer, bytes: &[u8], scan: &mut Scan) -> Result<()> {
-        let kept = scan.kept().map(|damage| part_of(bytes, damage).to_vec());
-        lock(&self.aside).extend(kept);
+        let parts = scan.kept().map(|damage| part_of(bytes, damage).to_vec());
+        lock(&self.aside).extend(parts);
         if scan.tail.is_some() {
             let end = usize::try_from(scan.end).unwrap();
             lock(&self.logs).insert(writer.1.clone(), bytes[..end].to_vec());
@@ -159,15 +159,15 @@ fn json(session: &StoredSession) -> String {
 /// The ranges of the snapshots in a log, with their marks.
 fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
-    let mut at = 0;
+    let mut offset = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let has = |kind: &str| memchr::memmem::find(line, kind.as_bytes()).is_some();
-        if has("\"kind\":\"snapshot\"") {
-            ranges.push(at..at + line.len());
-        } else if has("\"kind\":\"mark\"") {
-            ranges.last_mut().unwrap().end = at + line.len();
+        let contains_kind = |kind: &str| memchr::memmem::find(line, kind.as_bytes()).is_some();
+        if contains_kind("\"kind\":\"snapshot\"") {
+            ranges.push(offset..offset + line.len());
+        } else if contains_kind("\"kind\":\"mark\"") {
+            ranges.last_mut().unwrap().end = offset + line.len();
         }
-        at += line.len();
+        offset += line.len();
     }
     ranges
 }
@@ -195,9 +195,11 @@ async fn the_contract_is_kept_with_many_snapshots() {
         delay: Duration::from_millis(2),
         ..MemoryLog::default()
     };
-    let make = || async { store(log()) };
+    let make_store = || async { store(log()) };
     let reopen = |old: Store| async move { store(old.0.log().clone()) };
-    conformance::session_store(make, reopen).await.unwrap();
+    conformance::session_store(make_store, reopen)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -214,13 +216,13 @@ async fn opening_reads_no_more_than_the_state_however_much_was_written() {
         let records = vec![Record::Todos { todos }, said(&number.to_string())];
         store.append(&lease, records).await.unwrap();
     }
-    let before = load(&store).await;
+    let old_session = load(&store).await;
     let_go(lease);
     assert!(log.bytes().len() > 4_000_000);
     let store = Store(LogStore::with_sizes(log.clone(), sizes));
     for _ in 0..2 {
         log.bytes_read.store(0, Ordering::Relaxed);
-        assert_eq!(json(&load(&store).await), json(&before));
+        assert_eq!(json(&load(&store).await), json(&old_session));
         let bytes = log.bytes_read.load(Ordering::Relaxed);
         assert!(bytes < 1_000_000, "{bytes}");
     }
@@ -228,7 +230,7 @@ async fn opening_reads_no_more_than_the_state_however_much_was_written() {
     let _lease = store.lease("a").await.unwrap();
     let bytes = log.bytes_read.load(Ordering::Relaxed);
     assert!(bytes < 1_000_000, "{bytes}");
-    assert_eq!(json(&load(&store).await), json(&before));
+    assert_eq!(json(&load(&store).await), json(&old_session));
     log.bytes_read.store(0, Ordering::Relaxed);
     assert_eq!(store.list().await.unwrap()[0].messages, 2_000);
     assert!(log.bytes_read.load(Ordering::Relaxed) <= 16 * 1024);
@@ -237,26 +239,26 @@ async fn opening_reads_no_more_than_the_state_however_much_was_written() {
 #[tokio::test]
 async fn each_opening_gives_what_the_whole_log_gives() {
     let log = MemoryLog::default();
-    let mut random = fastrand::Rng::with_seed(8);
+    let mut rng = fastrand::Rng::with_seed(8);
     for round in 0..60 {
-        let writes = store(log.clone());
-        let lease = writes.lease("a").await.unwrap();
-        for number in 0..random.usize(1..6) {
-            let text = format!("{round} {number} {}", "x".repeat(random.usize(..300)));
-            match random.u8(..4) {
+        let writer = store(log.clone());
+        let lease = writer.lease("a").await.unwrap();
+        for number in 0..rng.usize(1..6) {
+            let text = format!("{round} {number} {}", "x".repeat(rng.usize(..300)));
+            match rng.u8(..4) {
                 0 => {
-                    let mut state = writes.load("a").await.unwrap().unwrap_or_default().state;
-                    let len = random.usize(..=state.messages.len());
+                    let mut state = writer.load("a").await.unwrap().unwrap_or_default().state;
+                    let len = rng.usize(..=state.messages.len());
                     state.messages = state.messages.iter().take(len).cloned().collect();
-                    state.title = random.bool().then(|| text.as_str().into());
-                    writes.save(&lease, &state).await.unwrap();
+                    state.title = rng.bool().then(|| text.as_str().into());
+                    writer.save(&lease, &state).await.unwrap();
                 }
                 1 => {
                     let call_id = text.into();
                     let records = vec![Record::ToolStarted { call_id }];
-                    writes.append(&lease, records).await.unwrap();
+                    writer.append(&lease, records).await.unwrap();
                 }
-                _ => say(&writes, &lease, &text).await,
+                _ => say(&writer, &lease, &text).await,
             }
         }
         let_go(lease);
@@ -264,13 +266,17 @@ async fn each_opening_gives_what_the_whole_log_gives() {
             end: u64::MAX,
             ..SMALL
         };
-        let whole = load(&Store(LogStore::with_sizes(log.clone(), sizes))).await;
-        assert_eq!(json(&load(&store(log.clone())).await), json(&whole));
+        let full_session = load(&Store(LogStore::with_sizes(log.clone(), sizes))).await;
+        assert_eq!(json(&load(&store(log.clone())).await), json(&full_session));
         let holder = store(log.clone());
         let lease = holder.lease("a").await.unwrap();
-        assert_eq!(json(&load(&holder).await), json(&whole), "round {round}");
+        assert_eq!(
+            json(&load(&holder).await),
+            json(&full_session),
+            "round {round}"
+        );
         let_go(lease);
-        assert!(whole.damage.is_empty());
+        assert!(full_session.damage.is_empty());
     }
     assert!(snapshots(&log.bytes()).len() > 3);
 }
@@ -278,49 +284,60 @@ async fn each_opening_gives_what_the_whole_log_gives() {
 #[tokio::test]
 async fn a_log_cut_anywhere_in_a_snapshot_has_all_its_records() {
     let (bytes, snapshot) = snapshot_at_the_end().await;
-    let whole = load(&store(MemoryLog::of(&bytes))).await;
+    let full_session = load(&store(MemoryLog::of(&bytes))).await;
     for cut in snapshot.clone() {
         let log = MemoryLog::of(&bytes[..cut]);
         let reader = load(&store(log.clone())).await;
-        assert_eq!(json(&reader), json(&whole), "cut at {cut}");
+        assert_eq!(json(&reader), json(&full_session), "cut at {cut}");
         let store = store(log.clone());
         let lease = store.lease("a").await.unwrap();
-        let stored = load(&store).await;
-        assert_eq!(json(&stored), json(&whole), "cut at {cut}");
+        let stored_session = load(&store).await;
+        assert_eq!(json(&stored_session), json(&full_session), "cut at {cut}");
         if cut > snapshot.start + 160 {
             assert!(
-                stored.damage.is_empty(),
+                stored_session.damage.is_empty(),
                 "cut at {cut}: {:?}",
-                stored.damage
+                stored_session.damage
             );
             assert!(lock(&log.aside).is_empty(), "cut at {cut}");
         }
         say(&store, &lease, "next").await;
         let_go(lease);
-        let again = load(&self::store(log)).await;
-        assert_eq!(again.state.messages.len(), whole.state.messages.len() + 1);
-        assert!(again.damage.is_empty(), "cut at {cut}");
+        let reopened_session = load(&self::store(log)).await;
+        assert_eq!(
+            reopened_session.state.messages.len(),
+            full_session.state.messages.len() + 1
+        );
+        assert!(reopened_session.damage.is_empty(), "cut at {cut}");
     }
 }
 
 #[tokio::test]
 async fn a_flipped_bit_in_a_snapshot_costs_nothing() {
     let (bytes, snapshot) = snapshot_at_the_end().await;
-    let whole = load(&store(MemoryLog::of(&bytes))).await;
+    let full_session = load(&store(MemoryLog::of(&bytes))).await;
     for offset in snapshot.step_by(3) {
         let mut flipped = bytes.clone();
         flipped[offset] ^= 1 << (offset % 8);
         let log = MemoryLog::of(&flipped);
-        assert_eq!(json(&load(&store(log.clone())).await), json(&whole));
+        assert_eq!(json(&load(&store(log.clone())).await), json(&full_session));
         let store = store(log.clone());
         let lease = store.lease("a").await.unwrap();
-        let stored = load(&store).await;
-        assert_eq!(json(&stored), json(&whole), "flipped at {offset}");
+        let stored_session = load(&store).await;
+        assert_eq!(
+            json(&stored_session),
+            json(&full_session),
+            "flipped at {offset}"
+        );
         say(&store, &lease, "next").await;
         let_go(lease);
-        let again = load(&self::store(log)).await;
-        let count = whole.state.messages.len() + 1;
-        assert_eq!(again.state.messages.len(), count, "flipped at {offset}");
+        let reopened_session = load(&self::store(log)).await;
+        let count = full_session.state.messages.len() + 1;
+        assert_eq!(
+            reopened_session.state.messages.len(),
+            count,
+            "flipped at {offset}"
+        );
     }
 }
 

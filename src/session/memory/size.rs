@@ -44,9 +44,9 @@ pub(super) fn beside(state: &AgentState) -> u64 {
     let pending = state.pending.iter().map(of_pending);
     let summary = state.compaction.as_ref();
     let summary = summary.map_or(0, |made| made.summary.len());
-    let all = files.chain(pending).sum::<usize>() + of_todos(&state.todos) + summary;
+    let total = files.chain(pending).sum::<usize>() + of_todos(&state.todos) + summary;
     let places = (state.infos.len() + state.inputs.len()) * INFO;
-    (size_of::<AgentState>() + all + places) as u64
+    (size_of::<AgentState>() + total + places) as u64
 }
 
 /// The size a record adds; `None` for one that replaces or removes what it cannot know the size of.
@@ -106,16 +106,16 @@ fn of_media(media: &Media) -> usize {
 /// The bytes of a value, however deep it is.
 fn of_value(value: &Value) -> usize {
     let mut bytes = 0;
-    let mut left = vec![value];
-    while let Some(value) = left.pop() {
+    let mut queue = vec![value];
+    while let Some(value) = queue.pop() {
         bytes += size_of::<Value>();
         match value {
             Value::String(text) => bytes += text.len(),
-            Value::Array(values) => left.extend(values),
+            Value::Array(values) => queue.extend(values),
             Value::Object(fields) => {
                 let keys = fields.keys().map(|key| key.len() + PLACE);
                 bytes += keys.sum::<usize>();
-                left.extend(fields.values());
+                queue.extend(fields.values());
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -134,15 +134,15 @@ mod tests {
 
     #[test]
     fn everything_that_may_be_long_counts() {
-        let long = "x".repeat(10_000);
-        let call = ToolCall::new("c", "t", json!({"deep": [{"text": long}]}));
+        let long_text = "x".repeat(10_000);
+        let call = ToolCall::new("c", "t", json!({"deep": [{"text": long_text}]}));
         let mut detailed = ToolResult::ok(&call, "ok");
-        detailed.details = Some(json!([long]));
+        detailed.details = Some(json!([long_text]));
         let mut displayed = ToolResult::ok(&call, "ok");
-        displayed.display = Some(long.clone());
-        let image = Part::Image(Media::base64("image/png", long.as_str()));
+        displayed.display = Some(long_text.clone());
+        let image = Part::Image(Media::base64("image/png", long_text.as_str()));
         for message in [
-            Message::human(long.as_str()),
+            Message::human(long_text.as_str()),
             Message::human(vec![image]),
             Message::ai_calling("", [call.clone()]),
             Message::Tool(detailed),
@@ -153,11 +153,11 @@ mod tests {
         }
         let mut state = AgentState::new("s");
         let empty = beside(&state);
-        Arc::make_mut(&mut state.files).insert("a".into(), long.as_str().into());
+        Arc::make_mut(&mut state.files).insert("a".into(), long_text.as_str().into());
         let with_file = beside(&state);
         assert!(with_file >= empty + 10_000);
         let mut pending = PendingCall::new("p".into(), "s".into(), call, "sure?".into());
-        pending.context.push(long);
+        pending.context.push(long_text);
         state.pending.push(pending);
         assert!(beside(&state) >= with_file + 10_000);
     }

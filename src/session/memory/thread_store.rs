@@ -208,9 +208,9 @@ impl SessionStore for ThreadStore {
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
         let threads = lock(&self.0);
-        let mut live: Vec<_> = threads.live().collect();
-        live.sort_by_key(|entry| std::cmp::Reverse(entry.written));
-        Ok(live.into_iter().map(Entry::info).collect())
+        let mut entries: Vec<_> = threads.live().collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.written));
+        Ok(entries.into_iter().map(Entry::info).collect())
     }
 
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {

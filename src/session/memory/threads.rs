@@ -200,12 +200,12 @@ impl Threads {
     /// Removes the sessions that are not to stay, and returns how many.
     pub(super) fn retain(&mut self, stays: impl Fn(&Entry) -> bool) -> usize {
         let entries = self.entries.iter();
-        let gone = entries.filter(|(_, entry)| !stays(entry));
-        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
-        for id in &gone {
+        let expired = entries.filter(|(_, entry)| !stays(entry));
+        let expired: Vec<_> = expired.map(|(id, _)| id.clone()).collect();
+        for id in &expired {
             self.remove(id);
         }
-        gone.len()
+        expired.len()
     }
 
     /// Removes what has expired, and returns how many sessions that were.
@@ -224,18 +224,18 @@ impl Threads {
     /// Drops the sessions that were used longest ago until there is room, all but the one that was
     /// used last, those in use and those with calls that wait.
     pub(super) fn make_room(&mut self) {
-        let mut dropped = 0;
+        let mut dropped_count = 0;
         while self.count > self.bounds.sessions || self.bytes > self.bounds.bytes {
-            let oldest = self.idle.first_key_value();
-            let Some((_, id)) = oldest.filter(|(used, _)| **used < self.clock) else {
+            let oldest_entry = self.idle.first_key_value();
+            let Some((_, id)) = oldest_entry.filter(|(used, _)| **used < self.clock) else {
                 break;
             };
             let id = id.clone();
             self.remove(&id);
-            dropped += 1;
+            dropped_count += 1;
         }
-        if dropped > 0 {
-            self.report(dropped);
+        if dropped_count > 0 {
+            self.report(dropped_count);
         }
     }
 
@@ -295,16 +295,16 @@ impl Entry {
     /// Replaces the session, but for its id.
     pub(super) fn set(&mut self, mut session: StoredSession) {
         session.state.thread_id = self.session.state.thread_id.clone();
-        let (before, now) = (&self.session.state.messages, &session.state.messages);
-        let same = match now.shared_prefix(before) {
-            same if same == before.len() => same,
+        let (old_messages, now) = (&self.session.state.messages, &session.state.messages);
+        let shared_len = match now.shared_prefix(old_messages) {
+            shared_len if shared_len == old_messages.len() => shared_len,
             _ => 0,
         };
         let is_empty = now.is_empty();
-        if same == 0 {
+        if shared_len == 0 {
             self.message_bytes = 0;
         }
-        self.message_bytes += size::of_messages(now, same);
+        self.message_bytes += size::of_messages(now, shared_len);
         // A title stays when the history is cut, unless its first input was taken back.
         let first_text = self.session.first_text.take().filter(|_| !is_empty);
         session.first_text = first_text.or(session.first_text);
@@ -320,7 +320,7 @@ impl Entry {
     }
 
     fn apply(&mut self, record: Record) {
-        let Some(added) = size::of_record(&record) else {
+        let Some(added_size) = size::of_record(&record) else {
             let is_cut = matches!(record, Record::Truncated { .. });
             self.session.apply(record);
             if is_cut {
@@ -328,22 +328,22 @@ impl Entry {
             }
             return self.measure();
         };
-        let ended = self.session.ended.len();
+        let ended_count = self.session.ended.len();
         let mut freed = 0;
         match &record {
-            Record::Message { .. } => self.message_bytes += added,
+            Record::Message { .. } => self.message_bytes += added_size,
             Record::File { path, .. } => {
-                let before = self.session.state.files.get(path);
-                freed = before.map_or(0, |content| content.len() as u64);
+                let old_content = self.session.state.files.get(path);
+                freed = old_content.map_or(0, |content| content.len() as u64);
             }
             _ => {}
         }
         self.session.apply(record);
-        if self.session.ended.len() < ended {
+        if self.session.ended.len() < ended_count {
             // A result that was stored when its call ended is a message now.
-            freed = added;
+            freed = added_size;
         }
-        self.bytes = (self.bytes + added).saturating_sub(freed);
+        self.bytes = (self.bytes + added_size).saturating_sub(freed);
     }
 
     /// Empties it while a run holds it: the lease outlives the data, and is given back to the entry
@@ -358,9 +358,9 @@ impl Entry {
     }
 
     fn measure(&mut self) {
-        let ended = self.session.ended.iter();
-        let ended: u64 = ended.map(|result| size::of_message(result)).sum();
-        self.bytes = self.message_bytes + ended + size::beside(&self.session.state);
+        let ended_size = self.session.ended.iter();
+        let ended_size: u64 = ended_size.map(|result| size::of_message(result)).sum();
+        self.bytes = self.message_bytes + ended_size + size::beside(&self.session.state);
     }
 
     pub(super) fn info(&self) -> SessionInfo {

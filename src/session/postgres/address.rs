@@ -23,7 +23,7 @@ impl Address {
     /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
     pub(super) fn read(url: &str) -> Result<Self> {
         // What the parser complains of may be a part of the password.
-        let unreadable = || {
+        let make_error = || {
             refused(
                 "the address of the PostgreSQL database cannot be read; it looks like \
                  postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=require, with %XX for \
@@ -32,15 +32,15 @@ impl Address {
             )
         };
         if is_ambiguous(url) {
-            return Err(unreadable());
+            return Err(make_error());
         }
         // The parser does not know the modes that verify the server, which is always done here.
-        let parsed = url.parse().or_else(|_| {
+        let outcome = url.parse().or_else(|_| {
             let verified = |text: String, mode| text.replace(mode, "sslmode=require");
             let modes = ["sslmode=verify-full", "sslmode=verify-ca"];
             modes.into_iter().fold(url.to_owned(), verified).parse()
         });
-        let mut config: Config = parsed.map_err(|_| unreadable())?;
+        let mut config: Config = outcome.map_err(|_| make_error())?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(refused(
                 "the address of the PostgreSQL database names no host",
@@ -103,10 +103,10 @@ fn refused(why: &str) -> Error {
 /// Returns `true` for a URL of which a part of the password could be taken for the host: the parser
 /// lets the first `@` end the password, wherever it is.
 fn is_ambiguous(url: &str) -> bool {
-    let Some(("postgres" | "postgresql", rest)) = url.split_once("://") else {
+    let Some(("postgres" | "postgresql", address)) = url.split_once("://") else {
         return false;
     };
-    let (head, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (head, query) = address.split_once('?').unwrap_or((address, ""));
     match head.matches('@').count() {
         0 => query.contains('@'),
         count => count > 1,

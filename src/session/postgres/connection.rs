@@ -110,15 +110,15 @@ impl Connection {
         let values = values.iter().map(|(value, kind)| (*value, kind.clone()));
         let rows = self.wait(address, size, self.client.query_typed_raw(sql, values))?;
         let mut rows = pin!(rows);
-        let mut all = Vec::new();
+        let mut output = Vec::new();
         let mut size = size;
         while let Some(row) = self.wait(address, size, rows.try_next())? {
-            if all.is_empty() {
+            if output.is_empty() {
                 size = told(&row);
             }
-            all.push(row);
+            output.push(row);
         }
-        Ok(all)
+        Ok(output)
     }
 
     /// The rows of a statement without values; `None` when its table has not been made.
@@ -127,13 +127,13 @@ impl Connection {
         address: &Address,
         sql: &str,
     ) -> Outcome<Option<Vec<Row>>> {
-        let asking = async {
+        let query_future = async {
             match self.client.query_typed(sql, &[]).await {
                 Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
                 outcome => outcome.map(Some),
             }
         };
-        self.wait(address, 0, asking)
+        self.wait(address, 0, query_future)
     }
 
     fn wait<T>(
@@ -166,27 +166,27 @@ fn wait<T>(
 
 /// Classifies an error for the next attempt.
 fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
-    let told = |kind| Error::new(kind, address.scrub(&describe(error)));
+    let make_error = |kind| Error::new(kind, address.scrub(&describe(error)));
     if let Some(code) = error.code() {
-        return refused(code, told);
+        return refused(code, make_error);
     }
     #[cfg(feature = "tls")]
     if cause::<super::tls::Distrust>(error).is_some() {
-        return Failure::Refused(told(ErrorKind::Tls));
+        return Failure::Refused(make_error(ErrorKind::Tls));
     }
     let text = error.to_string();
     match cause::<io::Error>(error) {
         // A password is missing, or a server does not prove that it knows it.
         _ if ["invalid configuration", "authentication error"].contains(&&*text) => {
-            Failure::Refused(told(ErrorKind::Auth))
+            Failure::Refused(make_error(ErrorKind::Auth))
         }
-        _ if error.is_closed() => Failure::Lost(told(ErrorKind::Connect)),
+        _ if error.is_closed() => Failure::Lost(make_error(ErrorKind::Connect)),
         Some(cause) if cause.kind() == io::ErrorKind::TimedOut => {
-            Failure::Lost(told(ErrorKind::Timeout))
+            Failure::Lost(make_error(ErrorKind::Timeout))
         }
-        Some(_) => Failure::Lost(told(ErrorKind::Connect)),
-        None if text.contains("TLS") => Failure::Refused(told(ErrorKind::Tls)),
-        None => Failure::Refused(told(ErrorKind::Protocol)),
+        Some(_) => Failure::Lost(make_error(ErrorKind::Connect)),
+        None if text.contains("TLS") => Failure::Refused(make_error(ErrorKind::Tls)),
+        None => Failure::Refused(make_error(ErrorKind::Protocol)),
     }
 }
 
@@ -214,8 +214,8 @@ fn refused(code: &SqlState, told: impl Fn(ErrorKind) -> Error) -> Failure {
 fn cause<T: std::error::Error + 'static>(error: &tokio_postgres::Error) -> Option<&T> {
     let mut next = error.source();
     while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
+        if let Some(source_error) = error.downcast_ref() {
+            return Some(source_error);
         }
         next = error.source();
     }

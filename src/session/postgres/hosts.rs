@@ -36,31 +36,33 @@ pub(super) fn first<T>(
     connect: impl Fn(&Config, Duration) -> Outcome<T>,
 ) -> Outcome<T> {
     let mut places = places(base);
-    let began = Instant::now();
+    let start_time = Instant::now();
     let mut failure = None;
     for limit in [timeout / 4, timeout] {
-        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        let (mut reachable, mut unknown_hosts) = (Vec::new(), Vec::new());
         for place in places {
-            match place.configs(base, began + limit) {
-                Ok(Some(configs)) => known.extend(configs),
-                Ok(None) => unknown.push(place),
+            match place.configs(base, start_time + limit) {
+                Ok(Some(configs)) => reachable.extend(configs),
+                Ok(None) => unknown_hosts.push(place),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
         if base.get_load_balance_hosts() == LoadBalanceHosts::Random {
-            fastrand::shuffle(&mut known);
+            fastrand::shuffle(&mut reachable);
         }
-        let count = u32::try_from(known.len() + unknown.len()).unwrap_or(u32::MAX);
-        for (config, others) in known.iter().zip((1..=count).rev()) {
-            let left = timeout.saturating_sub(began.elapsed());
-            let own = base.get_connect_timeout().copied();
-            let share = (left / others).min(own.unwrap_or(left)).max(LEAST);
+        let count = u32::try_from(reachable.len() + unknown_hosts.len()).unwrap_or(u32::MAX);
+        for (config, others) in reachable.iter().zip((1..=count).rev()) {
+            let time_left = timeout.saturating_sub(start_time.elapsed());
+            let own_timeout = base.get_connect_timeout().copied();
+            let share = (time_left / others)
+                .min(own_timeout.unwrap_or(time_left))
+                .max(LEAST);
             match connect(config, share) {
                 Ok(made) => return Ok(made),
                 Err(error) => failure = Some(error),
             }
         }
-        places = unknown;
+        places = unknown_hosts;
     }
     Err(failure.unwrap_or_else(|| {
         let text = format!("no name of a host was found within {timeout:?}");
@@ -94,7 +96,7 @@ fn places(base: &Config) -> Vec<Place> {
 impl Place {
     /// The configuration for each of its addresses; `None` when they are not resolved in time.
     fn configs(&self, base: &Config, until: Instant) -> Outcome<Option<Vec<Config>>> {
-        let one = |ip: Option<IpAddr>| {
+        let make_config = |ip: Option<IpAddr>| {
             let mut config = without_hosts(base);
             match &self.host {
                 Host::Tcp(name) => config.host(name),
@@ -107,21 +109,21 @@ impl Place {
             config.port(self.port);
             config
         };
-        let found = match &self.at {
+        let host_configs = match &self.at {
             #[cfg(unix)]
-            At::Socket => vec![one(None)],
-            At::Ip(ip) => vec![one(Some(*ip))],
+            At::Socket => vec![make_config(None)],
+            At::Ip(ip) => vec![make_config(Some(*ip))],
             At::Name(look_up) => match look_up.wait(until)? {
-                Some(found) => found
+                Some(host_configs) => host_configs
                     .iter()
                     .map(SocketAddr::ip)
                     .map(Some)
-                    .map(one)
+                    .map(make_config)
                     .collect(),
                 None => return Ok(None),
             },
         };
-        Ok(Some(found))
+        Ok(Some(host_configs))
     }
 }
 
@@ -175,25 +177,25 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The addresses that `first` tries when no server accepts, and the time for each; `then` is
-    /// called each time.
-    fn tried(base: &str, mut then: impl FnMut()) -> Vec<(String, Duration)> {
-        let tried = RefCell::<Vec<(String, Duration)>>::default();
-        let then = RefCell::new(&mut then);
+    /// The addresses that `first` tries when no server accepts, and the time for each; `callback`
+    /// is called each time.
+    fn tried(base: &str, mut callback: impl FnMut()) -> Vec<(String, Duration)> {
+        let attempts = RefCell::<Vec<(String, Duration)>>::default();
+        let callback = RefCell::new(&mut callback);
         let outcome = first::<()>(&read(base), LIMIT, |config, share| {
-            let at = match (config.get_hosts(), config.get_hostaddrs()) {
+            let address = match (config.get_hosts(), config.get_hostaddrs()) {
                 ([Host::Tcp(name)], [ip]) => format!("{name} {ip}"),
                 #[cfg(unix)]
                 ([Host::Unix(folder)], []) => folder.display().to_string(),
                 other => panic!("{other:?}"),
             };
-            let at = format!("{at} {:?}", config.get_ports());
-            tried.borrow_mut().push((at, share));
-            then.borrow_mut()();
+            let address = format!("{address} {:?}", config.get_ports());
+            attempts.borrow_mut().push((address, share));
+            callback.borrow_mut()();
             Err(Failure::Lost(Error::new(ErrorKind::Connect, "no")))
         });
         assert!(outcome.is_err());
-        tried.into_inner()
+        attempts.into_inner()
     }
 
     #[test]
@@ -212,27 +214,27 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn hosts_are_tried_in_order_and_share_the_time() {
-        let tried = tried("host=127.0.0.1,/run/a,::1 port=1,2,3 user=u", || {});
-        let places: Vec<_> = tried.iter().map(|(at, _)| &**at).collect();
+        let attempts = tried("host=127.0.0.1,/run/a,::1 port=1,2,3 user=u", || {});
+        let places: Vec<_> = attempts.iter().map(|(at, _)| &**at).collect();
         assert_eq!(
             places,
             ["127.0.0.1 127.0.0.1 [1]", "/run/a [2]", "::1 ::1 [3]"]
         );
-        for ((_, share), others) in tried.iter().zip([3, 2, 1]) {
+        for ((_, share), others) in attempts.iter().zip([3, 2, 1]) {
             assert!(*share <= LIMIT / others);
         }
     }
 
     #[test]
     fn addresses_need_no_names() {
-        let tried = tried(
+        let attempts = tried(
             "hostaddr=10.0.0.1,10.0.0.2 port=7 connect_timeout=1 user=u",
             || {},
         );
-        let places: Vec<_> = tried.iter().map(|(at, _)| &**at).collect();
+        let places: Vec<_> = attempts.iter().map(|(at, _)| &**at).collect();
         assert_eq!(places, ["10.0.0.1 10.0.0.1 [7]", "10.0.0.2 10.0.0.2 [7]"]);
         assert!(
-            tried
+            attempts
                 .iter()
                 .all(|(_, share)| *share <= Duration::from_secs(1))
         );
@@ -240,18 +242,21 @@ mod tests {
 
     #[test]
     fn a_name_that_hangs_comes_last() {
-        let (tell, hear) = mpsc::channel::<()>();
+        let (sender, receiver) = mpsc::channel::<()>();
         let _hanging = LookUp::begin_with("hosts.test", move |_| {
-            let _ = hear.recv();
+            let _ = receiver.recv();
             Ok([[10, 0, 0, 1], [10, 0, 0, 2]]
                 .map(|ip| (ip, 0).into())
                 .into())
         });
-        let mut tell = Some(tell);
-        let tried = tried("host=hosts.test,127.0.0.1 user=u", || tell = None);
-        let places: Vec<_> = tried.iter().map(|(at, _)| &**at).collect();
-        let late = ["hosts.test 10.0.0.1 [5432]", "hosts.test 10.0.0.2 [5432]"];
-        assert_eq!(places, ["127.0.0.1 127.0.0.1 [5432]", late[0], late[1]]);
-        assert!(tried[0].1 <= LIMIT / 2);
+        let mut sender = Some(sender);
+        let attempts = tried("host=hosts.test,127.0.0.1 user=u", || sender = None);
+        let places: Vec<_> = attempts.iter().map(|(at, _)| &**at).collect();
+        let late_places = ["hosts.test 10.0.0.1 [5432]", "hosts.test 10.0.0.2 [5432]"];
+        assert_eq!(
+            places,
+            ["127.0.0.1 127.0.0.1 [5432]", late_places[0], late_places[1]]
+        );
+        assert!(attempts[0].1 <= LIMIT / 2);
     }
 }

@@ -49,10 +49,11 @@ impl Statements {
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
         let lock = fnv1a([prefix.as_bytes()]) as i64;
         // The first row of an end may begin long before it.
-        let before = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
+        let prefix_len = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
         let pause = pause.as_millis();
         // Locks may be waited for: what counts is when they were got.
-        let until = |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
+        let expiry_sql =
+            |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
         Self {
             version: format!("select version from {schema}"),
             create: format!(
@@ -96,7 +97,7 @@ impl Statements {
                  order by at"
             ),
             tails: format!(
-                "select s.size, l.at + {before}, substring(l.bytes from 1 + {before}), s.id
+                "select s.size, l.at + {prefix_len}, substring(l.bytes from 1 + {prefix_len}), s.id
                  from {sessions} s left join {log} l
                  on l.session = s.id and l.at >= coalesce((
                      select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
@@ -107,13 +108,13 @@ impl Statements {
                  on conflict (id) do update
                  set owner = excluded.owner, lease = excluded.lease, until = excluded.until
                  where s.until is null or s.until < clock_timestamp() or s.owner = excluded.owner",
-                until(4)
+                expiry_sql(4)
             ),
             renew: format!(
                 "update {sessions} s set until = {}
                  from unnest($1::text[], $2::bigint[]) as held (id, lease)
                  where s.id = held.id and s.owner = $3 and s.lease = held.lease",
-                until(4)
+                expiry_sql(4)
             ),
             release: [
                 format!(
@@ -131,7 +132,7 @@ impl Statements {
                      where id = $1 and owner = $2 and lease = $3 and size = $4 returning id)
                  insert into {log} (session, at, bytes)
                  select id, $4, $7 from mine left join durable on true",
-                until(6)
+                expiry_sql(6)
             ),
             is_appended: format!(
                 "select 1 from {sessions} s join {log} l on l.session = s.id and l.at = $4
@@ -177,12 +178,12 @@ impl Statements {
     /// [`ErrorKind::VersionTooNew`] when they are of a newer version.
     pub(super) fn prepare(&self, connection: &mut Connection, address: &Address) -> Outcome<()> {
         // Looked at first: who may use the tables need not be one who may make some.
-        let mut found = connection.query_if_made(address, &self.version)?;
-        if found.is_none() {
+        let mut version_row = connection.query_if_made(address, &self.version)?;
+        if version_row.is_none() {
             connection.batch(address, &self.create)?;
-            found = connection.query_if_made(address, &self.version)?;
+            version_row = connection.query_if_made(address, &self.version)?;
         }
-        let rows = found.unwrap_or_default();
+        let rows = version_row.unwrap_or_default();
         let version: i32 = match rows.first() {
             Some(row) => column(row, 0)?,
             None => VERSION,

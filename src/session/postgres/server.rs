@@ -64,15 +64,15 @@ impl Database {
             }
         };
         for row in rows {
-            let (Some(at), Some(part)) = (
+            let (Some(offset), Some(part)) = (
                 column::<Option<i64>>(row, 1)?.map(unsigned),
                 column::<Option<&[u8]>>(row, 2)?,
             ) else {
                 continue;
             };
-            fill(&mut bytes, at.saturating_sub(next.unwrap_or(at)));
+            fill(&mut bytes, offset.saturating_sub(next.unwrap_or(offset)));
             bytes.extend_from_slice(part);
-            next = Some(at + part.len() as u64);
+            next = Some(offset + part.len() as u64);
         }
         fill(&mut bytes, end.saturating_sub(next.unwrap_or(0)));
         Ok(Some(Contents { bytes, end }))
@@ -121,17 +121,17 @@ impl Server for Database {
     }
 
     fn check_id(&self, id: &str) -> Result<()> {
-        let why = if id.contains('\0') {
+        let reason = if id.contains('\0') {
             "PostgreSQL takes no text with a NUL character".to_owned()
         } else if id.len() > MAX_ID {
             format!("it has {} bytes, {MAX_ID} at most", id.len())
         } else {
             return Ok(());
         };
-        let shown = truncate(id, 60);
+        let short_id = truncate(id, 60);
         Err(Error::new(
             ErrorKind::InvalidRequest,
-            format!("session id {shown:?} cannot be kept: {why}"),
+            format!("session id {short_id:?} cannot be kept: {reason}"),
         ))
     }
 
@@ -163,26 +163,29 @@ impl Server for Database {
         ids: &[Arc<str>],
         len: u64,
     ) -> Outcome<Vec<Option<Tail>>> {
-        let wanted = signed(len);
+        let wanted_len = signed(len);
         let names: Vec<&str> = ids.iter().map(|id| &**id).collect();
-        let values: &Values<'_> = &[(&names, Type::TEXT_ARRAY), number!(&wanted)];
+        let values: &Values<'_> = &[(&names, Type::TEXT_ARRAY), number!(&wanted_len)];
         let rows = connection.query(&self.address, &self.sql.tails, values)?;
-        let mut found = HashMap::new();
-        let mut left = &rows[..];
-        while let Some(first) = left.first() {
+        let mut log_tails = HashMap::new();
+        let mut remaining_rows = &rows[..];
+        while let Some(first) = remaining_rows.first() {
             let id: &str = column(first, 3)?;
             let is_other = |row: &Row| row.try_get(3).ok() != Some(id);
-            let count = left.iter().position(is_other).unwrap_or(left.len());
-            let (own, others) = left.split_at(count.max(1));
-            left = others;
-            if let Some(Contents { bytes, end }) = Self::contents(own, None)? {
+            let count = remaining_rows
+                .iter()
+                .position(is_other)
+                .unwrap_or(remaining_rows.len());
+            let (own_rows, other_rows) = remaining_rows.split_at(count.max(1));
+            remaining_rows = other_rows;
+            if let Some(Contents { bytes, end }) = Self::contents(own_rows, None)? {
                 // Rows that are missing are not waited for.
                 let is_all = len >= end;
                 let size = if is_all { bytes.len() as u64 } else { end };
-                found.insert(id, (bytes, size));
+                log_tails.insert(id, (bytes, size));
             }
         }
-        Ok(ids.iter().map(|id| found.remove(&**id)).collect())
+        Ok(ids.iter().map(|id| log_tails.remove(&**id)).collect())
     }
 
     fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
@@ -247,8 +250,8 @@ impl Server for Database {
         // The answer to the same write may have been lost.
         values.remove(5);
         let sql = &self.sql.is_appended;
-        let found = connection.rows(&self.address, sql, &values, size, |_| 0)?;
-        Ok(!found.is_empty())
+        let rows = connection.rows(&self.address, sql, &values, size, |_| 0)?;
+        Ok(!rows.is_empty())
     }
 
     fn heal(
@@ -301,10 +304,10 @@ impl Database {
         held: &Held,
         end: u64,
         kept: &[Kept<'_>],
-        cut: Option<&[u8]>,
+        cut_bytes: Option<&[u8]>,
     ) -> Outcome<bool> {
         let number = signed(held.number);
-        let new_end = signed(cut.map_or(end, |cut| cut.len() as u64));
+        let new_end = signed(cut_bytes.map_or(end, |cut_bytes| cut_bytes.len() as u64));
         let end = signed(end);
         let id = &&*held.id;
         let values = [
@@ -318,21 +321,21 @@ impl Database {
             return Ok(false);
         }
         for kept in kept {
-            let at = signed(kept.at);
+            let offset = signed(kept.at);
             let values = [
                 text!(id),
-                number!(&at),
+                number!(&offset),
                 text!(&kept.what),
                 (&kept.bytes as &(dyn ToSql + Sync), Type::BYTEA),
             ];
             let size = kept.bytes.len();
             connection.write(&self.address, &self.sql.keep, &values, size)?;
         }
-        if let Some(cut) = cut {
+        if let Some(cut_bytes) = cut_bytes {
             connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
-            if !cut.is_empty() {
-                let values = [text!(id), (&cut as &(dyn ToSql + Sync), Type::BYTEA)];
-                connection.write(&self.address, &self.sql.rewrite, &values, cut.len())?;
+            if !cut_bytes.is_empty() {
+                let values = [text!(id), (&cut_bytes as &(dyn ToSql + Sync), Type::BYTEA)];
+                connection.write(&self.address, &self.sql.rewrite, &values, cut_bytes.len())?;
             }
         }
         Ok(true)
@@ -345,17 +348,17 @@ impl Database {
         held: &Held,
         size: Option<u64>,
     ) -> Outcome<Removal> {
-        if let Some(wanted) = size {
+        if let Some(expected_size) = size {
             let rows = connection.query(&self.address, &self.sql.size, &[text!(&&*held.id)])?;
             let size = rows.first().map_or(Ok(0), |row| column(row, 0))?;
-            if size != 0 && size != signed(wanted) {
+            if size != 0 && size != signed(expected_size) {
                 return Ok(Removal::Changed);
             }
         }
         let number = signed(held.number);
         let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
-        let gone = connection.query(&self.address, &self.sql.remove, &values)?;
-        Ok(match gone.is_empty() {
+        let removed_rows = connection.query(&self.address, &self.sql.remove, &values)?;
+        Ok(match removed_rows.is_empty() {
             false => Removal::Done,
             // The lease was taken in between.
             true => Removal::Busy,
@@ -367,19 +370,19 @@ impl Database {
         &self,
         connection: &mut Connection,
         held: &Held,
-        cut: Option<&[u8]>,
+        cut_bytes: Option<&[u8]>,
     ) -> Outcome<bool> {
-        let Some(cut) = cut else {
+        let Some(cut_bytes) = cut_bytes else {
             return Ok(false);
         };
-        let (number, end) = (signed(held.number), signed(cut.len() as u64));
+        let (number, end) = (signed(held.number), signed(cut_bytes.len() as u64));
         let values = [
             text!(&&*held.id),
             text!(&&*held.owner),
             number!(&number),
             number!(&end),
         ];
-        let found = connection.query(&self.address, &self.sql.is_resized, &values)?;
-        Ok(!found.is_empty())
+        let rows = connection.query(&self.address, &self.sql.is_resized, &values)?;
+        Ok(!rows.is_empty())
     }
 }

@@ -105,10 +105,10 @@ session_store_of_log!(PostgresStore);
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let remote = self.0.log();
+        let log = self.0.log();
         f.debug_struct("PostgresStore")
-            .field("server", &remote.server().name())
-            .field("options", remote.options())
+            .field("server", &log.server().name())
+            .field("options", log.options())
             .finish()
     }
 }

@@ -25,10 +25,10 @@ impl Address {
     /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
     pub(super) fn read(url: &str) -> Result<Self> {
         // The parser is told of a plain connection: over TLS it would make its own.
-        let plain = url
+        let plain_url = url
             .strip_prefix("rediss://")
             .map(|rest| format!("redis://{rest}"));
-        let is_secure = plain.is_some();
+        let is_secure = plain_url.is_some();
         if is_secure && cfg!(not(feature = "tls")) {
             return Err(Error::new(
                 ErrorKind::Config,
@@ -36,7 +36,7 @@ impl Address {
             ));
         }
         // What the parser complains of may be a part of the password.
-        let unreadable = || {
+        let make_error = || {
             Error::new(
                 ErrorKind::Config,
                 "the address of the Redis server cannot be read; it looks like \
@@ -45,17 +45,17 @@ impl Address {
             )
         };
         if url.contains('#') {
-            return Err(unreadable());
+            return Err(make_error());
         }
-        let text = plain.as_deref().unwrap_or(url);
-        let info: ConnectionInfo = text.into_connection_info().map_err(|_| unreadable())?;
+        let text = plain_url.as_deref().unwrap_or(url);
+        let info: ConnectionInfo = text.into_connection_info().map_err(|_| make_error())?;
         let settings = info.redis_settings();
         let password = settings.password().map(Secret::from);
         let database = settings.db();
         let name = match info.addr() {
             ConnectionAddr::Tcp(host, port) => format!("Redis at {host}:{port}/{database}"),
             ConnectionAddr::Unix(path) => format!("Redis at {}/{database}", path.display()),
-            _ => return Err(unreadable()),
+            _ => return Err(make_error()),
         };
         Ok(Self {
             place: info.addr().clone(),

@@ -75,11 +75,11 @@ impl Connection {
         for command in commands {
             command.write_packed_command(&mut packed);
         }
-        let sent = self
+        let outcome = self
             .stream
             .write_all(&packed)
             .and_then(|()| self.stream.flush());
-        sent.map_err(|error| lost(&error))?;
+        outcome.map_err(|error| lost(&error))?;
         let is_large = packed.len() > SMALL;
         if is_large {
             // Much of it may still be on its way.
@@ -95,14 +95,14 @@ impl Connection {
     /// Sets how long the server may be silent.
     fn wait_for(&self, time: Duration) -> Outcome<()> {
         let time = Some(time);
-        let set = match &self.stream {
+        let outcome = match &self.stream {
             Stream::Plain(stream) => stream.set_read_timeout(time),
             #[cfg(feature = "tls")]
             Stream::Secure(stream) => stream.sock.set_read_timeout(time),
             #[cfg(unix)]
             Stream::Local(stream) => stream.set_read_timeout(time),
         };
-        set.map_err(|error| lost(&error))
+        outcome.map_err(|error| lost(&error))
     }
 
     fn answer(&mut self, address: &Address) -> Outcome<Value> {
@@ -128,19 +128,21 @@ pub(super) fn checked(address: &Address, answer: Value) -> Outcome<Value> {
 fn refused(address: &Address, error: &ServerError) -> Failure {
     let code = error.code();
     let details = error.details().unwrap_or_default();
-    let told = |kind| Error::new(kind, address.scrub(format!("{code} {details}").trim_end()));
+    let make_error = |kind| Error::new(kind, address.scrub(format!("{code} {details}").trim_end()));
     match code {
-        "WRONGPASS" | "NOAUTH" => Failure::Refused(told(ErrorKind::Auth)),
-        "NOPERM" => Failure::Refused(told(ErrorKind::PermissionDenied)),
+        "WRONGPASS" | "NOAUTH" => Failure::Refused(make_error(ErrorKind::Auth)),
+        "NOPERM" => Failure::Refused(make_error(ErrorKind::PermissionDenied)),
         // Starting, busy, full, or a copy that will be told to take over.
         "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "TRYAGAIN" | "NOREPLICAS" => {
-            Failure::Lost(told(ErrorKind::Connect))
+            Failure::Lost(make_error(ErrorKind::Connect))
         }
-        _ if details.contains("max number of clients") => Failure::Lost(told(ErrorKind::Connect)),
+        _ if details.contains("max number of clients") => {
+            Failure::Lost(make_error(ErrorKind::Connect))
+        }
         // Before Redis 7, inside what went wrong with a script.
-        _ if details.contains("-READONLY") => Failure::Lost(told(ErrorKind::Connect)),
-        _ if details.contains("password") => Failure::Refused(told(ErrorKind::Auth)),
-        _ => Failure::Refused(told(ErrorKind::Io)),
+        _ if details.contains("-READONLY") => Failure::Lost(make_error(ErrorKind::Connect)),
+        _ if details.contains("password") => Failure::Refused(make_error(ErrorKind::Auth)),
+        _ => Failure::Refused(make_error(ErrorKind::Io)),
     }
 }
 
@@ -151,13 +153,13 @@ impl Stream {
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let path = path.clone();
-                let open = move || {
+                let open_stream = move || {
                     let stream = UnixStream::connect(path)?;
                     stream.set_read_timeout(limit)?;
                     stream.set_write_timeout(limit)?;
                     io::Result::Ok(stream)
                 };
-                let stream = within(timeout, open).map_err(|error| lost(&error))?;
+                let stream = within(timeout, open_stream).map_err(|error| lost(&error))?;
                 Ok(Self::Local(stream))
             }
             ConnectionAddr::Tcp(host, port) => {

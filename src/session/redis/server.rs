@@ -92,15 +92,15 @@ impl Keys {
         if !connection.waits_for_disk {
             return self.run(connection, command);
         }
-        let mut waiting = cmd("WAITAOF");
+        let mut wait_command = cmd("WAITAOF");
         let limit = u64::try_from(self.timeout.as_millis() / 2).unwrap_or(u64::MAX);
-        waiting.arg(1).arg(0).arg(limit);
+        wait_command.arg(1).arg(0).arg(limit);
         let mut answers = connection
-            .ask(&self.address, &[command, waiting])?
+            .ask(&self.address, &[command, wait_command])?
             .into_iter();
-        let (done, waited) = (answers.next(), answers.next());
-        let done = self.number(&checked(&self.address, done.unwrap_or_default())?)?;
-        match waited {
+        let (reply, wait_reply) = (answers.next(), answers.next());
+        let reply = self.number(&checked(&self.address, reply.unwrap_or_default())?)?;
+        match wait_reply {
             Some(Value::ServerError(error)) if is_replica_now(&error) => {
                 Err(Failure::Lost(Error::new(
                     ErrorKind::Connect,
@@ -110,23 +110,23 @@ impl Keys {
             Some(Value::ServerError(error)) => {
                 connection.waits_for_disk = false;
                 if !self.is_warned.swap(true, Ordering::Relaxed) {
-                    let why = error.details().unwrap_or_default();
+                    let reason = error.details().unwrap_or_default();
                     tracing::warn!(
                         server = self.address.name,
-                        why,
+                        reason,
                         "what is acknowledged is as durable as the server's settings make it"
                     );
                 }
-                Ok(done)
+                Ok(reply)
             }
-            Some(Value::Array(counts)) if done == 1 && counts.first() == Some(&Value::Int(0)) => {
+            Some(Value::Array(counts)) if reply == 1 && counts.first() == Some(&Value::Int(0)) => {
                 Err(Failure::Lost(Error::new(
                     ErrorKind::Timeout,
                     "the server did not write to its disk in time; its `appendfsync` must be \
                      `everysec` or `always`, with `no` it never tells",
                 )))
             }
-            _ => Ok(done),
+            _ => Ok(reply),
         }
     }
 
@@ -153,19 +153,19 @@ impl Keys {
         let key = self.version();
         let mut get = cmd("GET");
         get.arg(&key);
-        let mut found = connection.ask_one(&self.address, get.clone())?;
+        let mut reply = connection.ask_one(&self.address, get.clone())?;
         // Not set without need: a server without memory can still be read.
-        if found == Value::Nil {
-            let mut set = cmd("SET");
-            set.arg(&key).arg(VERSION).arg("NX");
-            connection.ask_one(&self.address, set)?;
-            found = connection.ask_one(&self.address, get)?;
+        if reply == Value::Nil {
+            let mut set_command = cmd("SET");
+            set_command.arg(&key).arg(VERSION).arg("NX");
+            connection.ask_one(&self.address, set_command)?;
+            reply = connection.ask_one(&self.address, get)?;
         }
-        let version = match &found {
+        let version = match &reply {
             Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
             _ => None,
         };
-        let version: u64 = version.ok_or_else(|| self.odd(&found))?;
+        let version: u64 = version.ok_or_else(|| self.odd(&reply))?;
         if version > VERSION {
             let text = format!(
                 "the keys {}:* of {} are of version {version}, this program uses up to {VERSION}; \
@@ -230,9 +230,9 @@ impl Server for Keys {
     }
 
     fn read(&self, connection: &mut Connection, id: &str) -> Outcome<Option<Contents>> {
-        let found = connection.ask_one(&self.address, self.script(&[READ], id))?;
-        let Value::Array(mut parts) = found else {
-            return Err(self.odd(&found));
+        let reply = connection.ask_one(&self.address, self.script(&[READ], id))?;
+        let Value::Array(mut parts) = reply else {
+            return Err(self.odd(&reply));
         };
         match (parts.pop(), parts.pop()) {
             (_, Some(Value::BulkString(bytes))) => {
@@ -266,9 +266,9 @@ impl Server for Keys {
         let commands: Vec<_> = ids.iter().map(command).collect();
         let answers = connection.ask(&self.address, &commands)?;
         let tails = answers.into_iter().map(|answer| {
-            let found = checked(&self.address, answer)?;
-            let Value::Array(parts) = &found else {
-                return Err(self.odd(&found));
+            let reply = checked(&self.address, answer)?;
+            let Value::Array(parts) = &reply else {
+                return Err(self.odd(&reply));
             };
             match &parts[..] {
                 [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
@@ -276,7 +276,7 @@ impl Server for Keys {
                 }
                 [_, Value::Int(0), Value::Int(0)] => Ok(None),
                 [_, Value::Int(0), _] => Ok(Some((GONE.to_vec(), GONE.len() as u64))),
-                _ => Err(self.odd(&found)),
+                _ => Err(self.odd(&reply)),
             }
         });
         tails.collect()
@@ -322,11 +322,11 @@ impl Server for Keys {
         held: &Held,
         end: u64,
         kept: &[Kept<'_>],
-        cut: Option<&[u8]>,
+        cut_bytes: Option<&[u8]>,
     ) -> Outcome<bool> {
         let mut command = self.script_of(&[MINE, NOTED, HEAL], held);
-        let cut = cut.map_or(-1, |cut| i64::try_from(cut.len()).unwrap_or(i64::MAX));
-        command.arg(end).arg(cut);
+        let cut_len = cut_bytes.map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        command.arg(end).arg(cut_len);
         for kept in kept {
             let head = format!("{} {}\n", kept.at, kept.what);
             command.arg([head.as_bytes(), kept.bytes].concat());
@@ -354,6 +354,6 @@ impl Server for Keys {
 
 /// Returns `true` if a wait ended because the server is no longer the primary.
 fn is_replica_now(error: &ServerError) -> bool {
-    let why = error.details().unwrap_or_default();
-    error.code() == "UNBLOCKED" || why.contains("replica instances")
+    let details = error.details().unwrap_or_default();
+    error.code() == "UNBLOCKED" || details.contains("replica instances")
 }

@@ -109,10 +109,10 @@ session_store_of_log!(RedisStore);
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let remote = self.0.log();
+        let log = self.0.log();
         f.debug_struct("RedisStore")
-            .field("server", &remote.server().name())
-            .field("options", remote.options())
+            .field("server", &log.server().name())
+            .field("options", log.options())
             .finish()
     }
 }

@@ -14,16 +14,16 @@ pub(super) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// Makes a connection secure with a server that the system trusts for this name.
 pub(super) fn secure(host: &str, mut stream: TcpStream) -> Outcome<Stream> {
-    let failed = |error: String| Failure::Refused(Error::new(ErrorKind::Tls, error));
+    let make_error = |error: String| Failure::Refused(Error::new(ErrorKind::Tls, error));
     let name = ServerName::try_from(host.to_owned());
-    let name = name.map_err(|_| failed(format!("{host:?} is no name of a server")))?;
+    let name = name.map_err(|_| make_error(format!("{host:?} is no name of a server")))?;
     let config = trusting_system()?;
-    let mut connection =
-        ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
+    let mut connection = ClientConnection::new(Arc::new(config), name)
+        .map_err(|error| make_error(error.to_string()))?;
     while connection.is_handshaking() {
         if let Err(error) = connection.complete_io(&mut stream) {
             return Err(match error.get_ref() {
-                Some(cause) if cause.is::<rustls::Error>() => failed(cause.to_string()),
+                Some(cause) if cause.is::<rustls::Error>() => make_error(cause.to_string()),
                 _ => Failure::Lost(Error::new(ErrorKind::Connect, error.to_string())),
             });
         }

@@ -88,9 +88,9 @@ impl<S: Server> Keeper<S> {
         };
         let mut leases = lock(&self.0.leases);
         leases.held.insert(held.id.clone(), held);
-        let begun = self.0.begin(&mut leases);
+        let outcome = self.0.begin(&mut leases);
         drop(leases);
-        begun.map(|()| claim)
+        outcome.map(|()| claim)
     }
 }
 
@@ -140,8 +140,8 @@ struct Thread<S: Server>(Arc<Shared<S>>);
 
 impl<S: Server> Thread<S> {
     fn work(self) {
-        let third = self.0.pool.options().lease_time / 3;
-        let mut next = Instant::now() + third;
+        let interval = self.0.pool.options().lease_time / 3;
+        let mut next = Instant::now() + interval;
         loop {
             match self.next(next) {
                 Task::Renew(held) => {
@@ -153,8 +153,8 @@ impl<S: Server> Thread<S> {
                         );
                     }
                     let wait = match renewed.is_ok() {
-                        true => third,
-                        false => third.min(SOON),
+                        true => interval,
+                        false => interval.min(SOON),
                     };
                     next = Instant::now() + wait;
                 }
@@ -177,11 +177,11 @@ impl<S: Server> Thread<S> {
     fn next(&self, next: Instant) -> Task {
         let mut leases = lock(&self.0.leases);
         loop {
-            let left = next.saturating_duration_since(Instant::now());
-            match leases.next(left.is_zero()) {
+            let time_left = next.saturating_duration_since(Instant::now());
+            match leases.next(time_left.is_zero()) {
                 Task::Wait => {
-                    let waited = self.0.changed.wait_timeout(leases, left);
-                    (leases, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                    let outcome = self.0.changed.wait_timeout(leases, time_left);
+                    (leases, _) = outcome.unwrap_or_else(PoisonError::into_inner);
                 }
                 Task::End => {
                     leases.is_kept = false;
@@ -214,17 +214,17 @@ mod tests {
 
     #[test]
     fn leases_are_renewed_before_others_are_given_back() {
-        let held = |id: &str, number| Held {
+        let lease = |id: &str, number| Held {
             id: id.into(),
             owner: "o".into(),
             number,
         };
         let mut leases = Leases::default();
         assert_eq!(leases.next(true), Task::End);
-        leases.held.insert("a".into(), held("a", 1));
-        leases.released = vec![held("b", 2), held("c", 3)];
+        leases.held.insert("a".into(), lease("a", 1));
+        leases.released = vec![lease("b", 2), lease("c", 3)];
         for left in [1, 0] {
-            assert_eq!(leases.next(true), Task::Renew(vec![held("a", 1)]));
+            assert_eq!(leases.next(true), Task::Renew(vec![lease("a", 1)]));
             let Task::Release(_) = leases.next(false) else {
                 panic!("it is given back")
             };

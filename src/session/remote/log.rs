@@ -72,18 +72,18 @@ impl<S: Server> Remote<S> {
 
     fn claim(&self, id: &str) -> Result<Claim<S>> {
         self.server().check_id(id)?;
-        let held = self.new_lease(id);
-        let began = Instant::now();
+        let lease = self.new_lease(id);
+        let start_time = Instant::now();
         while !self
             .pool
-            .run(|server, connection| server.claim(connection, &held))?
+            .run(|server, connection| server.claim(connection, &lease))?
         {
-            if began.elapsed() >= HANDOVER {
+            if start_time.elapsed() >= HANDOVER {
                 return Err(busy(id));
             }
             sleep(STEP);
         }
-        self.keeper.keep(held)
+        self.keeper.keep(lease)
     }
 }
 
@@ -96,26 +96,26 @@ impl<S: Server> Log for Remote<S> {
 
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
         self.server().check_id(id)?;
-        let found = self
+        let log = self
             .pool
             .run(|server, connection| server.read(connection, id))?;
-        Ok(found.map(|contents| contents.bytes))
+        Ok(log.map(|contents| contents.bytes))
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>> {
         self.server().check_id(id)?;
         let ids = [Arc::from(id)];
-        let mut found = self
+        let mut tails = self
             .pool
             .run(|server, connection| server.tails(connection, &ids, len))?;
-        Ok(found.pop().flatten())
+        Ok(tails.pop().flatten())
     }
 
     fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<Tail>>>> {
-        let found = self
+        let log_tails = self
             .pool
             .run(|server, connection| server.tails(connection, ids, len))?;
-        Ok(found.into_iter().map(Ok).collect())
+        Ok(log_tails.into_iter().map(Ok).collect())
     }
 
     /// A log on a server is read as a whole: that takes one answer, as its end does.
@@ -125,10 +125,10 @@ impl<S: Server> Log for Remote<S> {
 
     fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, Tail)> {
         let claim = self.claim(id)?;
-        let found = self
+        let contents = self
             .pool
             .run(|server, connection| server.read(connection, id))?;
-        let Contents { bytes, end } = found.unwrap_or(Contents {
+        let Contents { bytes, end } = contents.unwrap_or(Contents {
             bytes: Vec::new(),
             end: 0,
         });
@@ -143,7 +143,7 @@ impl<S: Server> Log for Remote<S> {
     }
 
     fn heal(&self, writer: &mut Writer<S>, bytes: &[u8], scan: &mut Scan) -> Result<()> {
-        let kept: Vec<_> = scan
+        let parts: Vec<_> = scan
             .kept()
             .map(|damage| Kept {
                 at: damage.offset,
@@ -152,21 +152,21 @@ impl<S: Server> Log for Remote<S> {
             })
             .collect();
         let end = usize::try_from(scan.end).map_or(bytes.len(), |end| end.min(bytes.len()));
-        let cut = scan.tail.is_some().then(|| &bytes[..end]);
-        let held = writer.claim.held();
-        let is_done = self
-            .pool
-            .run(|server, connection| server.heal(connection, held, writer.end, &kept, cut))?;
+        let cut_bytes = scan.tail.is_some().then(|| &bytes[..end]);
+        let lease = writer.claim.held();
+        let is_done = self.pool.run(|server, connection| {
+            server.heal(connection, lease, writer.end, &parts, cut_bytes)
+        })?;
         if !is_done {
-            return Err(taken_over(&held.id));
+            return Err(taken_over(&lease.id));
         }
-        let place = self.server().damaged_place(&held.id);
+        let place = self.server().damaged_place(&lease.id);
         for damage in scan.kept_mut() {
             damage.kept_in = Some(place.clone());
         }
-        if let Some(cut) = cut {
-            writer.end = cut.len() as u64;
-            writer.open_line = is_open(cut);
+        if let Some(cut_bytes) = cut_bytes {
+            writer.end = cut_bytes.len() as u64;
+            writer.open_line = is_open(cut_bytes);
         }
         Ok(())
     }
@@ -180,11 +180,11 @@ impl<S: Server> Log for Remote<S> {
             }
             false => bytes,
         };
-        let (held, end) = (writer.claim.held(), writer.end);
-        let written = self
+        let (lease, end) = (writer.claim.held(), writer.end);
+        let outcome = self
             .pool
-            .run(|server, connection| server.append(connection, held, end, bytes));
-        match written {
+            .run(|server, connection| server.append(connection, lease, end, bytes));
+        match outcome {
             Ok(true) => {
                 writer.end += bytes.len() as u64;
                 writer.open_line = false;
@@ -196,10 +196,10 @@ impl<S: Server> Log for Remote<S> {
                 format!(
                     "session {:?} was not written: an earlier write without an answer, or another \
                      run, has changed it; run the session again to read it anew",
-                    held.id
+                    lease.id
                 ),
             )),
-            Ok(false) => Err(taken_over(&held.id)),
+            Ok(false) => Err(taken_over(&lease.id)),
             Err(error) => {
                 writer.unsure = true;
                 Err(error)
@@ -208,20 +208,20 @@ impl<S: Server> Log for Remote<S> {
     }
 
     fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
-        let held = self.new_lease(id);
-        let began = Instant::now();
+        let lease = self.new_lease(id);
+        let start_time = Instant::now();
         loop {
-            let found = self.tail(id, 1)?;
-            if size.is_some() && found.as_ref().map(|(_, size)| *size) != size {
+            let tail = self.tail(id, 1)?;
+            if size.is_some() && tail.as_ref().map(|(_, size)| *size) != size {
                 return Ok(false);
             }
             match self
                 .pool
-                .run(|server, connection| server.remove(connection, &held, size))?
+                .run(|server, connection| server.remove(connection, &lease, size))?
             {
-                Removal::Done => return Ok(found.is_some()),
+                Removal::Done => return Ok(tail.is_some()),
                 Removal::Changed => return Ok(false),
-                Removal::Busy if began.elapsed() >= HANDOVER => return Err(busy(id)),
+                Removal::Busy if start_time.elapsed() >= HANDOVER => return Err(busy(id)),
                 Removal::Busy => sleep(STEP),
             }
         }

@@ -61,31 +61,33 @@ impl LookUp {
         let _ = thread::Builder::new()
             .name("agentcore-names".into())
             .spawn(move || {
-                let found = find(&work.0).map_err(|error| error.to_string());
-                *lock(&work.1.found) = Some(found);
+                let addresses = find(&work.0).map_err(|error| error.to_string());
+                *lock(&work.1.found) = Some(addresses);
             });
         look_up
     }
 
     /// The addresses of the name, without a port; `None` when they are not known by then.
     pub(in crate::session) fn wait(&self, until: Instant) -> Outcome<Option<Vec<SocketAddr>>> {
-        let found = lock(&self.found);
-        let left = until.saturating_duration_since(Instant::now());
-        let (found, _) = self
+        let lookup_result = lock(&self.found);
+        let time_left = until.saturating_duration_since(Instant::now());
+        let (lookup_result, _) = self
             .is_over
-            .wait_timeout_while(found, left, |found| found.is_none())
+            .wait_timeout_while(lookup_result, time_left, |lookup_result| {
+                lookup_result.is_none()
+            })
             .unwrap_or_else(PoisonError::into_inner);
-        let why = match &*found {
+        let reason = match &*lookup_result {
             None => return Ok(None),
             Some(Ok(addresses)) if !addresses.is_empty() => return Ok(Some(addresses.clone())),
             Some(Ok(_)) => "it has no address",
-            Some(Err(why)) => why,
+            Some(Err(reason)) => reason,
         };
-        let kind = match UNKNOWN.iter().any(|text| why.contains(text)) {
+        let kind = match UNKNOWN.iter().any(|text| reason.contains(text)) {
             true => ErrorKind::Connect,
             false => ErrorKind::Dns,
         };
-        let text = format!("its name was not found: {why}");
+        let text = format!("its name was not found: {reason}");
         Err(Failure::Lost(Error::new(kind, text)))
     }
 }
@@ -105,16 +107,16 @@ mod tests {
 
     #[test]
     fn a_name_that_hangs_is_looked_up_once_at_a_time() {
-        let (tell, hear) = mpsc::channel::<()>();
+        let (sender, receiver) = mpsc::channel::<()>();
         let hanging = LookUp::begin_with("hangs.test", move |_| {
-            let _ = hear.recv();
+            let _ = receiver.recv();
             Ok(vec![([127, 0, 0, 1], 0).into()])
         });
         assert!(matches!(hanging.wait(Instant::now()), Ok(None)));
-        let again = LookUp::begin_with("hangs.test", |_| panic!("somebody is at it"));
-        assert!(Arc::ptr_eq(&hanging, &again));
-        drop(tell);
-        assert_eq!(again.wait(soon()).unwrap().unwrap().len(), 1);
+        let same_lookup = LookUp::begin_with("hangs.test", |_| panic!("somebody is at it"));
+        assert!(Arc::ptr_eq(&hanging, &same_lookup));
+        drop(sender);
+        assert_eq!(same_lookup.wait(soon()).unwrap().unwrap().len(), 1);
         assert_eq!(hanging.wait(soon()).unwrap().unwrap().len(), 1);
     }
 

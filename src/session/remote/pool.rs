@@ -65,7 +65,7 @@ impl<S: Server> Pool<S> {
     /// Runs a call, and retries it while the server cannot be reached, until patience ends.
     pub(super) fn run<T>(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<T>) -> Result<T> {
         let _permit = self.permit()?;
-        let began = Instant::now();
+        let start_time = Instant::now();
         let mut wait = FIRST_WAIT;
         for tries in 1_u32.. {
             let was_idle = self.has_idle();
@@ -80,8 +80,8 @@ impl<S: Server> Pool<S> {
             }
             // A name that is not there will hardly come up while somebody waits.
             let is_hopeless = error.kind() == ErrorKind::Dns && tries > 1;
-            if is_hopeless || began.elapsed() + wait >= self.options.patience {
-                return Err(self.gave_up(&error, tries, began.elapsed()));
+            if is_hopeless || start_time.elapsed() + wait >= self.options.patience {
+                return Err(self.gave_up(&error, tries, start_time.elapsed()));
             }
             sleep(wait);
             wait = (wait * 2).min(LONGEST_WAIT);
@@ -131,18 +131,18 @@ impl<S: Server> Pool<S> {
             patience,
             ..
         } = self.options;
-        let longest = timeout + patience;
+        let max_wait = timeout + patience;
         let connections = lock(&self.connections);
-        let (mut connections, waited) = self
+        let (mut connections, wait_result) = self
             .freed
-            .wait_timeout_while(connections, longest, |all| all.used >= max_connections)
+            .wait_timeout_while(connections, max_wait, |all| all.used >= max_connections)
             .unwrap_or_else(PoisonError::into_inner);
-        if waited.timed_out() {
+        if wait_result.timed_out() {
             let name = self.server.name();
             return Err(Error::new(
                 ErrorKind::Timeout,
                 format!(
-                    "all {max_connections} connections to {name} were in use for {longest:?}; allow \
+                    "all {max_connections} connections to {name} were in use for {max_wait:?}; allow \
                      more, or run fewer sessions at once"
                 ),
             ));

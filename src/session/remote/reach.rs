@@ -18,10 +18,10 @@ const LEAST: Duration = Duration::from_millis(1);
 
 /// Connects to the first of a host's addresses that answers.
 pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> Outcome<TcpStream> {
-    let until = Instant::now() + limit;
+    let deadline = Instant::now() + limit;
     let mut addresses = match host.parse::<IpAddr>() {
         Ok(ip) => vec![(ip, port).into()],
-        Err(_) => LookUp::begin(host).wait(until)?.ok_or_else(|| {
+        Err(_) => LookUp::begin(host).wait(deadline)?.ok_or_else(|| {
             let text = format!("its name was not found within {limit:?}");
             Failure::Lost(Error::new(ErrorKind::Timeout, text))
         })?,
@@ -29,7 +29,7 @@ pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> Outco
     for address in &mut addresses {
         address.set_port(port);
     }
-    connect(&addresses, until).map_err(|error| lost(&error))
+    connect(&addresses, deadline).map_err(|error| lost(&error))
 }
 
 /// Classifies the failure of a connection.
@@ -48,13 +48,13 @@ pub(in crate::session) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let (tell, hear) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("agentcore-connect".into());
     thread.spawn(move || {
         // Nobody may wait for it any more.
-        let _ = tell.send(work());
+        let _ = sender.send(work());
     })?;
-    hear.recv_timeout(limit).unwrap_or_else(|_| {
+    receiver.recv_timeout(limit).unwrap_or_else(|_| {
         let text = format!("it did not answer within {limit:?}");
         Err(io::Error::new(io::ErrorKind::TimedOut, text))
     })
@@ -65,8 +65,8 @@ pub(in crate::session) fn within<T: Send + 'static>(
 fn connect(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for (address, others) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {
-        let left = until.saturating_duration_since(Instant::now());
-        match TcpStream::connect_timeout(address, (left / others).max(LEAST)) {
+        let time_left = until.saturating_duration_since(Instant::now());
+        match TcpStream::connect_timeout(address, (time_left / others).max(LEAST)) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }
@@ -85,10 +85,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn what_hangs_is_left_behind() {
-        let (tell, hear) = mpsc::channel::<()>();
-        let error = within(LEAST, move || Ok(hear.recv())).unwrap_err();
+        let (sender, receiver) = mpsc::channel::<()>();
+        let error = within(LEAST, move || Ok(receiver.recv())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        drop(tell);
+        drop(sender);
         assert_eq!(within(LIMIT, || Ok(7)).unwrap(), 7);
         let error = within(LIMIT, || Err::<(), _>(io::ErrorKind::NotFound.into())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
@@ -102,28 +102,29 @@ mod tests {
     fn full() -> (TcpListener, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut waiting = Vec::new();
+        let mut streams = Vec::new();
         while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
-            waiting.push(stream);
+            streams.push(stream);
         }
-        (listener, waiting)
+        (listener, streams)
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_silent_address_leaves_time_for_the_next() {
-        let (silent, _waiting) = full();
-        let open = TcpListener::bind("127.0.0.1:0").unwrap();
-        let [silent, open] = [&silent, &open].map(|at| at.local_addr().unwrap());
-        let until = || Instant::now() + LIMIT;
-        let found = connect(&[silent, open], until()).unwrap();
-        assert_eq!(found.peer_addr().unwrap(), open);
-        let found = connect(&[silent, silent, open], until()).unwrap();
-        assert_eq!(found.peer_addr().unwrap(), open);
-        let error = connect(&[silent, silent], until()).unwrap_err();
+        let (silent_address, _waiting) = full();
+        let open_address = TcpListener::bind("127.0.0.1:0").unwrap();
+        let [silent_address, open_address] =
+            [&silent_address, &open_address].map(|at| at.local_addr().unwrap());
+        let deadline = || Instant::now() + LIMIT;
+        let stream = connect(&[silent_address, open_address], deadline()).unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), open_address);
+        let stream = connect(&[silent_address, silent_address, open_address], deadline()).unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), open_address);
+        let error = connect(&[silent_address, silent_address], deadline()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let error = connect(&[silent], Instant::now()).unwrap_err();
+        let error = connect(&[silent_address], Instant::now()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(connect(&[], until()).is_err());
+        assert!(connect(&[], deadline()).is_err());
     }
 }

@@ -52,8 +52,9 @@ impl Database {
             form::check(&path)?;
         }
         let identity = identity(&path)?;
-        let connect = || connect(&path, patience).map_err(|error| failed("open", &path, error));
-        let (reader, writer) = (connect()?, connect()?);
+        let make_connection =
+            || connect(&path, patience).map_err(|error| failed("open", &path, error));
+        let (reader, writer) = (make_connection()?, make_connection()?);
         if writer.is_readonly(MAIN_DB).unwrap_or(false) {
             return Err(Error::new(
                 ErrorKind::Io,
@@ -109,19 +110,19 @@ impl Database {
             )));
         }
         let mut connection = lock(&self.writer);
-        let failed = |error| failed(what, &self.path, error);
+        let make_error = |error| failed(what, &self.path, error);
         // Who has waited for others here has less patience left with those elsewhere.
-        let left = self.patience.saturating_sub(self.writers.waited());
-        let begun = connection
-            .busy_timeout(left)
+        let time_left = self.patience.saturating_sub(self.writers.waited());
+        let outcome = connection
+            .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
-        let transaction = begun.map_err(|error| Unwritten::undone(failed(error)))?;
-        let done = work(&transaction).map_err(|error| Unwritten::undone(failed(error)))?;
+        let transaction = outcome.map_err(|error| Unwritten::undone(make_error(error)))?;
+        let output = work(&transaction).map_err(|error| Unwritten::undone(make_error(error)))?;
         match transaction.commit() {
-            Ok(()) => Ok(done),
+            Ok(()) => Ok(output),
             Err(error) => Err(Unwritten {
                 is_undone: is_undone(&error),
-                error: failed(error),
+                error: make_error(error),
             }),
         }
     }
@@ -134,8 +135,8 @@ impl Database {
 }
 
 fn identity(path: &Path) -> Result<(u64, u64)> {
-    let found = fs::metadata(path).map_err(|error| file_failed("look at", path, error))?;
-    Ok((found.dev(), found.ino()))
+    let metadata = fs::metadata(path).map_err(|error| file_failed("look at", path, error))?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {

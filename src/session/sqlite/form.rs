@@ -39,18 +39,18 @@ const TABLES: &str = "
 
 /// The file's path without links, its folder made if need be.
 pub(super) fn place(path: &Path) -> Result<PathBuf> {
-    let refused = |why: &str| {
+    let make_error = |why: &str| {
         let text = format!("a session database cannot be {:?}: {why}", path.display());
         Error::new(ErrorKind::Config, text)
     };
     if path == ":memory:" || path.as_os_str().as_bytes().starts_with(b"file:") {
-        return Err(refused(
+        return Err(make_error(
             "it must be the path of a file; `ThreadStore` keeps sessions in memory",
         ));
     }
     let name = path
         .file_name()
-        .ok_or_else(|| refused("it must be the path of a file"))?;
+        .ok_or_else(|| make_error("it must be the path of a file"))?;
     check_kind(path)?;
     if let Ok(path) = fs::canonicalize(path) {
         return Ok(path);
@@ -86,15 +86,15 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
         return Ok(());
     }
     for suffix in ["-wal", "-journal"] {
-        let rest = beside(path, suffix);
-        if exists(&rest)? {
+        let leftover = beside(path, suffix);
+        if exists(&leftover)? {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 format!(
                     "session database {} is gone, but the last writes to it are there, in {}; put \
                      it back, or remove that file to begin anew",
                     path.display(),
-                    rest.display()
+                    leftover.display()
                 ),
             ));
         }
@@ -102,11 +102,11 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     let folder = locks.join("draft");
     let draft = prepare(&folder).map_err(failed_to("make"))?;
     fill(&draft).map_err(|error| failed("make", path, error))?;
-    let made = fs::rename(&draft, path).and_then(|()| match path.parent() {
+    let outcome = fs::rename(&draft, path).and_then(|()| match path.parent() {
         Some(parent) => sync_folder(parent),
         None => Ok(()),
     });
-    made.map_err(failed_to("make"))?;
+    outcome.map_err(failed_to("make"))?;
     // Only litter stays if this fails, until the next time.
     let _ = fs::remove_dir_all(&folder);
     Ok(())
@@ -159,13 +159,13 @@ pub(super) fn check(path: &Path) -> Result<()> {
         let mark = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         rusqlite::Result::Ok((mark("application_id")?, mark("user_version")?))
     };
-    let shown = path.display();
+    let displayed_path = path.display();
     let (kind, text) = match marks() {
         Ok((APPLICATION, version)) if version <= VERSION => return Ok(()),
         Ok((APPLICATION, version)) => (
             ErrorKind::VersionTooNew,
             format!(
-                "session database {shown} was made in version {version} of its tables, this \
+                "session database {displayed_path} was made in version {version} of its tables, this \
                  program reads up to {VERSION}; it was left untouched, use a newer program"
             ),
         ),
@@ -173,7 +173,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         _ => (
             ErrorKind::Config,
             format!(
-                "{shown} is not a session database but some other file, or empty; it was left \
+                "{displayed_path} is not a session database but some other file, or empty; it was left \
                  untouched, choose another path"
             ),
         ),

@@ -53,14 +53,14 @@ impl Database {
                 ),
             ));
         }
-        let done = self.write(what, |connection| {
+        let outcome = self.write(what, |connection| {
             if end(connection, &writer.id)? != writer.end {
                 return Ok(None);
             }
             work(connection, writer).map(Some)
         });
-        match done {
-            Ok(Some(done)) => Ok(done),
+        match outcome {
+            Ok(Some(outcome)) => Ok(outcome),
             Ok(None) => {
                 // A lock does not hold everywhere (network file systems) nor against everybody.
                 writer.broken = true;
@@ -127,7 +127,7 @@ impl Log for Database {
     }
 
     fn heal(&self, writer: &mut Writer, bytes: &[u8], scan: &mut Scan) -> Result<()> {
-        let kept = usize::try_from(scan.end).unwrap_or(bytes.len());
+        let len = usize::try_from(scan.end).unwrap_or(bytes.len());
         let is_torn = scan.tail.is_some();
         writer.end = self.change(writer, "repair", |connection, writer| {
             for damage in scan.kept() {
@@ -139,7 +139,7 @@ impl Log for Database {
             }
         })?;
         if is_torn {
-            writer.open_line = is_open(&bytes[..kept]);
+            writer.open_line = is_open(&bytes[..len]);
         }
         let place = format!("the table `damaged` of {}", self.path().display());
         for damage in scan.kept_mut() {
@@ -151,11 +151,11 @@ impl Log for Database {
     fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
         writer.end = self.change(writer, "write", |connection, writer| {
             let mut end = writer.end;
-            let ended;
+            let line_bytes;
             let bytes = match writer.open_line {
                 true => {
-                    ended = [b"\n", bytes].concat();
-                    &ended
+                    line_bytes = [b"\n", bytes].concat();
+                    &line_bytes
                 }
                 false => bytes,
             };
@@ -221,9 +221,9 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
     let mut rows =
         connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at DESC")?;
     let mut rows = rows.query([id])?;
-    let (mut parts, mut end, mut found) = (Vec::new(), 0, 0);
+    let (mut parts, mut end, mut byte_count) = (Vec::new(), 0, 0);
     let is_all = loop {
-        if found >= wanted {
+        if byte_count >= wanted {
             break false;
         }
         let Some(row) = rows.next()? else {
@@ -233,12 +233,16 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
         if parts.is_empty() {
             end = row.get::<_, i64>(0)?.saturating_add(len(part));
         }
-        found += part.len() as u64;
+        byte_count += part.len() as u64;
         parts.push(part.to_vec());
     };
     parts.reverse();
     // Rows that are missing are not waited for.
-    let size = if is_all { found } else { end.unsigned_abs() };
+    let size = if is_all {
+        byte_count
+    } else {
+        end.unsigned_abs()
+    };
     Ok((parts.concat(), size))
 }
 
@@ -253,8 +257,11 @@ fn put_aside(
     let sql = "INSERT INTO damaged (session, at, what, bytes) SELECT ?1, ?2, ?3, ?4
                WHERE NOT EXISTS (SELECT 1 FROM damaged
                    WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)";
-    let at = i64::try_from(damage.offset).unwrap_or(i64::MAX);
-    connection.execute(sql, (id, at, damage.to_string(), part_of(bytes, damage)))
+    let offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
+    connection.execute(
+        sql,
+        (id, offset, damage.to_string(), part_of(bytes, damage)),
+    )
 }
 
 /// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are
@@ -265,19 +272,19 @@ fn cut(connection: &Connection, id: &str, kept: u64) -> rusqlite::Result<i64> {
     let rows: Vec<(i64, i64, i64)> = rows
         .query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let mut left = i64::try_from(kept).unwrap_or(i64::MAX);
+    let mut remaining = i64::try_from(kept).unwrap_or(i64::MAX);
     let mut end = 0;
     for (row, at, len) in rows {
-        if left == 0 {
+        if remaining == 0 {
             connection.execute("DELETE FROM log WHERE rowid = ?1", [row])?;
             continue;
         }
-        let keep = len.min(left);
-        if keep < len {
+        let kept_len = len.min(remaining);
+        if kept_len < len {
             let sql = "UPDATE log SET bytes = substr(bytes, 1, ?2) WHERE rowid = ?1";
-            connection.execute(sql, [row, keep])?;
+            connection.execute(sql, [row, kept_len])?;
         }
-        (left, end) = (left - keep, at.saturating_add(keep));
+        (remaining, end) = (remaining - kept_len, at.saturating_add(kept_len));
     }
     Ok(end)
 }

@@ -13,10 +13,10 @@ use crate::session::{Lease, Record, SessionStore};
 use super::store::SqliteStore;
 
 fn open() -> (TempDir, SqliteStore) {
-    let held = tempfile::tempdir().unwrap();
-    let path = held.path().join("sessions.db");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
     let store = SqliteStore::waiting(&path, Duration::ZERO).unwrap();
-    (held, store)
+    (folder, store)
 }
 
 fn said(text: String) -> Record {
@@ -28,15 +28,15 @@ fn said(text: String) -> Record {
 
 /// A write of two messages that takes three rows.
 async fn write(store: &SqliteStore, number: usize, lease: &Lease) -> Result<()> {
-    let long = "x".repeat(70_000);
-    let records = ["a", "b"].map(|half| said(format!("{number}{half} {long}")));
+    let long_text = "x".repeat(70_000);
+    let records = ["a", "b"].map(|half| said(format!("{number}{half} {long_text}")));
     store.append(lease, records.into()).await
 }
 
 async fn names(store: &SqliteStore) -> Vec<String> {
-    let found = store.load("s").await.unwrap().unwrap_or_default();
-    assert!(found.damage.is_empty(), "{:?}", found.damage);
-    let messages = found.state.messages.iter();
+    let session = store.load("s").await.unwrap().unwrap_or_default();
+    assert!(session.damage.is_empty(), "{:?}", session.damage);
+    let messages = session.state.messages.iter();
     messages
         .map(|message| message.text().split(' ').next().unwrap().to_owned())
         .collect()
@@ -58,26 +58,26 @@ fn run(store: &SqliteStore, sql: &str) {
 /// one.
 async fn check(store: &SqliteStore, acknowledged: &[usize], when: &str) {
     assert_eq!(names(store).await, pairs(acknowledged), "{when}");
-    let later = SqliteStore::open(store.path()).unwrap();
-    assert_eq!(names(&later).await, pairs(acknowledged), "{when}");
+    let reopened_store = SqliteStore::open(store.path()).unwrap();
+    assert_eq!(names(&reopened_store).await, pairs(acknowledged), "{when}");
 }
 
 #[tokio::test]
 async fn a_database_that_is_full_at_any_page_keeps_whole_writes() {
-    let mut failed = 0;
+    let mut failure_count = 0;
     for pages in 0..60 {
         let (_held, store) = open();
         let lease = store.lease("s").await.unwrap();
-        let used = {
+        let page_count = {
             let writer = store.database().writer();
             writer.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))
         };
-        let limit = used.unwrap() + pages;
+        let limit = page_count.unwrap() + pages;
         run(&store, &format!("PRAGMA max_page_count = {limit}"));
-        let mut acknowledged = Vec::new();
+        let mut acknowledged_writes = Vec::new();
         let error = loop {
-            match write(&store, acknowledged.len(), &lease).await {
-                Ok(()) => acknowledged.push(acknowledged.len()),
+            match write(&store, acknowledged_writes.len(), &lease).await {
+                Ok(()) => acknowledged_writes.push(acknowledged_writes.len()),
                 Err(error) => break error,
             }
         };
@@ -87,15 +87,20 @@ async fn a_database_that_is_full_at_any_page_keeps_whole_writes() {
             text.contains("sessions.db") && text.contains("make room"),
             "{text}"
         );
-        check(&store, &acknowledged, &format!("{pages} pages")).await;
+        check(&store, &acknowledged_writes, &format!("{pages} pages")).await;
         // Nothing of the write is there, so the next one may fit.
         run(&store, "PRAGMA max_page_count = 100000");
         write(&store, 100, &lease).await.unwrap();
-        acknowledged.push(100);
-        check(&store, &acknowledged, &format!("{pages} pages and room")).await;
-        failed += usize::from(acknowledged.len() == 1);
+        acknowledged_writes.push(100);
+        check(
+            &store,
+            &acknowledged_writes,
+            &format!("{pages} pages and room"),
+        )
+        .await;
+        failure_count += usize::from(acknowledged_writes.len() == 1);
     }
-    assert!((5..60).contains(&failed), "{failed}");
+    assert!((5..60).contains(&failure_count), "{failure_count}");
 }
 
 #[tokio::test]
@@ -112,19 +117,24 @@ async fn a_write_that_fails_at_any_row_leaves_none() {
                 ),
             );
             let lease = store.lease("s").await.unwrap();
-            let mut acknowledged = Vec::new();
+            let mut acknowledged_writes = Vec::new();
             for number in 0..4 {
                 match write(&store, number, &lease).await {
-                    Ok(()) => acknowledged.push(number),
+                    Ok(()) => acknowledged_writes.push(number),
                     Err(error) => assert!(error.text().contains("no such luck"), "{error}"),
                 }
-                check(&store, &acknowledged, &format!("{how} at {rows}")).await;
+                check(&store, &acknowledged_writes, &format!("{how} at {rows}")).await;
             }
-            assert_eq!(acknowledged.len(), rows / 3, "{how} at {rows}");
+            assert_eq!(acknowledged_writes.len(), rows / 3, "{how} at {rows}");
             run(&store, "DROP TRIGGER fault");
             write(&store, 4, &lease).await.unwrap();
-            acknowledged.push(4);
-            check(&store, &acknowledged, &format!("{how} at {rows}, then not")).await;
+            acknowledged_writes.push(4);
+            check(
+                &store,
+                &acknowledged_writes,
+                &format!("{how} at {rows}, then not"),
+            )
+            .await;
         }
     }
 }
@@ -154,8 +164,8 @@ async fn a_database_that_somebody_else_writes_is_waited_for_and_told() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
-    let other = Connection::open(store.path()).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let connection = Connection::open(store.path()).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for error in [
         write(&store, 2, &lease).await.unwrap_err(),
         store.delete("other").await.unwrap_err(),
@@ -164,14 +174,14 @@ async fn a_database_that_somebody_else_writes_is_waited_for_and_told() {
         assert!(error.text().contains("locked (5) for too long"), "{error}");
     }
     assert_eq!(names(&store).await, pairs(&[1]), "reading goes on");
-    let waiting = SqliteStore::waiting(store.path(), Duration::from_secs(60)).unwrap();
-    let patient = waiting.lease("patient").await.unwrap();
-    let wait = waiting.append(&patient, vec![said("at last".into())]);
-    let ends = async {
+    let waiting_store = SqliteStore::waiting(store.path(), Duration::from_secs(60)).unwrap();
+    let patient = waiting_store.lease("patient").await.unwrap();
+    let wait = waiting_store.append(&patient, vec![said("at last".into())]);
+    let commit = async {
         tokio::task::yield_now().await;
-        other.execute_batch("COMMIT").unwrap();
+        connection.execute_batch("COMMIT").unwrap();
     };
-    futures::future::join(wait, ends).await.0.unwrap();
+    futures::future::join(wait, commit).await.0.unwrap();
     write(&store, 3, &lease).await.unwrap();
     check(&store, &[1, 3], "unlocked").await;
 }
@@ -207,14 +217,14 @@ async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
     drop(lease);
-    let torn = "INSERT INTO log SELECT session, max(at + length(bytes)), CAST('torn' AS BLOB)
+    let statement = "INSERT INTO log SELECT session, max(at + length(bytes)), CAST('torn' AS BLOB)
                 FROM log";
-    run(&store, torn);
+    run(&store, statement);
     let rows = |store: &SqliteStore| {
         let writer = store.database().writer();
         writer.query_row("SELECT count(*) FROM log", (), |row| row.get::<_, i64>(0))
     };
-    let before = rows(&store).unwrap();
+    let row_count = rows(&store).unwrap();
     for fault in ["INSERT ON damaged", "DELETE ON log"] {
         run(
             &store,
@@ -224,18 +234,18 @@ async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
             ),
         );
         store.lease("s").await.unwrap_err();
-        assert_eq!(rows(&store).unwrap(), before, "{fault}");
+        assert_eq!(rows(&store).unwrap(), row_count, "{fault}");
         run(&store, "DROP TRIGGER fault");
     }
     let lease = store.lease("s").await.unwrap();
-    let found = store.load("s").await.unwrap().unwrap();
-    assert_eq!(found.damage.len(), 1);
-    let kept = found.damage[0].kept_in.as_deref().unwrap();
+    let session = store.load("s").await.unwrap().unwrap();
+    assert_eq!(session.damage.len(), 1);
+    let kept_in = session.damage[0].kept_in.as_deref().unwrap();
     assert!(
-        kept.contains("`damaged`") && kept.contains("sessions.db"),
-        "{kept}"
+        kept_in.contains("`damaged`") && kept_in.contains("sessions.db"),
+        "{kept_in}"
     );
-    assert_eq!(rows(&store).unwrap(), before - 1);
+    assert_eq!(rows(&store).unwrap(), row_count - 1);
     write(&store, 2, &lease).await.unwrap();
     drop(lease);
     check(&store, &[1, 2], "healed").await;
@@ -250,28 +260,28 @@ fn runtime(threads: usize) -> tokio::runtime::Runtime {
 #[test]
 fn those_who_wait_take_one_thread() {
     runtime(2).block_on(async {
-        let held = tempfile::tempdir().unwrap();
-        let path = held.path().join("sessions.db");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
         let store = SqliteStore::waiting(&path, Duration::from_secs(60)).unwrap();
         let mut leases = Vec::new();
         for number in 0..8 {
             leases.push(store.lease(&number.to_string()).await.unwrap());
         }
-        let other = Connection::open(&path).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let writes = leases
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let appends = leases
             .iter()
             .map(|lease| store.append(lease, vec![said("Hi".into())]));
-        let writes = futures::future::join_all(writes);
-        let reads = async {
+        let appends = futures::future::join_all(appends);
+        let read_future = async {
             tokio::task::yield_now().await;
             for _ in 0..3 {
                 assert!(store.load("nobody").await.unwrap().is_none());
                 assert!(store.list().await.unwrap().is_empty());
             }
-            other.execute_batch("COMMIT").unwrap();
+            connection.execute_batch("COMMIT").unwrap();
         };
-        for written in futures::future::join(writes, reads).await.0 {
+        for written in futures::future::join(appends, read_future).await.0 {
             written.unwrap();
         }
         assert_eq!(store.list().await.unwrap().len(), 8);
@@ -281,26 +291,29 @@ fn those_who_wait_take_one_thread() {
 #[test]
 fn patience_is_counted_from_the_call() {
     runtime(2).block_on(async {
-        let held = tempfile::tempdir().unwrap();
-        let path = held.path().join("sessions.db");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
         let store = SqliteStore::waiting(&path, Duration::from_millis(50)).unwrap();
         let first = store.lease("first").await.unwrap();
-        let second = store.lease("second").await.unwrap();
-        let other = Connection::open(&path).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let said = || vec![said("Hi".into())];
-        let writes = (store.append(&first, said()), store.append(&second, said()));
-        let (one, two) = futures::future::join(writes.0, writes.1).await;
-        for error in [one.unwrap_err(), two.unwrap_err()] {
+        let second_lease = store.lease("second").await.unwrap();
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let records = || vec![said("Hi".into())];
+        let appends = (
+            store.append(&first, records()),
+            store.append(&second_lease, records()),
+        );
+        let (first_outcome, second_outcome) = futures::future::join(appends.0, appends.1).await;
+        for error in [first_outcome.unwrap_err(), second_outcome.unwrap_err()] {
             assert!(error.text().contains("for too long"), "{error}");
         }
-        let left = {
+        let time_left = {
             let writer = store.database().writer();
             writer.pragma_query_value(None, "busy_timeout", |row| row.get::<_, i64>(0))
         };
-        assert_eq!(left.unwrap(), 0, "the second had none left");
-        other.execute_batch("COMMIT").unwrap();
-        store.append(&second, said()).await.unwrap();
+        assert_eq!(time_left.unwrap(), 0, "the second had none left");
+        connection.execute_batch("COMMIT").unwrap();
+        store.append(&second_lease, records()).await.unwrap();
     });
 }
 
@@ -309,14 +322,14 @@ async fn a_write_that_is_given_up_before_its_turn_is_not_done() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
-    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (sender, wait) = std::sync::mpsc::channel::<()>();
     let writers = &store.database().writers;
     let mut turn = Box::pin(writers.run(move || Ok(wait.recv().is_ok())));
     assert!(futures::poll!(&mut turn).is_pending());
-    let mut waiting = Box::pin(write(&store, 2, &lease));
-    assert!(futures::poll!(&mut waiting).is_pending());
-    drop(waiting);
-    drop(go);
+    let mut pending_write = Box::pin(write(&store, 2, &lease));
+    assert!(futures::poll!(&mut pending_write).is_pending());
+    drop(pending_write);
+    drop(sender);
     write(&store, 3, &lease).await.unwrap();
     check(&store, &[1, 3], "given up").await;
 }
