@@ -98,8 +98,8 @@ impl Execution<'_> {
         let mut execution = DropContained::new(Box::pin(execution), "a tool");
         let mut beat = later(Instant::now(), limits.heartbeat);
         loop {
-            let left = limits.timeout.saturating_sub(clock.idle());
-            let deadline = later(Instant::now(), left);
+            let remaining = limits.timeout.saturating_sub(clock.idle());
+            let deadline = later(Instant::now(), remaining);
             tokio::select! {
                 biased;
                 end = &mut execution => {

@@ -102,11 +102,11 @@ impl RunTimer {
         loop {
             ready!(self.sleep.as_mut().poll(cx));
             let elapsed = clock.elapsed().saturating_sub(self.since);
-            let left = self.limit.saturating_sub(elapsed);
-            if left.is_zero() {
+            let remaining = self.limit.saturating_sub(elapsed);
+            if remaining.is_zero() {
                 return Poll::Ready(());
             }
-            self.sleep.as_mut().reset(later(Instant::now(), left));
+            self.sleep.as_mut().reset(later(Instant::now(), remaining));
         }
     }
 }

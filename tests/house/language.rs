@@ -1,6 +1,8 @@
-//! Doc comments open with their subject or a verb, and use the field's standard terms.
+//! Doc comments open with their subject or a verb, and use the field's standard terms. Locals are
+//! nouns of what they hold.
 
 use super::assert_none;
+use super::lexer::tokens;
 use super::tree::sources;
 
 /// Openings that ask instead of naming.
@@ -57,6 +59,47 @@ const WORDS: &[&str] = &[
     "goes on",
     "go on",
     "went on",
+];
+
+/// Names of locals that do not tell what they hold. A bool is `is_..` or `has_..`, the others are
+/// nouns: `session`, `offset`, `pending_calls`.
+const LOCALS: &[&str] = &[
+    "answered",
+    "asked_for",
+    "began",
+    "booked",
+    "called",
+    "came",
+    "changed",
+    "cut",
+    "done",
+    "ended",
+    "failed",
+    "found",
+    "given",
+    "gone",
+    "heard",
+    "held",
+    "kept",
+    "known",
+    "led",
+    "left",
+    "made",
+    "mended",
+    "refused",
+    "rest_of",
+    "said",
+    "seen",
+    "sent",
+    "shown",
+    "started",
+    "taken",
+    "told",
+    "tried",
+    "waiting",
+    "wanted",
+    "whole",
+    "written",
 ];
 
 /// Places that may differ, and why.
@@ -149,6 +192,36 @@ fn doc_comments_use_standard_terms() {
         }
     }
     assert_none(&violations, "use the standard term:");
+}
+
+/// The names that `let` gives to single values, with their lines.
+fn locals(source: &str) -> Vec<(String, usize)> {
+    let tokens = tokens(source);
+    let lets = tokens.windows(3).filter(|words| words[0].text == "let");
+    lets.map(|words| {
+        let name = if words[1].text == "mut" { 2 } else { 1 };
+        (words[name].text.clone(), words[name].line)
+    })
+    .collect()
+}
+
+#[test]
+fn locals_are_nouns() {
+    let mut violations = Vec::new();
+    for file in checked_files() {
+        for (name, line) in locals(&file.text) {
+            if LOCALS.contains(&name.as_str()) {
+                violations.push(format!("{}:{line}: `{name}`", file.path));
+            }
+        }
+    }
+    assert_none(&violations, "name these after what they hold:");
+}
+
+#[test]
+fn locals_are_found_with_and_without_mut() {
+    let names = locals("fn f() { let found = 1; // let kept = 2;\n let mut held = \"let x\"; }");
+    assert_eq!(names, [("found".to_owned(), 1), ("held".to_owned(), 2)]);
 }
 
 #[test]

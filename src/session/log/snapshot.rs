@@ -10,7 +10,7 @@ use super::line::{SnapshotPlace, read_snapshot};
 use super::scan::{Scan, last_info, scan, scan_into};
 use super::storage::{Log, Tail};
 
-/// How logs are read and when snapshots are written, in bytes.
+/// The sizes in bytes at which logs are read in part and snapshots are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// The length of a log's end that is read first.
