@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A real model goes where the scripted one stands:
-//! `agentcore::providers::resolve("anthropic:claude-sonnet-4-5")?`.
+//! `agentcore::providers::resolve("anthropic:claude-sonnet-5")?`.
 
 use std::io::Write;
 

@@ -7,7 +7,7 @@
 //! use serde_json::json;
 //!
 //! # async fn example() -> Result<(), agentcore::Error> {
-//! // Or a real model: `agentcore::providers::resolve("anthropic:claude-sonnet-4-5")?`.
+//! // Or a real model: `agentcore::providers::resolve("anthropic:claude-sonnet-5")?`.
 //! let model = ScriptedModel::new().call("clock", json!({})).say("It is noon.");
 //! let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_cx, _args| async {
 //!     "12:00"

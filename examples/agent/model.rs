@@ -29,8 +29,8 @@ pub(crate) async fn choose(
     let spec = spec
         .map(str::to_owned)
         .or_else(|| var("AGENTCORE_MODEL"))
-        .or_else(|| var("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-sonnet-4-5".to_owned()))
-        .or_else(|| var("OPENAI_API_KEY").map(|_| "openai:gpt-5-mini".to_owned()));
+        .or_else(|| var("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-sonnet-5".to_owned()))
+        .or_else(|| var("OPENAI_API_KEY").map(|_| "openai:gpt-5.4-mini".to_owned()));
     match spec.as_deref() {
         Some(spec) if window.is_some() && spec.starts_with("scripted") => {
             let text = "--context-window needs the model of a provider";

@@ -61,7 +61,7 @@ fn model() -> Result<Arc<dyn Model>, BoxError> {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
     let spec = set("AGENTCORE_MODEL")
         .or_else(|| set("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-haiku-4-5".into()))
-        .or_else(|| set("OPENAI_API_KEY").map(|_| "openai:gpt-5-mini".into()));
+        .or_else(|| set("OPENAI_API_KEY").map(|_| "openai:gpt-5.4-mini".into()));
     let Some(spec) = spec else {
         writeln!(
             io::stdout(),

@@ -7,8 +7,8 @@ use super::builder::AgentBuilder;
 
 /// Asked when `AGENTCORE_MODEL` is not set, in this order: the key's variable, then the model.
 const BY_KEY: [(&str, &str); 2] = [
-    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
-    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5"),
+    ("OPENAI_API_KEY", "openai:gpt-5.4-mini"),
 ];
 
 impl AgentBuilder {

@@ -9,7 +9,7 @@ use super::profile::ModelProfile;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelCard {
-    /// Provider and name, such as `anthropic:claude-sonnet-4-5`.
+    /// Provider and name, such as `anthropic:claude-sonnet-5`.
     pub id: Arc<str>,
     /// Limits, prices and abilities.
     pub profile: ModelProfile,

@@ -17,8 +17,8 @@ const BUILTIN: &str = include_str!("../../data/models.json");
 /// use agentcore::{Usage, model::{Catalog, ModelProfile}};
 ///
 /// let mut catalog = Catalog::builtin().clone();
-/// let sonnet = catalog.lookup("anthropic:claude-sonnet-4-5-20250929").expect("it is in the table");
-/// assert_eq!(sonnet.context_window, 200_000);
+/// let sonnet = catalog.lookup("anthropic:claude-sonnet-5").expect("it is in the table");
+/// assert_eq!(sonnet.context_window, 1_000_000);
 /// assert!(catalog.lookup("my-model").is_none());
 ///
 /// catalog.insert("my-model", ModelProfile::default().with_context_window(32_768));

@@ -28,11 +28,11 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent>>;
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `Model`",
-    label = "expected a model, e.g. `Anthropic::from_env(\"claude-sonnet-4-5\")?`",
+    label = "expected a model, e.g. `Anthropic::from_env(\"claude-sonnet-5\")?`",
     note = "models, `Arc<M>`, `Box<M>` and `Arc<dyn Model>` are accepted; `providers::resolve(\"ollama:llama3.1:8b\")?` makes one from a string"
 )]
 pub trait Model: Send + Sync + 'static {
-    /// Provider and name, such as `anthropic:claude-sonnet-4-5`.
+    /// Provider and name, such as `anthropic:claude-sonnet-5`.
     fn id(&self) -> &str;
 
     /// Limits, prices and abilities.

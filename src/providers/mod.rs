@@ -1,6 +1,6 @@
 //! Models behind HTTP APIs.
 //!
-//! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-4-5`, with its key
+//! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-5`, with its key
 //!   from the environment; [`Anthropic`], [`OpenAi`] (and every server that speaks its API) and
 //!   [`Ollama`] are built by hand where more is to be set.
 //! * [`FallbackModel`] asks another model when the first cannot answer.

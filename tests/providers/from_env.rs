@@ -43,9 +43,9 @@ fn the_model_is_the_one_the_environment_names() {
             vec![named("  "), ("OPENAI_API_KEY", "")],
             "Config: no model is set",
         ),
-        (vec![claude], "anthropic:claude-sonnet-4-5 100"),
-        (vec![gpt], "openai:gpt-5-mini 100"),
-        (vec![gpt, claude], "anthropic:claude-sonnet-4-5 100"),
+        (vec![claude], "anthropic:claude-sonnet-5 100"),
+        (vec![gpt], "openai:gpt-5.4-mini 100"),
+        (vec![gpt, claude], "anthropic:claude-sonnet-5 100"),
         (
             vec![claude, named("ollama:llama3.1:8b")],
             "ollama:llama3.1:8b 100",

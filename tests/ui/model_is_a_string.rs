@@ -3,5 +3,5 @@
 use agentcore::AgentBuilder;
 
 fn main() {
-    let _ = AgentBuilder::new("anthropic:claude-sonnet-4-5");
+    let _ = AgentBuilder::new("anthropic:claude-sonnet-5");
 }

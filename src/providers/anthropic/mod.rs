@@ -5,7 +5,7 @@
 //! use agentcore::{Model, ModelRequest};
 //!
 //! # async fn example() -> agentcore::Result<()> {
-//! let model = Anthropic::from_env("claude-sonnet-4-5")?;
+//! let model = Anthropic::from_env("claude-sonnet-5")?;
 //! let response = model.call(ModelRequest::new("What is 2+2?")).await?;
 //! println!("{}", response.text());
 //! # Ok(())
