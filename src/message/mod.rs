@@ -75,7 +75,7 @@ pub use chain::Messages;
 pub(crate) use chain::shared_prefix;
 pub use check::ModelCheck;
 pub use content::Content;
-#[cfg(feature = "durable")]
+#[cfg(feature = "__durable")]
 pub(crate) use depth::is_text_deeper;
 pub(crate) use depth::{
     MAX_JSON_DEPTH, dismantle, dismantle_shared, is_text_too_deep, is_too_deep,

@@ -95,7 +95,7 @@ impl Inputs {
     }
 
     /// Drops positions from message `place` on, because those messages have changed.
-    #[cfg(feature = "durable")]
+    #[cfg(feature = "__durable")]
     pub(crate) fn forget_from(&mut self, place: usize) {
         if self.is_empty() {
             return;

@@ -53,7 +53,7 @@ pub(super) struct SessionJson<'a> {
 
 impl<'a> SessionJson<'a> {
     /// All of the session but its damage.
-    #[cfg_attr(not(feature = "durable"), expect(dead_code))]
+    #[cfg_attr(not(feature = "__durable"), expect(dead_code))]
     pub(super) fn of(session: &'a StoredSession) -> Self {
         Self {
             first_text: session.first_text.as_deref(),
@@ -74,7 +74,7 @@ impl<'a> SessionJson<'a> {
 
 /// The fields of [`SessionJson`], which are read in one pass: a flattened struct would buffer them,
 /// and messages keep some of their parts byte for byte.
-#[cfg(feature = "durable")]
+#[cfg(feature = "__durable")]
 #[derive(Deserialize)]
 pub(super) struct SessionFields {
     #[serde(default)]
@@ -103,7 +103,7 @@ pub(super) struct SessionFields {
     first_text: Option<Arc<str>>,
 }
 
-#[cfg(feature = "durable")]
+#[cfg(feature = "__durable")]
 impl SessionFields {
     pub(super) fn into_session(self) -> StoredSession {
         let mut session = StoredSession::default();

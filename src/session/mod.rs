@@ -17,7 +17,7 @@ mod json;
 #[cfg(all(feature = "jsonl", unix))]
 mod jsonl;
 mod lease;
-#[cfg(feature = "durable")]
+#[cfg(feature = "__durable")]
 mod log;
 mod memory;
 mod message_info;
@@ -56,7 +56,7 @@ pub use record::Record;
 pub use remote::ServerOptions;
 pub use session_store::SessionStore;
 pub(crate) use session_store::not_found;
-#[cfg(feature = "durable")]
+#[cfg(feature = "__durable")]
 pub(crate) use session_store::{busy, check_id, exists, taken_over};
 #[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;

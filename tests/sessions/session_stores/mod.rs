@@ -2,27 +2,27 @@
 //! stores when.
 
 mod broken;
-#[cfg(all(feature = "durable", unix))]
+#[cfg(all(feature = "__durable", unix))]
 mod crash;
-#[cfg(all(feature = "durable", unix))]
+#[cfg(all(feature = "__durable", unix))]
 mod damage;
 #[cfg(all(feature = "sqlite", unix))]
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
-#[cfg(all(feature = "durable", unix))]
+#[cfg(all(feature = "__durable", unix))]
 mod moments;
 #[cfg(all(feature = "jsonl", feature = "sqlite", unix))]
 mod old_formats;
 mod order;
-#[cfg(all(feature = "durable", unix))]
+#[cfg(all(feature = "__durable", unix))]
 mod places;
 #[cfg(all(feature = "sqlite", unix))]
 mod processes;
 mod records;
 #[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
 mod servers;
-#[cfg(all(feature = "durable", unix))]
+#[cfg(all(feature = "__durable", unix))]
 mod snapshots;
 
 use std::sync::Arc;
