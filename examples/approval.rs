@@ -28,8 +28,8 @@ use agentcore::session::JsonlStore;
 use agentcore::session::PendingCall;
 use agentcore::testing::FunctionModel;
 use agentcore::{
-    Agent, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, Run, Session,
-    ToolCall, Unanswered,
+    Agent, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, OnUnanswered, Run,
+    Session, ToolCall,
 };
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn session(folder: &Path) -> Result<Session, BoxError> {
     let agent = Agent::builder(FunctionModel::new(|request| answer(&request)))
         .tool(pay(folder.join("ledger.txt")))
         .permissions(PermissionRules::new().ask("pay")?)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .store(store)
         .build()?;
     Ok(agent.session(SESSION))

@@ -60,7 +60,7 @@ fn research(agent: Agent) -> FuncTool {
         let id = format!("{}-research-{}", cx.session_id(), cx.call_id());
         let session = agent.session(id);
         async move {
-            let output = session.run_in(&cx, args.question).await?;
+            let output = session.run_as_child(&cx, args.question).await?;
             match output.end {
                 ExitReason::EndTurn | ExitReason::StopSequence => Ok(output.text),
                 end => Err(BoxError::from(format!(

@@ -78,7 +78,7 @@ pub fn history(turns: &[(&str, String)], input: &str) -> Messages {
 /// Reads a run to its end, as a program that shows the text would. Returns the number of turns.
 pub async fn read(mut run: Run) -> usize {
     while let Some(message) = run.next().await {
-        if let SdkMessage::StreamEvent(_) = &message {
+        if let SdkMessage::Partial(_) = &message {
             black_box(message.text_delta());
         }
         black_box(message);

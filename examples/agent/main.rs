@@ -62,7 +62,7 @@ use std::process::ExitCode;
 use agentcore::hooks::TracingHook;
 use agentcore::session::SessionInfo;
 use agentcore::trace::MemoryRecorder;
-use agentcore::{Agent, AgentBuilder, Error, ErrorKind, Messages, Session, Unanswered};
+use agentcore::{Agent, AgentBuilder, Error, ErrorKind, Messages, OnUnanswered, Session};
 use clap::Parser;
 
 use approvals::Waiting;
@@ -243,7 +243,7 @@ async fn build(
             Output::StreamJson => args.include_partial_messages,
         });
     if args.park {
-        builder = builder.unanswered(Unanswered::Park);
+        builder = builder.unanswered(OnUnanswered::Park);
     }
     if args.trace {
         builder = builder
@@ -254,7 +254,7 @@ async fn build(
         builder = builder.system_prompt(system.as_str());
     }
     if let Some(tokens) = args.max_tokens {
-        builder = builder.max_tokens(tokens);
+        builder = builder.max_output_tokens(tokens);
     }
     if let Some(usd) = args.max_budget_usd {
         builder = builder.max_budget_usd(usd);

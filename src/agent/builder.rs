@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::engine::{
-    self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, RequestOptions, Unanswered,
+    self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, OnUnanswered, RequestOptions,
     check_prices, or_default_store,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -182,7 +182,7 @@ impl AgentBuilder {
     }
 
     /// Sets the handling of a question that cannot be answered. The call is denied unless set.
-    pub fn unanswered(mut self, unanswered: Unanswered) -> Self {
+    pub fn unanswered(mut self, unanswered: OnUnanswered) -> Self {
         self.limits.unanswered = unanswered;
         self
     }
@@ -253,8 +253,8 @@ impl AgentBuilder {
     }
 
     /// The most tokens of one answer. The model's limit unless set.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.request.max_tokens = Some(tokens);
+    pub fn max_output_tokens(mut self, tokens: u32) -> Self {
+        self.request.max_output_tokens = Some(tokens);
         self
     }
 

@@ -12,7 +12,7 @@ mod environment;
 mod info;
 mod session;
 
-pub use crate::engine::{Decision, Decisions, Unanswered};
+pub use crate::engine::{Decision, Decisions, OnUnanswered};
 pub use crate::model::retry::RetryPolicy;
 pub use agent::Agent;
 pub use builder::AgentBuilder;

@@ -127,13 +127,13 @@ impl Session {
     /// let model = ScriptedModel::new().say("Hello Ann.").say("Hello Bob.");
     /// let session = AgentBuilder::new(model).build()?.session("th_1");
     /// session.clone().run("I am Ann").await?;
-    /// let output = session.resume_at(0).run("I am Bob").await?;
+    /// let output = session.rewind_to(0).run("I am Bob").await?;
     /// assert_eq!(output.messages.len(), 2);
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
-    pub fn resume_at(mut self, messages: usize) -> Self {
+    pub fn rewind_to(mut self, messages: usize) -> Self {
         self.at = Some(messages);
         self
     }
@@ -192,7 +192,11 @@ impl Session {
     /// # Errors
     ///
     /// As awaiting a [`Run`].
-    pub async fn run_in(self, cx: &ToolContext, input: impl Into<Messages>) -> Result<RunOutput> {
+    pub async fn run_as_child(
+        self,
+        cx: &ToolContext,
+        input: impl Into<Messages>,
+    ) -> Result<RunOutput> {
         let mut run = self.child_of(cx).run(input);
         loop {
             match tokio::time::timeout(KEEP_ALIVE, run.next()).await {

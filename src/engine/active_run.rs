@@ -11,7 +11,7 @@ use crate::model::ModelResponse;
 use crate::run::{
     ExitReason, MAX_DEPTH, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop,
 };
-use crate::tool::{TaskScope, check_name};
+use crate::tool::{BackgroundTasks, check_name};
 use crate::util::sync::lock;
 use crate::util::{Values, panic};
 
@@ -46,7 +46,7 @@ pub(crate) struct RunRequest {
 /// Makes the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
-    let tasks = TaskScope::limited(request.config.limits.max_result_bytes);
+    let tasks = BackgroundTasks::limited(request.config.limits.max_result_bytes);
     let shared = Arc::new(Shared::new(request.session_id.clone(), call, tasks));
     // Boxed, for every future that is handed it on would have room for it.
     let driving = drive(Box::new(request), shared.clone());

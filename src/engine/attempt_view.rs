@@ -64,7 +64,7 @@ impl<'a> AttemptView<'a> {
         let envelope = self.cx.shared().envelope();
         self.note_shown(envelope.uuid);
         let event = PartialEvent::new(envelope, event).with_attempt(self.number);
-        self.send(SdkMessage::StreamEvent(event));
+        self.send(SdkMessage::Partial(event));
     }
 
     fn send(&mut self, message: SdkMessage) {
@@ -107,9 +107,9 @@ impl<'a> AttemptView<'a> {
 /// would take a hundred times the memory of the answer.
 fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
     match (held.last_mut(), message) {
-        (Some(SdkMessage::StreamEvent(last)), SdkMessage::StreamEvent(next)) => {
+        (Some(SdkMessage::Partial(last)), SdkMessage::Partial(next)) => {
             if let Some(event) = join(&mut last.event, next.event) {
-                held.push(SdkMessage::StreamEvent(PartialEvent { event, ..next }));
+                held.push(SdkMessage::Partial(PartialEvent { event, ..next }));
             }
         }
         (_, message) => held.push(message),

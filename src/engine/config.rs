@@ -15,7 +15,7 @@ use super::live_runs::LiveRuns;
 
 /// The handling of a question that cannot be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unanswered {
+pub enum OnUnanswered {
     /// The call is denied, and the model reads why.
     #[default]
     Deny,
@@ -68,7 +68,7 @@ pub(crate) struct Limits {
     pub(crate) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.
     pub(crate) source_timeout: Duration,
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: OnUnanswered,
     /// The time in which a parked question can be answered; `None` is no limit.
     pub(crate) approval_expiry: Option<Duration>,
     pub(crate) max_depth: u32,
@@ -85,7 +85,7 @@ impl Default for Limits {
             max_result_bytes: 16 * 1024 * 1024,
             tool_timeout: Duration::from_secs(120),
             source_timeout: Duration::from_secs(30),
-            unanswered: Unanswered::Deny,
+            unanswered: OnUnanswered::Deny,
             approval_expiry: None,
             max_depth: 2,
             loop_detection: true,
@@ -98,7 +98,7 @@ impl Default for Limits {
 /// The options of every request of the agent, and of the treatment of its answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestOptions {
-    pub(crate) max_tokens: Option<u32>,
+    pub(crate) max_output_tokens: Option<u32>,
     pub(crate) temperature: Option<f64>,
     pub(crate) stop: Arc<[String]>,
     pub(crate) settings: ModelSettings,

@@ -53,7 +53,7 @@ mod turn;
 mod usage;
 
 pub(crate) use active_run::{RunRequest, start};
-pub use config::Unanswered;
+pub use config::OnUnanswered;
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, or_default_store};
 pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;

@@ -55,20 +55,20 @@ fn call_model(
 ) -> BoxFuture<'static, Result<ModelResponse>> {
     Box::pin(async move {
         request = request.or_response_limits(cx.settings().response_limits);
-        let requested_tokens = request.max_tokens;
+        let requested_tokens = request.max_output_tokens;
         let mut retry = 0;
         loop {
             let error = {
                 // Anew for each try: what a failed one has used is no longer there.
                 let reservation = if cx.budget().is_limited() {
-                    request.max_tokens = requested_tokens;
+                    request.max_output_tokens = requested_tokens;
                     let estimate = worst_case(&cx, &*model, &request)?;
                     cx.budget().reserve(estimate).boxed().await?
                 } else {
                     cx.budget().unlimited()
                 };
                 if let Some(cap) = reservation.max_output_tokens {
-                    request.max_tokens = Some(
+                    request.max_output_tokens = Some(
                         requested_tokens.map_or(cap, |requested_tokens| requested_tokens.min(cap)),
                     );
                 }
@@ -116,13 +116,13 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
         check_prices(&cards)?;
     }
     let counter = &**cx.token_counter();
-    let messages = request.memo().count(counter, &request.messages);
+    let messages = request.provider_cache().count(counter, &request.messages);
     let overhead = request_overhead(counter, &request.system, &request.tools);
     let output_limits = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
         input_tokens: messages.saturating_add(overhead),
         max_output_tokens: request
-            .max_tokens
+            .max_output_tokens
             .or(output_limits.max())
             .unwrap_or_default(),
         price: DearestPrice::of(&cards),

@@ -118,7 +118,7 @@ struct HeldSession {
 async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSession> {
     if request.rewind_to.is_some() && request.decisions.is_some() {
         let text = "a run answers what waits at the end of the history, or goes on from an earlier \
-                    message; resume without `resume_at`, or run with it";
+                    message; resume without `rewind_to`, or run with it";
         return Err(Error::new(ErrorKind::InvalidRequest, text));
     }
     let config = &request.config;

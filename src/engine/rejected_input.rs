@@ -107,7 +107,7 @@ impl History {
         });
         format!(
             "the turn has answers or results and stays; go on from before it with \
-             resume_at({turn}), set a compactor, or move long results of tools into files with \
+             rewind_to({turn}), set a compactor, or move long results of tools into files with \
              FilesystemHook"
         )
     }
@@ -142,7 +142,7 @@ fn way_out(kind: ErrorKind, taken: usize) -> String {
         ErrorKind::ContextTooLong => {
             "shorten it, set a compactor, or set the window that the server really has with \
              context_window(..); when a short input is too long as well, go on from an earlier \
-             message with resume_at(..) or begin another session"
+             message with rewind_to(..) or begin another session"
         }
         ErrorKind::RequestTooLarge => "shorten it, or send smaller pictures and documents",
         _ => "send it without its pictures and documents, or send these in another form",

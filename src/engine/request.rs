@@ -35,12 +35,12 @@ impl RequestBuilder {
         let messages = self.modify(config, cx, messages).await?;
         let options = &config.request;
         let mut request = ModelRequest::new(messages)
-            .with_memo(cx.memo().clone())
+            .with_memo(cx.provider_cache().clone())
             .or_response_limits(config.settings.response_limits)
             .show_events();
         request.system = cx.system().prompt();
         request.tools = cx.tools().definitions();
-        request.max_tokens = options.max_tokens;
+        request.max_output_tokens = options.max_output_tokens;
         request.temperature = options.temperature;
         request.stop = options.stop.clone();
         request.settings = options.settings.clone();

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::RunContext;
-use crate::tool::{Tool, ToolMap, ToolSource, check_tool};
+use crate::tool::{Tool, ToolSource, TurnTools, check_tool};
 use crate::util::panic;
 
 use super::config::Config;
@@ -46,7 +46,7 @@ impl ToolCatalog {
     /// count as registered.
     pub(super) fn expected_names(&self, config: &Config) -> Vec<String> {
         let disabled = &config.disabled_tools;
-        let (map, _) = ToolMap::build(&config.tools, &[], self.source_tools(), disabled);
+        let (map, _) = TurnTools::build(&config.tools, &[], self.source_tools(), disabled);
         let announced = config.hooks.all.iter().flat_map(|hook| hook.tools());
         let announced = announced.filter(|name| !disabled.contains(name.as_str()));
         let names = map.names().into_iter().map(str::to_owned);
@@ -56,7 +56,7 @@ impl ToolCatalog {
 
     /// Makes the snapshot from the tools that are known.
     pub(super) fn build(&self, config: &Config, cx: &RunContext) {
-        let (map, warnings) = ToolMap::build(
+        let (map, warnings) = TurnTools::build(
             &config.tools,
             &self.hook_tools,
             self.source_tools(),

@@ -16,7 +16,7 @@ use crate::tool::{
 use crate::util::panic;
 use crate::util::sync::lock;
 
-use super::config::{Config, Unanswered};
+use super::config::{Config, OnUnanswered};
 use super::decision::now_ms;
 
 /// The reason for denying a call in plan mode.
@@ -289,7 +289,7 @@ async fn ask(
             Permit::Run(call)
         }
         Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),
-        Answer::Unanswered if config.limits.unanswered == Unanswered::Park => {
+        Answer::Unanswered if config.limits.unanswered == OnUnanswered::Park => {
             let id = format!("pending_{}_{}", cx.run_id(), call.id).into();
             let mut pending = PendingCall::new(id, cx.session_id().clone(), call, question);
             let expiry = config.limits.approval_expiry;

@@ -88,7 +88,7 @@ impl<T: Step> Onion<T> {
 /// let impatient = hook::wrap_model_call("impatient", |request, next| async move {
 ///     match tokio::time::timeout(Duration::from_secs(60), next.run(request.clone())).await {
 ///         Ok(response) => response,
-///         Err(_) => next.run(request.with_max_tokens(200)).await,
+///         Err(_) => next.run(request.with_max_output_tokens(200)).await,
 ///     }
 /// });
 /// # let _ = impatient;

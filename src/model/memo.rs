@@ -14,7 +14,7 @@ use crate::util::sync::lock;
 /// Clones share the slot; a request made by hand has a slot of its own. Its content is a cache and
 /// may be lost at any time.
 #[derive(Clone, Default)]
-pub struct RequestMemo(Arc<Memo>);
+pub struct ProviderCache(Arc<Memo>);
 
 #[derive(Default)]
 struct Memo {
@@ -48,7 +48,7 @@ impl Counted {
     }
 }
 
-impl RequestMemo {
+impl ProviderCache {
     /// Takes the stored value, if it is a `T`.
     pub fn take<T: Send + 'static>(&self) -> Option<Box<T>> {
         lock(&self.0.slot).take()?.downcast().ok()
@@ -65,8 +65,8 @@ impl RequestMemo {
     }
 }
 
-impl fmt::Debug for RequestMemo {
+impl fmt::Debug for ProviderCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestMemo").finish_non_exhaustive()
+        f.debug_struct("ProviderCache").finish_non_exhaustive()
     }
 }

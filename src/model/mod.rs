@@ -47,7 +47,7 @@ pub use fold::ResponseFold;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
 pub(crate) use limits::{Used, check_call};
-pub use memo::RequestMemo;
+pub use memo::ProviderCache;
 pub(crate) use meter::ResponseMeter;
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};

@@ -10,7 +10,7 @@ use crate::usage::total;
 
 use super::event::ModelEvent;
 use super::limits::ResponseLimits;
-use super::memo::RequestMemo;
+use super::memo::ProviderCache;
 use super::settings::{ModelSettings, ResponseFormat, ToolChoice};
 use super::system::SystemPrompt;
 use super::taps::{self, EventSink, Tap, Taps};
@@ -57,7 +57,7 @@ pub struct ModelRequest {
     /// The tools the model may call.
     pub tools: Arc<[ToolDefinition]>,
     /// The most tokens to generate; `None` means the profile's limit.
-    pub max_tokens: Option<u32>,
+    pub max_output_tokens: Option<u32>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Sequences that end the generation.
@@ -77,7 +77,7 @@ pub struct ModelRequest {
     held: bool,
     /// `None` leaves them to the agent.
     limits: Option<ResponseLimits>,
-    memo: RequestMemo,
+    memo: ProviderCache,
 }
 
 impl ModelRequest {
@@ -105,8 +105,8 @@ impl ModelRequest {
 
     /// The same request with an output limit.
     #[must_use]
-    pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
-        self.max_tokens = Some(max_tokens);
+    pub fn with_max_output_tokens(mut self, max_tokens: u32) -> Self {
+        self.max_output_tokens = Some(max_tokens);
         self
     }
 
@@ -178,7 +178,7 @@ impl ModelRequest {
     }
 
     /// The provider's slot for what it encoded in this run.
-    pub fn memo(&self) -> &RequestMemo {
+    pub fn provider_cache(&self) -> &ProviderCache {
         &self.memo
     }
 
@@ -198,7 +198,7 @@ impl ModelRequest {
         self
     }
 
-    pub(crate) fn with_memo(mut self, memo: RequestMemo) -> Self {
+    pub(crate) fn with_memo(mut self, memo: ProviderCache) -> Self {
         self.memo = memo;
         self
     }
@@ -247,7 +247,7 @@ impl fmt::Debug for ModelRequest {
             .field("model", &self.model)
             .field("messages", &self.messages.len())
             .field("tools", &self.tools.len())
-            .field("max_tokens", &self.max_tokens)
+            .field("max_output_tokens", &self.max_output_tokens)
             .field("taps", &self.taps.len())
             .finish_non_exhaustive()
     }

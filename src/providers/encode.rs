@@ -1,6 +1,6 @@
 //! Request bodies that are not written anew each turn.
 //!
-//! The encoder keeps the body it wrote in the request's [`memo`](ModelRequest::memo). The next
+//! The encoder keeps the body it wrote in the request's [`provider_cache`](ModelRequest::provider_cache). The next
 //! request of the run usually has the same tools, the same system prompt and the same messages with
 //! a few more at the end. Messages stand last in a body, so it is the former one written on:
 //! nothing of it is copied once its request is over. That also makes the prefix stable to the byte,
@@ -122,7 +122,7 @@ pub(super) fn encode<W: Wire>(
     extra: &Map<String, Value>,
     write: impl for<'a> FnOnce(&mut Fields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<(Bytes, History)> {
-    let kept = request.memo().take::<Cache<W>>();
+    let kept = request.provider_cache().take::<Cache<W>>();
     let mut cache = match kept {
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
@@ -150,7 +150,7 @@ pub(super) fn encode<W: Wire>(
     }
     let body = cache.body(head, messages)?;
     let history = history(&cache);
-    request.memo().put(cache);
+    request.provider_cache().put(cache);
     Ok((body, history))
 }
 

@@ -11,7 +11,7 @@ use futures::{Stream, StreamExt, stream};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Model, ModelCard, ModelEvent, ModelProfile, ModelRequest, ModelStream, RequestMemo,
+    Model, ModelCard, ModelEvent, ModelProfile, ModelRequest, ModelStream, ProviderCache,
     ResponseHead, StopReason, erase,
 };
 
@@ -151,11 +151,11 @@ fn moves_on(kind: ErrorKind) -> bool {
 }
 
 /// What providers remember between requests: a slot for each model, in the request's own.
-struct Slots(Vec<RequestMemo>);
+struct Slots(Vec<ProviderCache>);
 
 struct Attempts {
     models: Vec<Arc<dyn Model>>,
-    slots: Vec<RequestMemo>,
+    slots: Vec<ProviderCache>,
     request: ModelRequest,
     next: usize,
     first_error: Option<Error>,
@@ -163,12 +163,12 @@ struct Attempts {
 
 impl Attempts {
     fn new(models: Vec<Arc<dyn Model>>, request: ModelRequest) -> Self {
-        let mut slots = match request.memo().take::<Slots>() {
+        let mut slots = match request.provider_cache().take::<Slots>() {
             Some(slots) => slots.0,
             None => Vec::new(),
         };
-        slots.resize_with(models.len(), RequestMemo::default);
-        request.memo().put(Box::new(Slots(slots.clone())));
+        slots.resize_with(models.len(), ProviderCache::default);
+        request.provider_cache().put(Box::new(Slots(slots.clone())));
         Self {
             models,
             slots,

@@ -9,10 +9,12 @@ use uuid::Uuid;
 
 use crate::backend::Backend;
 use crate::message::TokenCounter;
-use crate::model::{Model, ModelProfile, RequestMemo, SystemPrompt};
+use crate::model::{Model, ModelProfile, ProviderCache, SystemPrompt};
 use crate::sdk::{Level, SystemKind};
 use crate::session::AgentState;
-use crate::tool::{Gates, PermissionGate, PermissionMode, StateView, TaskScope, Tool, ToolMap};
+use crate::tool::{
+    BackgroundTasks, Gates, PermissionGate, PermissionMode, StateView, Tool, TurnTools,
+};
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
 use crate::util::secret::redact_text;
@@ -26,7 +28,7 @@ use super::running_call::RunningCall;
 use super::settings::RunSettings;
 use super::shared::Shared;
 use super::state_cell::StateCell;
-use super::system::SystemSections;
+use super::system::SystemPromptHandle;
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
 #[derive(Clone)]
@@ -48,10 +50,10 @@ pub(super) struct Inner {
     pub(super) model: Mutex<Arc<dyn Model>>,
     pub(super) mode: Mutex<PermissionMode>,
     pub(super) gates: Mutex<Gates>,
-    pub(super) tools: Mutex<ToolMap>,
+    pub(super) tools: Mutex<TurnTools>,
     pub(super) system: Mutex<SystemPrompt>,
     pub(super) stop: Mutex<Option<Box<str>>>,
-    pub(super) memo: RequestMemo,
+    pub(super) memo: ProviderCache,
 }
 
 impl RunContext {
@@ -80,7 +82,7 @@ impl RunContext {
             tools: Mutex::default(),
             system: Mutex::default(),
             stop: Mutex::default(),
-            memo: RequestMemo::default(),
+            memo: ProviderCache::default(),
             shared,
             settings,
         }))
@@ -142,7 +144,7 @@ impl RunContext {
     }
 
     /// The tools of this turn.
-    pub fn tools(&self) -> ToolMap {
+    pub fn tools(&self) -> TurnTools {
         lock(&self.0.tools).clone()
     }
 
@@ -164,8 +166,8 @@ impl RunContext {
     }
 
     /// The sections of the system prompt.
-    pub fn system(&self) -> SystemSections {
-        SystemSections::new(self.clone())
+    pub fn system(&self) -> SystemPromptHandle {
+        SystemPromptHandle::new(self.clone())
     }
 
     /// The value of type `T` that the caller gave to the run, or a hook or tool put there.
@@ -249,7 +251,7 @@ impl RunContext {
     }
 
     /// The background tasks of the run, which outlive a turn.
-    pub fn tasks(&self) -> &TaskScope {
+    pub fn tasks(&self) -> &BackgroundTasks {
         &self.0.shared.tasks
     }
 }

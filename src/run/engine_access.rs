@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 use crate::message::ToolCall;
-use crate::model::{Model, RequestMemo, SystemPrompt};
+use crate::model::{Model, ProviderCache, SystemPrompt};
 use crate::sdk::{Envelope, Init, SdkMessage, SystemEvent, SystemKind};
 use crate::session::AgentState;
-use crate::tool::{GateRequest, Gates, PermissionMode, StateView, Tool, ToolMap};
+use crate::tool::{GateRequest, Gates, PermissionMode, StateView, Tool, TurnTools};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -35,7 +35,7 @@ impl RunContext {
         &self.0.settings
     }
 
-    pub(crate) fn memo(&self) -> &RequestMemo {
+    pub(crate) fn provider_cache(&self) -> &ProviderCache {
         &self.0.memo
     }
 
@@ -70,7 +70,7 @@ impl RunContext {
         lock(&self.shared().stats).turns = turn;
     }
 
-    pub(crate) fn set_tools(&self, tools: ToolMap) {
+    pub(crate) fn set_tools(&self, tools: TurnTools) {
         *lock(&self.0.tools) = tools;
     }
 

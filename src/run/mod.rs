@@ -45,5 +45,5 @@ pub(crate) use running_call::{CallClock, RunningCall};
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::{CLOSING_TIME, OutputFormat, Shared, Stop};
 pub use stats::{ModelStats, RunStats};
-pub use system::SystemSections;
+pub use system::SystemPromptHandle;
 pub use typed::TypedRun;

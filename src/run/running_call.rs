@@ -13,7 +13,9 @@ use tokio::time::Instant;
 use crate::backend::{Backend, PathFilter};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
-use crate::tool::{Answer, PermissionGate, StateView, TaskScope, Tool, ToolContext, ToolHost};
+use crate::tool::{
+    Answer, BackgroundTasks, PermissionGate, StateView, Tool, ToolContext, ToolHost,
+};
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
 
@@ -193,7 +195,7 @@ impl ToolHost for RunningCall {
         self.run.gates().readable(&request)
     }
 
-    fn tasks(&self) -> TaskScope {
+    fn tasks(&self) -> BackgroundTasks {
         self.run.tasks().clone()
     }
 

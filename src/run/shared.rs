@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage};
 use crate::session::AgentState;
-use crate::tool::{PermissionMode, TaskScope};
+use crate::tool::{BackgroundTasks, PermissionMode};
 use crate::util::sync::lock;
 
 use super::exit::ExitReason;
@@ -79,7 +79,7 @@ pub(crate) struct Control {
 pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
-    pub(crate) tasks: TaskScope,
+    pub(crate) tasks: BackgroundTasks,
     pub(crate) clock: Arc<PollClock>,
     queue: Mutex<Queue>,
     stop: AtomicU8,
@@ -134,7 +134,7 @@ impl Shared {
     pub(crate) fn new(
         session_id: Arc<str>,
         parent_tool_use_id: Option<Arc<str>>,
-        tasks: TaskScope,
+        tasks: BackgroundTasks,
     ) -> Self {
         Self {
             session_id,

@@ -14,9 +14,9 @@ use super::context::RunContext;
 /// turn by the hook that owns it, under the same id. A section that is set to the same text keeps
 /// the provider's prompt cache warm.
 #[derive(Clone)]
-pub struct SystemSections(RunContext);
+pub struct SystemPromptHandle(RunContext);
 
-impl SystemSections {
+impl SystemPromptHandle {
     pub(super) fn new(context: RunContext) -> Self {
         Self(context)
     }
@@ -38,9 +38,9 @@ impl SystemSections {
     }
 }
 
-impl fmt::Debug for SystemSections {
+impl fmt::Debug for SystemPromptHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SystemSections")
+        f.debug_tuple("SystemPromptHandle")
             .field(&self.prompt())
             .finish()
     }

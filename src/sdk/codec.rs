@@ -23,7 +23,7 @@ impl Serialize for SdkMessage {
             Self::Assistant(event) => event.write(&mut fields)?,
             Self::User(event) => event.write(&mut fields)?,
             Self::Result(message) => message.write(&mut fields)?,
-            Self::StreamEvent(event) => event.write(&mut fields)?,
+            Self::Partial(event) => event.write(&mut fields)?,
             Self::ToolProgress(event) => event.write(&mut fields)?,
             Self::PermissionRequest(request) => request.write(&mut fields)?,
             Self::Unknown(_) => {}

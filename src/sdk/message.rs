@@ -44,7 +44,7 @@ pub enum SdkMessage {
     /// The end of a run; the last message.
     Result(Box<ResultMessage>),
     /// A piece of an answer, while it is written.
-    StreamEvent(PartialEvent),
+    Partial(PartialEvent),
     /// A tool call that starts, continues, or ends.
     ToolProgress(Box<ToolProgress>),
     /// A call waits for a person's decision. An extension of the format.
@@ -79,7 +79,7 @@ impl SdkMessage {
             Self::Assistant(one) => &one.envelope,
             Self::User(one) => &one.envelope,
             Self::Result(one) => &one.envelope,
-            Self::StreamEvent(one) => &one.envelope,
+            Self::Partial(one) => &one.envelope,
             Self::ToolProgress(one) => &one.envelope,
             Self::PermissionRequest(one) => &one.envelope,
             Self::Unknown(one) => &one.envelope,
@@ -93,7 +93,7 @@ impl SdkMessage {
             Self::Assistant(one) => &mut one.envelope,
             Self::User(one) => &mut one.envelope,
             Self::Result(one) => &mut one.envelope,
-            Self::StreamEvent(one) => &mut one.envelope,
+            Self::Partial(one) => &mut one.envelope,
             Self::ToolProgress(one) => &mut one.envelope,
             Self::PermissionRequest(one) => &mut one.envelope,
             Self::Unknown(one) => &mut one.envelope,
@@ -123,7 +123,7 @@ impl SdkMessage {
     /// The text that was just written, when this is such a piece.
     pub fn text_delta(&self) -> Option<&str> {
         match self {
-            Self::StreamEvent(PartialEvent {
+            Self::Partial(PartialEvent {
                 event:
                     ApiStreamEvent::ContentBlockDelta {
                         delta: BlockDelta::Text(text),
@@ -183,6 +183,6 @@ impl From<SystemEvent> for SdkMessage {
 
 impl From<PartialEvent> for SdkMessage {
     fn from(event: PartialEvent) -> Self {
-        Self::StreamEvent(event)
+        Self::Partial(event)
     }
 }

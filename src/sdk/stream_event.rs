@@ -15,7 +15,7 @@ use super::system::SystemKind;
 
 /// One event for a client that displays an agent's work.
 ///
-/// Not what `SdkMessage::StreamEvent` holds (that is [`sdk::PartialEvent`](super::PartialEvent)).
+/// Not what `SdkMessage::Partial` holds (that is [`sdk::PartialEvent`](super::PartialEvent)).
 ///
 /// Absent fields are not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ impl StreamEvents {
         }
         match message {
             SdkMessage::System(event) => self.system(&event.kind, &mut out),
-            SdkMessage::StreamEvent(_) => {
+            SdkMessage::Partial(_) => {
                 if let Some(text) = message.text_delta().filter(|text| !text.is_empty()) {
                     self.open(&mut out);
                     self.text(text, &mut out);

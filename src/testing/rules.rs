@@ -12,8 +12,8 @@ use crate::model::ModelRequest;
 /// Every broken rule of `request`, in order. `thinking` are the reasoning blocks that may appear.
 pub(super) fn violations(request: &ModelRequest, thinking: &HashSet<String>) -> Vec<String> {
     let mut out = Vec::new();
-    if request.max_tokens == Some(0) {
-        out.push("max_tokens is 0".to_owned());
+    if request.max_output_tokens == Some(0) {
+        out.push("max_output_tokens is 0".to_owned());
     }
     tools(request, &mut out);
     order(request, &mut out);

@@ -15,7 +15,7 @@ use crate::util::{Cancellation, Values};
 
 use super::detached::Detached;
 use super::gate::Answer;
-use super::tasks::TaskScope;
+use super::tasks::BackgroundTasks;
 use super::view::StateView;
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
@@ -35,7 +35,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn values(&self) -> Values;
     fn backend(&self) -> Option<Arc<dyn Backend>>;
     fn readable(&self) -> PathFilter;
-    fn tasks(&self) -> TaskScope;
+    fn tasks(&self) -> BackgroundTasks;
     /// Something of this call is still moving: resets its timeout.
     fn touch(&self);
 }
@@ -184,7 +184,7 @@ impl ToolContext {
     }
 
     /// The background tasks of the run, which outlive the call and its turn, and end with the run.
-    pub fn tasks(&self) -> TaskScope {
+    pub fn tasks(&self) -> BackgroundTasks {
         self.host.tasks()
     }
 

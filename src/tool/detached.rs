@@ -14,7 +14,7 @@ use crate::util::{Guarded, Values};
 
 use super::context::ToolHost;
 use super::gate::Answer;
-use super::tasks::TaskScope;
+use super::tasks::BackgroundTasks;
 use super::view::StateView;
 
 static NO_SESSION: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
@@ -76,8 +76,8 @@ impl ToolHost for Detached {
         PathFilter::all()
     }
 
-    fn tasks(&self) -> TaskScope {
-        TaskScope::default()
+    fn tasks(&self) -> BackgroundTasks {
+        BackgroundTasks::default()
     }
 
     fn touch(&self) {}

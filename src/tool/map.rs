@@ -13,12 +13,12 @@ use super::tool::Tool;
 /// The tools of one turn by name: a snapshot, so that a turn's calls resolve to the tools that were
 /// sent to the model. A clone costs one pointer.
 #[derive(Clone)]
-pub struct ToolMap(Arc<Inner>);
+pub struct TurnTools(Arc<Inner>);
 
-impl Default for ToolMap {
+impl Default for TurnTools {
     /// All that are empty share what is in them.
     fn default() -> Self {
-        static EMPTY: LazyLock<ToolMap> = LazyLock::new(|| ToolMap(Arc::default()));
+        static EMPTY: LazyLock<TurnTools> = LazyLock::new(|| TurnTools(Arc::default()));
         EMPTY.clone()
     }
 }
@@ -31,7 +31,7 @@ struct Inner {
     definitions: OnceLock<Arc<[ToolDefinition]>>,
 }
 
-impl ToolMap {
+impl TurnTools {
     /// Brings tools together. Of several with one name a hook's wins over the agent's own, and that
     /// over a source's; among equals the first. Each tool that is dropped for it, and each of a
     /// source that no provider would accept, causes a warning.
@@ -122,9 +122,9 @@ impl ToolMap {
     }
 }
 
-impl fmt::Debug for ToolMap {
+impl fmt::Debug for TurnTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolMap")
+        f.debug_struct("TurnTools")
             .field("names", &self.names())
             .field("disabled", &self.0.disabled)
             .finish()
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_hook_beats_the_agent_which_beats_a_source() {
-        let (map, warnings) = ToolMap::build(
+        let (map, warnings) = TurnTools::build(
             &[tool("read", "agent"), tool("edit", "agent")],
             &[tool("read", "hook")],
             vec![
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_source_cannot_bring_a_name_providers_refuse() {
-        let (map, warnings) = ToolMap::build(
+        let (map, warnings) = TurnTools::build(
             &[],
             &[],
             vec![tool("not a name", ""), tool("fine", "")],
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_disabled_tool_is_neither_told_nor_run_nor_suggested() {
         let tools = [tool("read", ""), tool("write", "")];
-        let (map, _) = ToolMap::build(&tools, &[], vec![], &disabled(&["write"]));
+        let (map, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["write"]));
         assert_eq!(map.names(), ["read"]);
         assert_eq!(map.definitions().len(), 1);
         assert!(map.get("write").is_some());
@@ -230,15 +230,15 @@ mod tests {
     fn the_same_tools_keep_the_same_definitions() {
         let tools = [tool("read", ""), tool("write", "")];
         let no_disabled = disabled(&[]);
-        let (first, _) = ToolMap::build(&tools, &[], vec![], &no_disabled);
-        let (same_map, _) = ToolMap::build(&tools, &[], vec![], &no_disabled);
+        let (first, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
+        let (same_map, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
         let same_map = same_map.or_earlier(&first);
         assert!(Arc::ptr_eq(&first.definitions(), &same_map.definitions()));
 
-        let (disabled_map, _) = ToolMap::build(&tools, &[], vec![], &disabled(&["read"]));
+        let (disabled_map, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["read"]));
         assert_eq!(disabled_map.or_earlier(&same_map).names(), ["write"]);
         let (changed_map, _) =
-            ToolMap::build(&tools, &[tool("read", "other")], vec![], &no_disabled);
+            TurnTools::build(&tools, &[tool("read", "other")], vec![], &no_disabled);
         let changed_map = changed_map.or_earlier(&first);
         assert!(!Arc::ptr_eq(
             &first.definitions(),

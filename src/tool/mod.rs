@@ -77,7 +77,7 @@ pub use gate::{
 pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
-pub use map::ToolMap;
+pub use map::TurnTools;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name, check_tool};
@@ -88,7 +88,7 @@ pub use source::ToolSource;
 #[cfg(feature = "time")]
 pub(crate) use suggest::near_names;
 pub(crate) use tasks::FinishedTask;
-pub use tasks::{TaskOutcome, TaskScope};
+pub use tasks::{BackgroundTasks, TaskOutcome};
 pub use tool::Tool;
 #[cfg(feature = "schema")]
 pub use typed::schema_of;

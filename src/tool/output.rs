@@ -67,7 +67,7 @@ impl ToolOutput {
 
     /// Marks the output as that of work that continues.
     #[must_use]
-    pub fn pending(mut self) -> Self {
+    pub fn in_background(mut self) -> Self {
         self.is_async = true;
         self
     }

@@ -46,7 +46,7 @@ pub enum TaskOutcome {
 /// # let _ = build;
 /// ```
 #[derive(Clone, Default)]
-pub struct TaskScope(Arc<Mutex<Tasks>>);
+pub struct BackgroundTasks(Arc<Mutex<Tasks>>);
 
 type Task = BoxFuture<'static, (Arc<str>, TaskOutcome)>;
 
@@ -75,7 +75,7 @@ pub(crate) struct FinishedTask {
     pub(crate) max_bytes: Option<usize>,
 }
 
-impl TaskScope {
+impl BackgroundTasks {
     /// Creates a scope whose outcomes have at most `max_bytes` bytes.
     pub(crate) fn limited(max_bytes: usize) -> Self {
         let tasks = Tasks {
@@ -183,9 +183,9 @@ impl TaskScope {
     }
 }
 
-impl fmt::Debug for TaskScope {
+impl fmt::Debug for BackgroundTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskScope")
+        f.debug_struct("BackgroundTasks")
             .field("open", &self.len())
             .finish_non_exhaustive()
     }

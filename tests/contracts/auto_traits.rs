@@ -15,8 +15,10 @@ use agentcore::run::{Budget, RunStats};
 use agentcore::sdk::{ApiMessage, Envelope, ResultMessage, StreamEvents, SystemEvent};
 use agentcore::session::{Lease, StoredSession};
 use agentcore::testing::{Cassette, FunctionModel, ScriptedModel, StrictModel};
-use agentcore::tool::TaskScope;
-use agentcore::tool::{ArgumentError, Confirmer, GateRequest, PermissionGate, ToolMap, ToolSource};
+use agentcore::tool::BackgroundTasks;
+use agentcore::tool::{
+    ArgumentError, Confirmer, GateRequest, PermissionGate, ToolSource, TurnTools,
+};
 use agentcore::trace::{SpanHandle, TraceRecorder};
 use agentcore::{
     Agent, AgentBuilder, AgentState, Answer, BoxError, Cancellation, Content, Decision, Error,
@@ -39,8 +41,8 @@ macro_rules! each {
 
 #[test]
 fn what_is_kept_can_be_shared() {
-    each!(shared: Agent, AgentBuilder, Session, FnHook, FuncTool, ToolRegistry, ToolMap, Values,
-        Cancellation, Secret, ThreadStore, MemoryBackend, Budget, TaskScope, Catalog);
+    each!(shared: Agent, AgentBuilder, Session, FnHook, FuncTool, ToolRegistry, TurnTools, Values,
+        Cancellation, Secret, ThreadStore, MemoryBackend, Budget, BackgroundTasks, Catalog);
     each!(shared: ScriptedModel, FunctionModel, StrictModel<ScriptedModel>, Cassette);
     #[cfg(feature = "http")]
     {

@@ -150,7 +150,7 @@ fn stream_events_of_every_kind() {
 #[test]
 fn stream_events_are_understood() {
     let event = |event: Value| match round_trip(&stream_event(event)) {
-        SdkMessage::StreamEvent(partial) => partial.event,
+        SdkMessage::Partial(partial) => partial.event,
         other => panic!("{other:?}"),
     };
     let block = json!({"type": "tool_use", "id": "t", "name": "bash", "input": {}});

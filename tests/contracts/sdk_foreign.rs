@@ -90,7 +90,7 @@ fn fractions_of_milliseconds_are_rounded() {
 
     let mut json = stream_event(json!({"type": "ping"}));
     json["ttft_ms"] = 99.9.into();
-    let SdkMessage::StreamEvent(event) = crate::sdk_golden::read(&json) else {
+    let SdkMessage::Partial(event) = crate::sdk_golden::read(&json) else {
         panic!()
     };
     assert_eq!(event.ttft_ms, Some(100));

@@ -83,7 +83,7 @@ async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
             tokio::time::sleep(Duration::from_secs(1)).await;
             TaskOutcome::Completed("counted to 10".into())
         });
-        ToolOutput::new(format!("started {id}")).pending()
+        ToolOutput::new(format!("started {id}")).in_background()
     });
     let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -179,7 +179,7 @@ async fn what_background_work_came_to_is_said_behind_calls_that_wait() {
     let agent = agent(StrictModel::new(model))
         .tools([start, crate::kit::echo()])
         .permissions(gate)
-        .unanswered(agentcore::Unanswered::Park)
+        .unanswered(agentcore::OnUnanswered::Park)
         .build()
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;

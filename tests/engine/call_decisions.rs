@@ -9,8 +9,8 @@ use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::Confirmer;
 use agentcore::{
     Answer, Decision, Error, ErrorKind, ExitReason, FnHook, FuncTool, Messages, Model,
-    ModelRequest, PermissionMode, PermissionRequest, Result, SdkMessage, ThreadStore, ToolCall,
-    ToolDecision, Unanswered, async_trait, hook,
+    ModelRequest, OnUnanswered, PermissionMode, PermissionRequest, Result, SdkMessage, ThreadStore,
+    ToolCall, ToolDecision, async_trait, hook,
 };
 use serde_json::json;
 
@@ -145,7 +145,7 @@ async fn stop_of_a_hook_ends_the_run_when_a_sibling_call_parks() {
     let agent = agent(model)
         .tools([logged("act", &log), logged("bad", &log)])
         .hook(decides)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
@@ -268,7 +268,7 @@ async fn allow_for_session_given_to_a_parked_question_of_a_hook_holds() {
     let agent = agent(model)
         .tool(logged("act", &log))
         .hook(pre("ask", ToolDecision::ask("sure?")))
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     agent.session("s").run("Go").await.unwrap();
@@ -286,7 +286,7 @@ async fn context_of_a_parked_call_is_added_to_its_result() {
         agent(StrictModel::new(model))
             .tool(logged("act", &log))
             .hook(pre("ask", ask))
-            .unanswered(Unanswered::Park)
+            .unanswered(OnUnanswered::Park)
             .store(store.clone())
             .build()
             .unwrap()
@@ -318,7 +318,7 @@ async fn context_of_a_parked_call_is_added_when_the_conversation_goes_on() {
     let agent = agent(StrictModel::new(model))
         .tool(logged("act", &log))
         .hook(pre("ask", ask))
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     agent.session("s").run("Go").await.unwrap();

@@ -14,7 +14,7 @@ fn delegate(child: Agent) -> FuncTool {
     let run = move |cx: agentcore::ToolContext, _args: Value| {
         let session = child.session(format!("child_{}", cx.call_id()));
         async move {
-            let output = session.run_in(&cx, "Help").await?;
+            let output = session.run_as_child(&cx, "Help").await?;
             Ok::<_, BoxError>(texts(&output.messages).join("; "))
         }
     };

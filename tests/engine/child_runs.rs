@@ -25,7 +25,7 @@ fn delegate(child: Agent) -> FuncTool {
             async move {
                 let id = format!("child_{}", cx.call_id());
                 let task = args["task"].as_str().unwrap_or("Help").to_owned();
-                let output = child.session(id).run_in(&cx, task).await?;
+                let output = child.session(id).run_as_child(&cx, task).await?;
                 Ok::<_, BoxError>(output.text)
             }
         },
@@ -139,7 +139,7 @@ fn greedy(prices: Prices, spent: Arc<AtomicU64>) -> FunctionModel {
     FunctionModel::stream(move |request| {
         let spent = spent.clone();
         async move {
-            let output = u64::from(request.max_tokens.unwrap_or(1000));
+            let output = u64::from(request.max_output_tokens.unwrap_or(1000));
             sleep(1).await;
             spent.fetch_add(output, Ordering::SeqCst);
             let events = vec![
@@ -165,7 +165,7 @@ async fn parallel_children_never_overspend_their_parents_budget() {
         .with_usage(Usage::new(1, 0));
     let parent = agent(model)
         .tool(delegate(child))
-        .max_tokens(10)
+        .max_output_tokens(10)
         .max_budget_usd(2.5)
         .build()
         .unwrap();

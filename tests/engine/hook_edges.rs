@@ -278,7 +278,7 @@ async fn a_tap_sees_a_start_and_only_a_whole_attempt_has_a_stop() {
     let attempts: Vec<u32> = messages
         .iter()
         .filter_map(|message| match message {
-            SdkMessage::StreamEvent(event) if message.text_delta().is_some() => Some(event.attempt),
+            SdkMessage::Partial(event) if message.text_delta().is_some() => Some(event.attempt),
             _ => None,
         })
         .collect();
@@ -345,7 +345,7 @@ async fn a_tap_that_adds_text_keeps_the_blocks_apart() {
     let mut open = None;
     let mut next = 0;
     for message in &messages {
-        let SdkMessage::StreamEvent(event) = message else {
+        let SdkMessage::Partial(event) = message else {
             continue;
         };
         match &event.event {

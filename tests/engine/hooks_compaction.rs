@@ -308,7 +308,7 @@ async fn what_the_provider_counts_decides_what_fits() {
         let (refused, asked) = (refused.clone(), asked.clone());
         move |request| {
             let tokens = count(&request);
-            if tokens + u64::from(request.max_tokens.unwrap_or(1_000)) > window {
+            if tokens + u64::from(request.max_output_tokens.unwrap_or(1_000)) > window {
                 refused.fetch_add(1, Ordering::Relaxed);
                 return vec![Err(Error::new(ErrorKind::ContextTooLong, "too long"))];
             }

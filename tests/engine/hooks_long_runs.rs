@@ -39,7 +39,7 @@ fn serve(
     answer: ModelEvent,
 ) -> Vec<agentcore::Result<ModelEvent>> {
     let tokens = request.count_tokens(&EstimateCounter) * counting.percent / 100;
-    let longest = u64::from(request.max_tokens.unwrap_or(2_000));
+    let longest = u64::from(request.max_output_tokens.unwrap_or(2_000));
     if tokens + longest > WINDOW {
         counting.refused.fetch_add(1, Ordering::Relaxed);
         let text = format!("{tokens} tokens and {longest} of an answer do not fit");

@@ -217,7 +217,7 @@ async fn a_long_part_is_read_piece_by_piece() {
             let tokens = request.count_tokens(&EstimateCounter);
             let prompt = request.messages.last_content().into_owned();
             // This one counts twice as many tokens as everybody thinks.
-            if tokens * 2 + u64::from(request.max_tokens.unwrap()) > window {
+            if tokens * 2 + u64::from(request.max_output_tokens.unwrap()) > window {
                 return vec![Err(Error::new(ErrorKind::ContextTooLong, "too long"))];
             }
             let mut seen = seen.lock().unwrap();

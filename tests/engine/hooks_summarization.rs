@@ -39,7 +39,7 @@ async fn what_the_provider_reported_decides() {
         .expect(|request| {
             assert!(request.messages.last_content().contains("<conversation>"));
             assert!(request.tools.is_empty() && request.system.is_empty());
-            assert_eq!(request.max_tokens, Some(6_000));
+            assert_eq!(request.max_output_tokens, Some(6_000));
         })
         .say("<summary>They said one.</summary>")
         .with_usage(Usage::new(40, 4))
@@ -357,7 +357,7 @@ async fn a_result_that_never_fits_is_cut_in_the_request_alone() {
         .say("<summary>They count.</summary>")
         .expect(|request| {
             let tokens = request.count_tokens(&EstimateCounter);
-            let answer = u64::from(request.max_tokens.unwrap());
+            let answer = u64::from(request.max_output_tokens.unwrap());
             assert!(tokens + answer <= 2_000, "{tokens} and {answer}");
             let result = request.messages.last_content();
             assert_text("fitted_result.txt", &result);

@@ -42,7 +42,7 @@ fn delegate(child: Agent, spawned: bool) -> FuncTool {
                     let run = session.child_of(&cx).run("Nap.");
                     tokio::spawn(async move { run.await }).await??
                 } else {
-                    session.run_in(&cx, "Nap.").await?
+                    session.run_as_child(&cx, "Nap.").await?
                 };
                 Ok::<_, BoxError>(output.text)
             }
@@ -164,7 +164,7 @@ async fn a_recorder_gets_the_fields_of_calls() {
         .fail(Error::new(ErrorKind::Auth, "no key"));
     let agent = agent(model)
         .tool(say)
-        .max_tokens(50)
+        .max_output_tokens(50)
         .hook(TracingHook::new())
         .trace_recorder(recorder.clone())
         .build()

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, Run, RunOutput,
-    StopReason, ThreadStore, Unanswered, hook,
+    Agent, AgentState, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, OnUnanswered,
+    Run, RunOutput, StopReason, ThreadStore, hook,
 };
 use serde_json::json;
 
@@ -148,7 +148,7 @@ fn parking(model: &ScriptedModel, log: &Log) -> Agent {
     agent(StrictModel::new(model.clone()))
         .tool(logged("act", log))
         .permissions(asking())
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap()
 }

@@ -4,7 +4,7 @@ use agentcore::message::Media;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, Decision, Error, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent,
-    ModelRequest, Part, Result, StopReason, ThreadStore, ToolCall, Unanswered,
+    ModelRequest, OnUnanswered, Part, Result, StopReason, ThreadStore, ToolCall,
 };
 use serde_json::json;
 
@@ -207,13 +207,13 @@ async fn what_was_answered_stays_and_the_error_names_the_message_to_go_on_from()
     agent.session("s").run("first").await.unwrap();
     let error = agent.session("s").run("read").await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("resume_at(2)"), "{text}");
+    assert!(text.contains("rewind_to(2)"), "{text}");
     assert!(!text.contains("taken back"), "{text}");
     assert_eq!(
         roles(&stored(&agent, "s").await),
         "user assistant user assistant tool"
     );
-    let output = agent.session("s").resume_at(2).run("hi").await.unwrap();
+    let output = agent.session("s").rewind_to(2).run("hi").await.unwrap();
     assert_eq!(output.text, "ok");
 }
 
@@ -233,7 +233,7 @@ async fn results_of_calls_that_were_approved_stay() {
     let agent = agent(model)
         .tool(read)
         .permissions(asking())
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let output = agent.session("s").run("pay").await.unwrap();

@@ -32,7 +32,7 @@ async fn run(model: impl Model, log: &Log) -> Seen {
     let mut all = String::new();
     for message in &messages {
         let value = serde_json::to_value(message).unwrap();
-        if matches!(message, SdkMessage::StreamEvent(_)) {
+        if matches!(message, SdkMessage::Partial(_)) {
             for kind in ["text", "thinking", "partial_json"] {
                 shown.push_str(value["event"]["delta"][kind].as_str().unwrap_or_default());
             }

@@ -165,7 +165,7 @@ async fn max_budget() {
         .call("echo", json!({"text": "x"}));
     let agent = agent(model)
         .tool(echo())
-        .max_tokens(100)
+        .max_output_tokens(100)
         .max_budget_usd(0.01)
         .build()
         .unwrap();
@@ -192,7 +192,7 @@ async fn a_budget_without_a_price_is_refused() {
 #[tokio::test]
 async fn a_token_limit_cuts_the_answer_to_what_is_left() {
     let model = ScriptedModel::new()
-        .expect(|request| assert_eq!(request.max_tokens, Some(90)))
+        .expect(|request| assert_eq!(request.max_output_tokens, Some(90)))
         .step(Step::text("short").usage(Usage::new(10, 90)));
     let agent = agent(model.clone())
         .max_total_tokens(100)

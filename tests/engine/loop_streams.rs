@@ -36,7 +36,7 @@ async fn stream_events() {
     let mut events = Vec::new();
     while let Some(message) = run.next().await {
         match &message {
-            SdkMessage::StreamEvent(_) => {
+            SdkMessage::Partial(_) => {
                 events.push(serde_json::to_value(&message).unwrap()["event"].clone());
             }
             SdkMessage::Assistant(_) => break,
@@ -109,7 +109,7 @@ async fn calls_that_stream_before_any_is_whole_are_shown_once_each() {
     assert_eq!(texts(&output.unwrap().messages), ["0", "1"]);
     let ids: Vec<_> = messages
         .iter()
-        .filter(|message| matches!(message, SdkMessage::StreamEvent(_)))
+        .filter(|message| matches!(message, SdkMessage::Partial(_)))
         .map(|message| serde_json::to_value(message).unwrap()["event"].clone())
         .filter(|event| event["content_block"]["type"] == "tool_use")
         .map(|event| event["content_block"]["id"].as_str().unwrap().to_owned())

@@ -7,8 +7,8 @@ use agentcore::session::{PendingCall, Record};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{
-    AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, PermissionMode,
-    Result, StopReason, ThreadStore, ToolDecision, Unanswered, async_trait, hook,
+    AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, OnUnanswered,
+    PermissionMode, Result, StopReason, ThreadStore, ToolDecision, async_trait, hook,
 };
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> AgentBuilder
     agent(StrictModel::new(model))
         .tool(logged("act", log))
         .permissions(asking())
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .store(store.clone())
 }
 
@@ -176,7 +176,7 @@ async fn an_approval_does_not_outweigh_plan_mode() {
     let build = |model: ScriptedModel| {
         agent(StrictModel::new(model))
             .tool(logged("act", &log))
-            .unanswered(Unanswered::Park)
+            .unanswered(OnUnanswered::Park)
             .store(store.clone())
     };
     let first = build(ScriptedModel::new().call("act", json!({})))
@@ -436,7 +436,7 @@ async fn nothing_is_cut_and_decided_at_once() {
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new(), &store, &log).build().unwrap();
     let decision = Decision::allow(&calls[0]);
-    let run = agent.session("s").resume_at(1).resume(decision);
+    let run = agent.session("s").rewind_to(1).resume(decision);
     assert_eq!(run.await.unwrap_err().kind(), ErrorKind::InvalidRequest);
     assert_eq!(agent.session("s").pending().await.unwrap(), calls);
 }

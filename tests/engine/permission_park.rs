@@ -5,7 +5,7 @@ use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest};
 use agentcore::{
-    Agent, Decision, ErrorKind, ExitReason, FuncTool, SdkMessage, ThreadStore, Unanswered, hook,
+    Agent, Decision, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage, ThreadStore, hook,
 };
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> Agent {
     agent(StrictModel::new(model))
         .tools([logged("act", log), logged("free", log)])
         .permissions(gate)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .store(store.clone())
         .build()
         .unwrap()
@@ -220,7 +220,7 @@ async fn an_approved_call_may_say_nothing_and_be_refused_by_a_hook() {
         agent(StrictModel::new(model))
             .tool(quiet())
             .permissions(asking())
-            .unanswered(Unanswered::Park)
+            .unanswered(OnUnanswered::Park)
             .store(store.clone())
             .hook(hook::post_tool_use("see", |_, _, result| async {
                 Ok(result)
@@ -255,7 +255,7 @@ async fn an_approved_call_that_was_cut_off_is_not_run_again() {
         agent(StrictModel::new(model))
             .tool(act)
             .permissions(asking())
-            .unanswered(Unanswered::Park)
+            .unanswered(OnUnanswered::Park)
             .store(store.clone())
             .build()
             .unwrap()
@@ -310,7 +310,7 @@ async fn an_approved_idempotent_call_that_was_cut_off_needs_leave_to_run_again()
             agent(StrictModel::new(model))
                 .tool(put.idempotent())
                 .permissions(gate)
-                .unanswered(Unanswered::Park)
+                .unanswered(OnUnanswered::Park)
                 .store(store.clone())
                 .build()
                 .unwrap()
@@ -336,7 +336,7 @@ async fn a_question_expires_when_the_agent_says_so() {
         let builder = agent(ScriptedModel::new().call("act", json!({})))
             .tool(logged("act", &Log::default()))
             .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
-            .unanswered(Unanswered::Park);
+            .unanswered(OnUnanswered::Park);
         match expiry {
             Some(expiry) => builder.approval_expiry(expiry),
             None => builder,
@@ -392,7 +392,7 @@ async fn calls_answered_one_by_one_are_not_all_written_again_each_time() {
         agent(StrictModel::new(model))
             .tool(logged("act", &log))
             .permissions(asking())
-            .unanswered(Unanswered::Park)
+            .unanswered(OnUnanswered::Park)
             .store(JsonlStore::open(folder.path()).unwrap())
             .build()
             .unwrap()

@@ -10,8 +10,8 @@ use agentcore::session::Record;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::tool::{GateDecision, GateRequest, SideEffect};
 use agentcore::{
-    ErrorKind, ExitReason, FuncTool, Message, Result, SessionStore, StopDecision, ThreadStore,
-    Unanswered, Usage, async_trait, hook,
+    ErrorKind, ExitReason, FuncTool, Message, OnUnanswered, Result, SessionStore, StopDecision,
+    ThreadStore, Usage, async_trait, hook,
 };
 use serde_json::json;
 
@@ -110,7 +110,7 @@ async fn what_is_said_to_a_run_that_parks_is_there_when_it_goes_on() {
     let agent = agent(model)
         .tools([echo(), nap(&Log::default())])
         .permissions(gate)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let run = agent.session("s").run("Go");

@@ -9,8 +9,8 @@ use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
 use agentcore::tool::TaskOutcome;
 use agentcore::{
     AgentBuilder, AgentState, Content, Decision, Error, ErrorKind, ExitReason, FuncTool, Message,
-    Messages, ModelEvent, Part, RunContext, SdkMessage, StopDecision, StopReason, ThreadStore,
-    ToolCall, ToolDecision, Unanswered, hook,
+    Messages, ModelEvent, OnUnanswered, Part, RunContext, SdkMessage, StopDecision, StopReason,
+    ThreadStore, ToolCall, ToolDecision, hook,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -255,7 +255,7 @@ async fn an_approved_call_that_ran_is_never_said_not_to_have_run() {
         .tool(does)
         .tool(hangs)
         .hook(ask)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let parked = agent.session("s").run("Go").await.unwrap();
@@ -282,7 +282,7 @@ async fn a_refusal_does_not_take_back_what_an_approved_call_did() {
     let agent = AgentBuilder::new(model)
         .tool(returning("seen".into()))
         .hook(ask)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let parked = agent.session("s").run("Go").await.unwrap();

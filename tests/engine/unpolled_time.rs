@@ -100,7 +100,7 @@ async fn child_call_is_not_timed_out_by_the_parents_reader() {
         move |cx: ToolContext, _args: Value| {
             let child: Agent = child.clone();
             async move {
-                let output = child.session("").run_in(&cx, "Go").await.unwrap();
+                let output = child.session("").run_as_child(&cx, "Go").await.unwrap();
                 texts(&output.messages).join(" ")
             }
         }

@@ -104,7 +104,7 @@ async fn an_answer_that_is_cut_off_is_its_models() {
     let mut run = agent.run("Hi");
     let handle = run.handle();
     while let Some(message) = futures::StreamExt::next(&mut run).await {
-        if matches!(message, agentcore::SdkMessage::StreamEvent(_)) {
+        if matches!(message, agentcore::SdkMessage::Partial(_)) {
             handle.interrupt();
         }
     }
@@ -167,13 +167,13 @@ async fn a_budget_reserves_the_price_of_the_model_that_is_asked() {
     let model = sonnet().say("Hello.");
     let agent = agent(model.clone())
         .max_budget_usd(0.002)
-        .max_tokens(350)
+        .max_output_tokens(350)
         .hook(instead("claude-haiku-4-5"))
         .build()
         .unwrap();
     let output = agent.run("Hi").await.unwrap();
     assert_eq!(output.text, "Hello.");
-    assert_eq!(model.requests()[0].max_tokens, Some(350));
+    assert_eq!(model.requests()[0].max_output_tokens, Some(350));
 }
 
 #[tokio::test]
@@ -187,12 +187,12 @@ async fn a_budget_reserves_the_price_of_the_dearest_model_that_may_answer() {
         .with_usage(Usage::new(1, 190));
     let inner = FallbackModel::new([priced("c:middle", 10.0).fail(busy()), dear.clone()]);
     let model = FallbackModel::new([cheap.clone()]).then(inner);
-    let agent = agent(model).max_budget_usd(0.02).max_tokens(5000);
+    let agent = agent(model).max_budget_usd(0.02).max_output_tokens(5000);
     let (cost, models) = bill(agent.build().unwrap()).await;
     assert_eq!(models[0].0, "b:dear");
     assert!(cost.unwrap() <= 20_000, "{cost:?}");
     for asked in [&cheap, &dear] {
-        let cap = asked.requests()[0].max_tokens.unwrap();
+        let cap = asked.requests()[0].max_output_tokens.unwrap();
         assert!((150..200).contains(&cap), "{cap}");
     }
 }
@@ -215,7 +215,7 @@ async fn the_next_model_is_asked_only_when_the_budget_covers_both() {
             false => second,
         };
         let model = FallbackModel::new([broken_off(ErrorKind::Refused), second.clone()]);
-        let agent = agent(model).max_budget_usd(budget).max_tokens(100);
+        let agent = agent(model).max_budget_usd(budget).max_output_tokens(100);
         let output = agent.build().unwrap().run("Hi").await.unwrap();
         assert_eq!(second.requests().len(), usize::from(is_asked));
         assert!(output.cost.unwrap() <= budget, "{:?}", output.cost);
@@ -232,13 +232,15 @@ async fn a_retry_has_what_the_try_before_has_left() {
     let model = broken_off(ErrorKind::Server)
         .say("Hello.")
         .with_usage(Usage::new(1, 80));
-    let agent = agent(model.clone()).max_budget_usd(0.02).max_tokens(120);
+    let agent = agent(model.clone())
+        .max_budget_usd(0.02)
+        .max_output_tokens(120);
     let (cost, _) = bill(agent.build().unwrap()).await;
     assert!(cost.unwrap() <= 20_000, "{cost:?}");
     let caps: Vec<_> = model
         .requests()
         .iter()
-        .map(|asked| asked.max_tokens)
+        .map(|asked| asked.max_output_tokens)
         .collect();
     assert_eq!(caps[0], Some(120));
     assert!((80..100).contains(&caps[1].unwrap()), "{caps:?}");
@@ -247,7 +249,9 @@ async fn a_retry_has_what_the_try_before_has_left() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_tried_again_when_nothing_is_left() {
     let model = broken_off(ErrorKind::Server);
-    let agent = agent(model.clone()).max_budget_usd(0.0105).max_tokens(50);
+    let agent = agent(model.clone())
+        .max_budget_usd(0.0105)
+        .max_output_tokens(50);
     let output = agent.build().unwrap().run("Hi").await.unwrap();
     assert_eq!(output.end, ExitReason::MaxBudget);
     assert_eq!(model.requests().len(), 1);

@@ -16,7 +16,7 @@ async fn first_words(run: &mut Run) {
     loop {
         let message = run.next().await.unwrap();
         let said = serde_json::to_string(&message).unwrap();
-        if matches!(message, SdkMessage::StreamEvent(_)) && said.contains("some") {
+        if matches!(message, SdkMessage::Partial(_)) && said.contains("some") {
             return;
         }
     }

@@ -166,7 +166,7 @@ async fn settings_become_options_and_extra_is_merged() {
     let tool = || ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")
         .with_tools([tool()])
-        .with_max_tokens(9);
+        .with_max_output_tokens(9);
     request.temperature = Some(0.5);
     request.stop = ["END".to_owned()].into();
     request.response_format = Some(ResponseFormat::JsonSchema {

@@ -77,7 +77,7 @@ async fn a_history_becomes_alternating_messages() {
     let request = ModelRequest::new(history())
         .with_system(system)
         .with_tools([tool])
-        .with_max_tokens(100);
+        .with_max_output_tokens(100);
     assert_eq!(
         sent(request).await,
         json!({
@@ -141,7 +141,7 @@ async fn blocks_and_arguments_are_sent_as_they_came() {
 
 #[tokio::test]
 async fn settings_become_fields() {
-    let mut request = ModelRequest::new("x").with_max_tokens(500);
+    let mut request = ModelRequest::new("x").with_max_output_tokens(500);
     request.temperature = Some(0.5);
     request.stop = vec!["END".to_owned()].into();
     request.settings = ModelSettings::new()
@@ -178,7 +178,7 @@ async fn settings_become_fields() {
 
     request.extra.clear();
     request.settings.thinking = Some(ThinkingMode::Budget(2000));
-    request.max_tokens = Some(2001);
+    request.max_output_tokens = Some(2001);
     let body = sent(request.clone()).await;
     assert_eq!(
         body["thinking"],
@@ -205,7 +205,7 @@ async fn settings_become_fields() {
 
     request.settings.thinking = Some(ThinkingMode::Effort("low".into()));
     request.model = Some("claude-3-haiku-20240307".into());
-    request.max_tokens = None;
+    request.max_output_tokens = None;
     let body = sent(request).await;
     assert_eq!(body["max_tokens"], 4096);
     assert_eq!(body["output_config"]["effort"], "low");
@@ -306,7 +306,7 @@ async fn thinking_counts_in_the_output_limit() {
     ] {
         let mut request = ModelRequest::new("x");
         request.settings.thinking = Some(ThinkingMode::Budget(asked));
-        request.max_tokens = limit;
+        request.max_output_tokens = limit;
         request.temperature = Some(0.5);
         let body = sent(request).await;
         assert_eq!(body["max_tokens"], limit.unwrap_or(64_000));
@@ -448,7 +448,7 @@ proptest! {
             for (at, turn) in turns.iter().enumerate() {
                 apply(turn, at, &mut running.messages);
                 if let Turn::Limit(tokens) = turn {
-                    running.max_tokens = Some(*tokens);
+                    running.max_output_tokens = Some(*tokens);
                 }
                 if running.messages.iter().all(|message| message.role().as_str() == "system") {
                     continue;
@@ -456,7 +456,7 @@ proptest! {
                 send(&server, running.clone()).await;
                 let kept = last(&server).body;
                 let mut fresh = ModelRequest::new(running.messages.clone());
-                fresh.max_tokens = running.max_tokens;
+                fresh.max_output_tokens = running.max_output_tokens;
                 send(&server, fresh).await;
                 assert_eq!(kept, last(&server).body, "after {:?}", &turns[..=at]);
             }

@@ -31,10 +31,10 @@ impl Model for Scripted {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         self.asked.lock().expect("no panic").push(self.id);
         // Each model must find its own memory, not its neighbour's.
-        if let Some(memory) = request.memo().take::<&'static str>() {
+        if let Some(memory) = request.provider_cache().take::<&'static str>() {
             assert_eq!(*memory, self.id);
         }
-        request.memo().put(Box::new(self.id));
+        request.provider_cache().put(Box::new(self.id));
         let script = self.scripts.lock().expect("no panic").remove(0);
         let events = script.map_err(|kind| Error::new(kind, self.id))?;
         let id = self.id;

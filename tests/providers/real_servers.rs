@@ -32,7 +32,7 @@ fn server(variable: &str) -> Option<(String, String)> {
 async fn converse<M: Model>(make: impl Fn() -> M) {
     let agent = AgentBuilder::new(StrictModel::new(make()))
         .system_prompt("Answer in one short sentence.")
-        .max_tokens(40)
+        .max_output_tokens(40)
         .include_partial_messages(true)
         .build()
         .unwrap();
@@ -50,7 +50,7 @@ async fn converse<M: Model>(make: impl Fn() -> M) {
 #[tokio::test]
 async fn real_openai() {
     if let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") {
-        converse(|| OpenAi::compatible(&address, model.as_str()).max_tokens(40)).await;
+        converse(|| OpenAi::compatible(&address, model.as_str()).max_output_tokens(40)).await;
     }
 }
 
@@ -68,7 +68,7 @@ async fn real_openai_through_compaction() {
     let model = OpenAi::compatible(&address, model.as_str()).with_profile(profile);
     let agent = AgentBuilder::new(StrictModel::new(model))
         .system_prompt("Answer in one short sentence.")
-        .max_tokens(20)
+        .max_output_tokens(20)
         .hook(SummarizationHook::new().with_timeout(Duration::from_secs(600)))
         .build()
         .unwrap();
@@ -104,7 +104,7 @@ async fn real_anthropic() {
         converse(|| {
             Anthropic::new(model.as_str(), "no-key")
                 .base_url(&address)
-                .max_tokens(40)
+                .max_output_tokens(40)
         })
         .await;
     }
@@ -116,7 +116,7 @@ async fn real_ollama() {
         converse(|| {
             Ollama::new(model.as_str())
                 .base_url(&address)
-                .max_tokens(40)
+                .max_output_tokens(40)
         })
         .await;
     }

@@ -404,7 +404,7 @@ async fn a_run_goes_on_from_an_earlier_message() {
     send("i2", "Second").await.unwrap();
     let more = session
         .clone()
-        .resume_at(7)
+        .rewind_to(7)
         .run("Too far")
         .await
         .unwrap_err();
@@ -413,7 +413,7 @@ async fn a_run_goes_on_from_an_earlier_message() {
 
     let output = session
         .clone()
-        .resume_at(2)
+        .rewind_to(2)
         .run("Other second")
         .await
         .unwrap();
@@ -425,12 +425,12 @@ async fn a_run_goes_on_from_an_earlier_message() {
     let gone = send("i2", "Second").await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Conflict);
     // The same request again, as after a lost connection.
-    let edit = || session.clone().resume_at(2).input_id("i3").run("Edited");
+    let edit = || session.clone().rewind_to(2).input_id("i3").run("Edited");
     let output = edit().await.unwrap();
     let again = edit().await.unwrap();
     assert_eq!((&*again.text, again.turns), (&*output.text, 0));
     assert_eq!(again.messages, output.messages);
-    let output = session.clone().resume_at(0).run("Anew").await.unwrap();
+    let output = session.clone().rewind_to(0).run("Anew").await.unwrap();
     assert_eq!(roles(&output.messages), "user assistant");
 }
 
@@ -442,7 +442,7 @@ async fn a_cut_between_a_call_and_its_results_moves_behind_them() {
         .say("Other.");
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
     agent.session("s").run("Go").await.unwrap();
-    let output = agent.session("s").resume_at(2).run("Well?").await.unwrap();
+    let output = agent.session("s").rewind_to(2).run("Well?").await.unwrap();
     assert_eq!(
         roles(&output.messages),
         "user assistant tool user assistant"
@@ -539,7 +539,7 @@ async fn an_input_whose_answer_was_cut_gets_another() {
     let agent = agent(StrictModel::new(model)).build().unwrap();
     let session = agent.session("s");
     session.clone().input_id("i1").run("First").await.unwrap();
-    let again = session.clone().resume_at(1).run(agentcore::Messages::new());
+    let again = session.clone().rewind_to(1).run(agentcore::Messages::new());
     assert_eq!(again.await.unwrap().text, "Other.");
     let known = session.clone().input_id("i1").run("First").await.unwrap();
     assert_eq!((&*known.text, known.turns), ("Other.", 0));

@@ -3,8 +3,8 @@
 use agentcore::session::{PendingCall, Record, SessionStore};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, AgentState, Decision, ExitReason, FuncTool, Message, Messages, ThreadStore, ToolCall,
-    Unanswered,
+    Agent, AgentState, Decision, ExitReason, FuncTool, Message, Messages, OnUnanswered,
+    ThreadStore, ToolCall,
 };
 use serde_json::json;
 
@@ -51,7 +51,7 @@ async fn run_whose_calls_wait_is_kept_until_and_after_the_answer() {
     let agent = agent(model)
         .tool(pay)
         .permissions(asking())
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     let output = agent.run("Pay").await.unwrap();

@@ -5,7 +5,7 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::permission::{PermissionRules, Verdict};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
-use agentcore::{PermissionMode, ToolCall, Unanswered};
+use agentcore::{OnUnanswered, PermissionMode, ToolCall};
 use serde_json::{Value, json};
 
 use crate::kit::{agent, texts};
@@ -111,7 +111,7 @@ async fn they_are_asked_about() {
         .registry(&preset::coding(MemoryBackend::new()))
         .permissions(generous())
         .permission_mode(PermissionMode::BypassPermissions)
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .build()
         .unwrap();
     agent.session("s").run("Go").await.unwrap();

@@ -220,7 +220,7 @@ impl Hook for TracingHook {
         pair.set("model", model.id());
         pair.set("turn", cx.turn());
         pair.set("message_count", request.messages.len());
-        if let Some(max_tokens) = request.max_tokens {
+        if let Some(max_tokens) = request.max_output_tokens {
             pair.set("max_tokens", max_tokens);
             pair.span.record("gen_ai.request.max_tokens", max_tokens);
         }

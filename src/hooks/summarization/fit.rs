@@ -27,7 +27,7 @@ pub(super) fn fit(
     counter: &dyn TokenCounter,
     measure: Measure,
 ) -> (ModelRequest, u64) {
-    let answer = request.max_tokens.unwrap_or(max_output);
+    let answer = request.max_output_tokens.unwrap_or(max_output);
     let reserve = u64::from(answer).min(window / 8);
     let limit = window.saturating_sub(reserve);
     let mut estimated_tokens = request.count_tokens(counter);
@@ -42,7 +42,7 @@ pub(super) fn fit(
     let reserved_tokens = tokens.saturating_add(tokens / SLACK);
     let room = window.saturating_sub(reserved_tokens).max(SHORTEST_ANSWER);
     if room < u64::from(answer) {
-        request.max_tokens = u32::try_from(room).ok();
+        request.max_output_tokens = u32::try_from(room).ok();
     }
     (request, estimated_tokens)
 }

@@ -65,7 +65,7 @@ impl Summarizer<'_> {
     async fn ask(&self, piece: &str, before: Option<&str>) -> Result<String> {
         let words = self.words();
         let prompt = prompt::prompt(piece, before, words);
-        let request = ModelRequest::new(prompt).with_max_tokens(self.max_tokens());
+        let request = ModelRequest::new(prompt).with_max_output_tokens(self.max_output_tokens());
         let response = timeout(self.timeout, self.request.call(&self.model, request))
             .await
             .map_err(|_| {
@@ -90,7 +90,7 @@ impl Summarizer<'_> {
             .clamp(10, MAX_WORDS)
     }
 
-    fn max_tokens(&self) -> u32 {
+    fn max_output_tokens(&self) -> u32 {
         let profile = self.model.profile();
         let requested_tokens = self.words() as u64 * TOKENS_A_WORD;
         let limit = requested_tokens.min(profile.context_window / 4).max(1);
@@ -106,7 +106,7 @@ impl Summarizer<'_> {
         let frame = counter.count_text(&prompt::prompt("", None, self.words()));
         let old_tokens = old_summary.map_or(0, |text| counter.count_text(text));
         let summary = old_tokens.max(self.words() as u64 * 2);
-        let reserved_tokens = frame + summary + u64::from(self.max_tokens());
+        let reserved_tokens = frame + summary + u64::from(self.max_output_tokens());
         let remaining = self
             .model
             .profile()

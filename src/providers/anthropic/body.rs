@@ -53,7 +53,9 @@ fn small_fields(
     profile: &ModelProfile,
 ) -> Result<()> {
     let settings = &request.settings;
-    let max_tokens = request.max_tokens.unwrap_or(profile.max_output_tokens);
+    let max_tokens = request
+        .max_output_tokens
+        .unwrap_or(profile.max_output_tokens);
     let forced = matches!(
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Tool(_)

@@ -136,7 +136,7 @@ impl Anthropic {
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one.
     #[must_use]
-    pub fn max_tokens(mut self, max_tokens: u32) -> Self {
+    pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
         self.profile.max_output_tokens = max_tokens;
         self
     }

@@ -14,7 +14,7 @@ pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) num_ctx: Option<u64>,
     /// The output limit of requests without one; `None` leaves it to the server.
-    pub(super) max_tokens: Option<u32>,
+    pub(super) max_output_tokens: Option<u32>,
 }
 
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(Bytes, History)> {
@@ -56,7 +56,7 @@ fn options(
         }
     };
     let settings = &request.settings;
-    let max_tokens = request.max_tokens.or(defaults.max_tokens);
+    let max_tokens = request.max_output_tokens.or(defaults.max_output_tokens);
     set("num_ctx", defaults.num_ctx.map(Value::from));
     set("num_predict", max_tokens.map(Value::from));
     set("temperature", request.temperature.map(Value::from));

@@ -151,7 +151,7 @@ impl Ollama {
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one. Without it the server decides.
     #[must_use]
-    pub fn max_tokens(mut self, max_tokens: u32) -> Self {
+    pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
         self.profile.max_output_tokens = max_tokens;
         self.limits_output = true;
         self
@@ -225,7 +225,7 @@ impl Model for Ollama {
         let options = Options {
             model: &self.model,
             num_ctx: self.num_ctx,
-            max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+            max_output_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
         };
         let (body, history) = match body(&request, &options) {
             Ok(encoded) => encoded,

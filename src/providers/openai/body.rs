@@ -38,7 +38,7 @@ pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) max_tokens_field: &'a str,
     /// The output limit of requests without one; `None` leaves it to the server.
-    pub(super) max_tokens: Option<u32>,
+    pub(super) max_output_tokens: Option<u32>,
     /// Whether the server is OpenAI's own, which refuses fields it does not know.
     pub(super) official: bool,
     pub(super) wire: &'a ChatWire,
@@ -55,7 +55,7 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
             fields.option("tool_choice", tool_choice(&request.tool_choice))?;
             fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)?;
         }
-        let max_tokens = request.max_tokens.or(options.max_tokens);
+        let max_tokens = request.max_output_tokens.or(options.max_output_tokens);
         fields.option(options.max_tokens_field, max_tokens)?;
         fields.option("temperature", request.temperature)?;
         fields.option("top_p", request.settings.top_p)?;

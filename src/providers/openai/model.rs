@@ -170,7 +170,7 @@ impl OpenAi {
     /// The same model with another limit for the tokens of one answer, for requests that do not
     /// set one. Without it a compatible server decides.
     #[must_use]
-    pub fn max_tokens(mut self, max_tokens: u32) -> Self {
+    pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
         self.profile.max_output_tokens = max_tokens;
         self.limits_output = true;
         self
@@ -243,7 +243,7 @@ impl OpenAi {
             &Options {
                 model: &self.model,
                 max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(default_field),
-                max_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+                max_output_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
                 official: self.official,
                 wire: &ChatWire {
                     // OpenAI's own server gives none, and refuses what another one gave.

@@ -53,7 +53,7 @@ use super::server::Database;
 ///
 /// # When the server is away
 ///
-/// Every call is retried for some seconds ([`ServerOptions::patience`]) and then fails. When the
+/// Every call is retried for some seconds ([`ServerOptions::max_retry_time`]) and then fails. When the
 /// answer to a write was lost, the store checks whether it was made before it makes it again:
 /// nothing is written twice. Nothing waits forever for a server that hangs
 /// ([`ServerOptions::timeout`]).

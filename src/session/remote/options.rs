@@ -27,7 +27,7 @@ pub struct ServerOptions {
     pub(in crate::session) prefix: String,
     pub(in crate::session) lease_time: Duration,
     pub(in crate::session) timeout: Duration,
-    pub(in crate::session) patience: Duration,
+    pub(in crate::session) max_retry_time: Duration,
     pub(in crate::session) max_connections: usize,
 }
 
@@ -37,7 +37,7 @@ impl Default for ServerOptions {
             prefix: "agentcore".into(),
             lease_time: Duration::from_secs(30),
             timeout: Duration::from_secs(10),
-            patience: Duration::from_secs(10),
+            max_retry_time: Duration::from_secs(10),
             max_connections: 8,
         }
     }
@@ -79,8 +79,8 @@ impl ServerOptions {
     /// [`timeout`](Self::timeout). Before the first try, a call waits for a free connection, at
     /// most for both times together.
     #[must_use]
-    pub fn patience(mut self, time: Duration) -> Self {
-        self.patience = time;
+    pub fn max_retry_time(mut self, time: Duration) -> Self {
+        self.max_retry_time = time;
         self
     }
 
@@ -114,7 +114,7 @@ impl ServerOptions {
                 "leases must last at least {MIN_LEASE:?}, not {:?}",
                 self.lease_time
             )
-        } else if [self.lease_time, self.timeout, self.patience]
+        } else if [self.lease_time, self.timeout, self.max_retry_time]
             .iter()
             .any(|time| *time > MAX_TIME)
         {

@@ -62,7 +62,7 @@ impl<S: Server> Pool<S> {
         &self.options
     }
 
-    /// Runs a call, and retries it while the server cannot be reached, until patience ends.
+    /// Runs a call, and retries it while the server cannot be reached, until max_retry_time ends.
     pub(super) fn run<T>(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<T>) -> Result<T> {
         let _permit = self.permit()?;
         let start_time = Instant::now();
@@ -80,13 +80,13 @@ impl<S: Server> Pool<S> {
             }
             // A name that is not there will hardly come up while somebody waits.
             let is_hopeless = error.kind() == ErrorKind::Dns && tries > 1;
-            if is_hopeless || start_time.elapsed() + wait >= self.options.patience {
+            if is_hopeless || start_time.elapsed() + wait >= self.options.max_retry_time {
                 return Err(self.gave_up(&error, tries, start_time.elapsed()));
             }
             sleep(wait);
             wait = (wait * 2).min(LONGEST_WAIT);
         }
-        unreachable!("patience ends before the numbers do")
+        unreachable!("max_retry_time ends before the numbers do")
     }
 
     /// Runs a call once, on a connection that is free or a new one.
@@ -128,10 +128,10 @@ impl<S: Server> Pool<S> {
         let ServerOptions {
             max_connections,
             timeout,
-            patience,
+            max_retry_time,
             ..
         } = self.options;
-        let max_wait = timeout + patience;
+        let max_wait = timeout + max_retry_time;
         let connections = lock(&self.connections);
         let (mut connections, wait_result) = self
             .freed

@@ -32,12 +32,12 @@ pub(super) struct Database {
     /// The queue in which they are waited for, so that one thread at a time waits for each.
     pub(super) readers: Queue,
     pub(super) writers: Queue,
-    patience: Duration,
+    busy_timeout: Duration,
 }
 
 impl Database {
     /// The database, made if need be, for its owner alone.
-    pub(super) fn open(path: &Path, patience: Duration) -> Result<Self> {
+    pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let path = form::place(path)?;
         let is_there = form::exists(&path)?;
         if is_there {
@@ -53,7 +53,7 @@ impl Database {
         }
         let identity = identity(&path)?;
         let make_connection =
-            || connect(&path, patience).map_err(|error| failed("open", &path, error));
+            || connect(&path, busy_timeout).map_err(|error| failed("open", &path, error));
         let (reader, writer) = (make_connection()?, make_connection()?);
         if writer.is_readonly(MAIN_DB).unwrap_or(false) {
             return Err(Error::new(
@@ -71,7 +71,7 @@ impl Database {
             writer: Mutex::new(writer),
             readers: Queue::default(),
             writers: Queue::default(),
-            patience,
+            busy_timeout,
             path,
         })
     }
@@ -111,8 +111,8 @@ impl Database {
         }
         let mut connection = lock(&self.writer);
         let make_error = |error| failed(what, &self.path, error);
-        // Who has waited for others here has less patience left with those elsewhere.
-        let time_left = self.patience.saturating_sub(self.writers.waited());
+        // Who has waited for others here has less busy_timeout left with those elsewhere.
+        let time_left = self.busy_timeout.saturating_sub(self.writers.waited());
         let outcome = connection
             .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
@@ -139,10 +139,10 @@ fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(patience)?;
+    connection.busy_timeout(busy_timeout)?;
     // Nothing but these tables: a file may come from anywhere.
     connection.pragma_update(None, "trusted_schema", false)?;
     // Said in the file, but for one that another tool was at.

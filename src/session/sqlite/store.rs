@@ -74,8 +74,8 @@ impl SqliteStore {
         Self::waiting(path.as_ref(), PATIENCE)
     }
 
-    pub(super) fn waiting(path: &Path, patience: Duration) -> Result<Self> {
-        Ok(Self(LogStore::new(Database::open(path, patience)?)))
+    pub(super) fn waiting(path: &Path, busy_timeout: Duration) -> Result<Self> {
+        Ok(Self(LogStore::new(Database::open(path, busy_timeout)?)))
     }
 
     /// The path of the database.

@@ -106,7 +106,7 @@ fn settings(request: &ModelRequest) -> Value {
     });
     json!({
         "model": request.model.as_deref(),
-        "max_tokens": request.max_tokens,
+        "max_tokens": request.max_output_tokens,
         "temperature": request.temperature,
         "stop": &*request.stop,
         "tool_choice": choice,

@@ -39,7 +39,7 @@ pub async fn model<M: Model>(make: impl Fn() -> M) -> Result<()> {
 }
 
 fn ask(text: &str) -> ModelRequest {
-    let mut request = ModelRequest::new(format!("Say only: {text}")).with_max_tokens(64);
+    let mut request = ModelRequest::new(format!("Say only: {text}")).with_max_output_tokens(64);
     request.temperature = Some(0.0);
     request
 }

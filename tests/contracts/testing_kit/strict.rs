@@ -142,9 +142,9 @@ async fn limits_and_tools_are_checked() {
     let object = || json!({"type": "object"});
     let with = |tools: Vec<ToolDefinition>| ModelRequest::new("hi").with_tools(tools);
     assert!(
-        refused(ModelRequest::new("hi").with_max_tokens(0))
+        refused(ModelRequest::new("hi").with_max_output_tokens(0))
             .await
-            .contains("max_tokens")
+            .contains("max_output_tokens")
     );
     assert!(
         refused(with(vec![tool("a b", object())]))

@@ -14,8 +14,8 @@ use agentcore::testing::{FunctionModel, StrictModel};
 use agentcore::tool::{GateDecision, GateRequest, PermissionGate, SideEffect};
 use agentcore::{
     Agent, AgentBuilder, AgentState, BoxError, Content, Error, ErrorKind, FuncTool, Message,
-    Messages, ModelEvent, Part, Result, SessionStore, StopReason, ThreadStore, ToolCall,
-    ToolContext, ToolOutput, Unanswered, Usage, async_trait,
+    Messages, ModelEvent, OnUnanswered, Part, Result, SessionStore, StopReason, ThreadStore,
+    ToolCall, ToolContext, ToolOutput, Usage, async_trait,
 };
 use futures::{StreamExt, stream};
 use serde_json::value::RawValue;
@@ -76,9 +76,9 @@ impl World {
             .keep_refused(plan.keep_refused)
             .include_partial_messages(plan.partials)
             .unanswered(if plan.park {
-                Unanswered::Park
+                OnUnanswered::Park
             } else {
-                Unanswered::Deny
+                OnUnanswered::Deny
             });
         if let Some(quarters) = plan.compacts {
             builder = builder.compactor(Quarters(quarters));

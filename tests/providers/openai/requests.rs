@@ -116,7 +116,7 @@ async fn settings_become_fields_and_extra_has_the_last_word() {
     let tool = ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")
         .with_tools([tool])
-        .with_max_tokens(9);
+        .with_max_output_tokens(9);
     request.temperature = Some(0.5);
     request.stop = ["END".to_owned()].into();
     request.tool_choice = ToolChoice::Tool("t".into());
@@ -165,7 +165,7 @@ async fn only_what_was_set_is_sent() {
     assert_eq!(body, expected);
     let limited = |url| {
         local(url)
-            .max_tokens(7)
+            .max_output_tokens(7)
             .max_tokens_field("max_completion_tokens")
     };
     let body = sent(limited, ModelRequest::new("hi")).await.json();

@@ -5,8 +5,8 @@ use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::tool::SideEffect;
 use agentcore::{
-    AgentState, FuncTool, Message, ModelEvent, Result, SessionStore, ThreadStore, ToolCall,
-    Unanswered, async_trait,
+    AgentState, FuncTool, Message, ModelEvent, OnUnanswered, Result, SessionStore, ThreadStore,
+    ToolCall, async_trait,
 };
 use serde_json::json;
 use tokio::task::yield_now;
@@ -199,7 +199,7 @@ async fn an_approval_is_used_up_before_its_call_runs() {
     let agent = agent(ScriptedModel::new().call("act", json!({})).say("Done."))
         .tool(tool("act", &log))
         .permissions(asking())
-        .unanswered(Unanswered::Park)
+        .unanswered(OnUnanswered::Park)
         .store(Logging::new(&log))
         .build()
         .unwrap();

@@ -128,7 +128,7 @@ async fn what_subagents_change_belongs_to_the_message_of_the_parent() {
             any_object(),
             move |cx, _args| {
                 let session = child.session("child");
-                async move { Ok::<_, BoxError>(session.run_in(&cx, "Do it").await?.text) }
+                async move { Ok::<_, BoxError>(session.run_as_child(&cx, "Do it").await?.text) }
             },
         );
         let model = ScriptedModel::new()
@@ -303,7 +303,7 @@ async fn what_came_before_another_turn_can_be_rewound() {
             .unwrap();
         agent
             .session("s")
-            .resume_at(4)
+            .rewind_to(4)
             .run("Otherwise")
             .await
             .unwrap();
@@ -337,7 +337,7 @@ async fn a_change_of_an_approved_call_belongs_to_the_message_that_asked_for_it()
         .say("Well.");
     let agent = builder(&files, model)
         .permissions(crate::kit::asking())
-        .unanswered(agentcore::Unanswered::Park)
+        .unanswered(agentcore::OnUnanswered::Park)
         .store(place.store.clone())
         .build()
         .unwrap();

@@ -60,7 +60,7 @@ fn start_with(appended: &'static str, waited: &'static str) -> (RedisStore, Rece
             std::thread::spawn(move || serve(stream.unwrap(), appended, waited, &tell));
         }
     });
-    let hasty = ServerOptions::default().patience(Duration::from_millis(100));
+    let hasty = ServerOptions::default().max_retry_time(Duration::from_millis(100));
     (RedisStore::with_options(url, hasty).unwrap(), hear)
 }
 

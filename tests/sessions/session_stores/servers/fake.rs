@@ -36,7 +36,7 @@ fn kinds() -> Vec<(&'static str, Open)> {
 fn hasty() -> ServerOptions {
     ServerOptions::default()
         .timeout(Duration::from_secs(30))
-        .patience(Duration::from_millis(100))
+        .max_retry_time(Duration::from_millis(100))
 }
 
 fn told(error: &Error) -> String {
@@ -193,7 +193,7 @@ async fn a_name_that_is_not_found_is_looked_up_twice_at_most() {
     for (kind, open) in kinds() {
         // No name has so long a part.
         let name = "a".repeat(70);
-        let patient = ServerOptions::default().patience(Duration::from_secs(600));
+        let patient = ServerOptions::default().max_retry_time(Duration::from_secs(600));
         let store = open(&format!("{kind}://user@{name}/0"), patient).unwrap();
         let error = store.list().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Dns, "{kind}: {error}");
@@ -220,7 +220,7 @@ async fn who_waits_too_long_for_a_connection_is_told() {
         let (timeout, patience) = (Duration::from_millis(200), Duration::from_millis(100));
         let options = ServerOptions::default()
             .timeout(timeout)
-            .patience(patience)
+            .max_retry_time(patience)
             .max_connections(1);
         let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), options).unwrap();
         // Each has the connection for its timeout, so the last waits longer than it may.
@@ -273,7 +273,7 @@ fn options_that_cannot_work_are_refused() {
             ServerOptions::default().lease_time(Duration::MAX),
             ServerOptions::default().timeout(Duration::ZERO),
             ServerOptions::default().timeout(Duration::MAX),
-            ServerOptions::default().patience(Duration::MAX),
+            ServerOptions::default().max_retry_time(Duration::MAX),
             ServerOptions::default().max_connections(0),
             ServerOptions::default().prefix(""),
         ] {

@@ -66,7 +66,7 @@ async fn real_postgres_is_found_behind_a_standby() {
             != "on"
         {}
     });
-    let hasty = ServerOptions::default().patience(Duration::from_secs(1));
+    let hasty = ServerOptions::default().max_retry_time(Duration::from_secs(1));
     for random in [
         "",
         "?load_balance_hosts=random",

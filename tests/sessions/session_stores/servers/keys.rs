@@ -165,7 +165,7 @@ async fn a_socket_that_lets_nobody_in_is_given_up() {
     }
     let hasty = ServerOptions::default()
         .timeout(Duration::from_millis(200))
-        .patience(Duration::from_millis(100));
+        .max_retry_time(Duration::from_millis(100));
     let url = format!("redis+unix://{}", path.display());
     let store = RedisStore::with_options(url, hasty).unwrap();
     let error = store.list().await.unwrap_err();

@@ -329,7 +329,7 @@ async fn real_postgres_frees_what_a_machine_locked_that_is_gone() {
         .options()
         .timeout(Duration::from_millis(500))
         .lease_time(Duration::from_secs(3))
-        .patience(Duration::ZERO);
+        .max_retry_time(Duration::ZERO);
     let store = PostgresStore::with_options(url, hasty).unwrap();
     let lease = store.lease("a").await.unwrap();
     store.append(&lease, vec![said("one")]).await.unwrap();
@@ -342,7 +342,7 @@ async fn real_postgres_frees_what_a_machine_locked_that_is_gone() {
     let gone = store.lease("a").await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Timeout, "{gone}");
     assert!(proxy.was_lost());
-    let other = space.store_with(space.options().patience(Duration::from_secs(20)));
+    let other = space.store_with(space.options().max_retry_time(Duration::from_secs(20)));
     let lease = loop {
         match other.lease("a").await {
             Ok(lease) => break lease,

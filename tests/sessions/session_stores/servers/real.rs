@@ -97,7 +97,7 @@ impl<K: Kind> Space<K> {
     pub fn options(&self) -> ServerOptions {
         ServerOptions::default()
             .prefix(&self.prefix)
-            .patience(Duration::from_secs(60))
+            .max_retry_time(Duration::from_secs(60))
     }
 
     /// A store as another machine would have it.

@@ -61,7 +61,7 @@ async fn a_run_goes_on_when_its_server_is_killed_and_comes_back<K: Startable>() 
         return;
     };
     let url = K::url_at(server.port());
-    let patient = ServerOptions::default().patience(Duration::from_secs(120));
+    let patient = ServerOptions::default().max_retry_time(Duration::from_secs(120));
     let store = K::open(&url, patient.clone()).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     let (calls, killed) = (count.clone(), server.clone());
@@ -98,12 +98,12 @@ async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
         return;
     };
     let url = K::url_at(server.port());
-    let patient = ServerOptions::default().patience(Duration::from_secs(120));
+    let patient = ServerOptions::default().max_retry_time(Duration::from_secs(120));
     let other = K::open(&url, patient).unwrap();
     let lease = other.lease("s").await.unwrap();
     other.append(&lease, vec![said("one")]).await.unwrap();
     drop(lease);
-    let hasty = ServerOptions::default().patience(Duration::from_millis(300));
+    let hasty = ServerOptions::default().max_retry_time(Duration::from_millis(300));
     let store = K::open(&url, hasty).unwrap();
     let lease = loop {
         // Given back a moment later.
