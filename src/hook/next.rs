@@ -82,7 +82,8 @@ impl<T: Step> Onion<T> {
 /// The rest of the onion, owned: move it into tasks, time it out, race it, call it again.
 ///
 /// ```
-/// ///
+/// use std::time::Duration;
+///
 /// use agentcore::{Error, hook};
 ///
 /// let impatient = hook::wrap_model_call("impatient", |request, next| async move {
