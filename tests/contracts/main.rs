@@ -5,6 +5,7 @@
 mod kit;
 
 mod auto_traits;
+mod decision_json;
 mod deep_json;
 mod fuzz_parsers;
 #[cfg(feature = "yaml")]
