@@ -2,7 +2,7 @@
 
 use crate::tool::PermissionMode;
 
-use super::explanation::{Explanation, Verdict};
+use super::explanation::Explanation;
 use super::facts::{Command, Facts, Touch};
 use super::glob::Match;
 use super::matching;
@@ -48,12 +48,12 @@ impl Policy<'_> {
         let in_plan = self.mode == PermissionMode::Plan;
         if in_plan && !facts.read_only {
             return Explanation::new(
-                Verdict::Deny,
+                Behavior::Deny,
                 "only read-only tools are allowed in plan mode",
             );
         }
         if granted {
-            return Explanation::new(Verdict::Allow, "allowed for this session");
+            return Explanation::new(Behavior::Allow, "allowed for this session");
         }
         let question = self.asks(facts, unsure).map(|question| match self.mode {
             PermissionMode::DontAsk => refused_instead(question),
@@ -78,7 +78,7 @@ impl Policy<'_> {
                         Some(message) => message.to_owned(),
                         None => format!("rule {rule} asks"),
                     };
-                    return Some(Explanation::new(Verdict::Ask, text).with_rule(rule));
+                    return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
                 }
                 Match::Maybe => unsure = unsure.or(Some(rule)),
                 Match::No => {}
@@ -86,7 +86,7 @@ impl Policy<'_> {
         }
         if let Some(rule) = unsure {
             let text = format!("it may be what rule {rule} is about");
-            return Some(Explanation::new(Verdict::Ask, text).with_rule(rule));
+            return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
         }
         let restricted = self
             .rules
@@ -99,19 +99,19 @@ impl Policy<'_> {
                 None => Weight::Refused,
             };
             if let Some(reason) = analysis.reason(Weight::Refused) {
-                return Some(Explanation::new(Verdict::Ask, reason.to_string()).strictly());
+                return Some(Explanation::new(Behavior::Ask, reason.to_string()).strictly());
             }
             if let Some(rule) = restricted
                 && !self.names_scripts(facts, analysis)
                 && let Some(reason) = analysis.reason(weight)
             {
                 let text = format!("{reason}, so it may hide what rule {rule} is about");
-                return Some(Explanation::new(Verdict::Ask, text).with_rule(rule));
+                return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
             }
         }
         self.protected(facts).map(|path| {
             let text = format!("{path} decides what runs later");
-            Explanation::new(Verdict::Ask, text).strictly()
+            Explanation::new(Behavior::Ask, text).strictly()
         })
     }
 
@@ -179,7 +179,7 @@ impl Policy<'_> {
     /// uncovered, if that has a name.
     fn allows(&self, facts: &Facts<'_>) -> Result<Explanation, Option<String>> {
         let make_explanation = |rule: &Rule| {
-            Explanation::new(Verdict::Allow, format!("allowed by rule {rule}")).with_rule(rule)
+            Explanation::new(Behavior::Allow, format!("allowed by rule {rule}")).with_rule(rule)
         };
         for rule in self.allowing(facts) {
             if matching::allows_all(rule, facts) || matching::allows_argument(rule, facts) {
@@ -262,16 +262,16 @@ impl Policy<'_> {
         };
         match self.mode {
             PermissionMode::BypassPermissions => {
-                Explanation::new(Verdict::Allow, "permissions are bypassed")
+                Explanation::new(Behavior::Allow, "permissions are bypassed")
             }
             _ if facts.read_only && facts.commands().next().is_none() => {
-                Explanation::new(Verdict::Allow, "it only reads")
+                Explanation::new(Behavior::Allow, "it only reads")
             }
             PermissionMode::AcceptEdits if self.is_edit(facts) => {
-                Explanation::new(Verdict::Allow, "edits in the workspace are accepted")
+                Explanation::new(Behavior::Allow, "edits in the workspace are accepted")
             }
-            PermissionMode::DontAsk => refused_instead(Explanation::new(Verdict::Ask, needs())),
-            _ => Explanation::new(Verdict::Ask, needs()),
+            PermissionMode::DontAsk => refused_instead(Explanation::new(Behavior::Ask, needs())),
+            _ => Explanation::new(Behavior::Ask, needs()),
         }
     }
 
@@ -313,12 +313,12 @@ fn denied(rule: &Rule) -> Explanation {
         Some(message) => message.to_owned(),
         None => format!("denied by rule {rule}"),
     };
-    Explanation::new(Verdict::Deny, reason).with_rule(rule)
+    Explanation::new(Behavior::Deny, reason).with_rule(rule)
 }
 
 fn refused_instead(asked: Explanation) -> Explanation {
     Explanation {
-        decision: Verdict::Deny,
+        decision: Behavior::Deny,
         why: format!("tool not explicitly allowed (dontAsk mode): {}", asked.why),
         ..asked
     }

@@ -1,39 +1,17 @@
-//! The decision about a call, and its reason.
+//! The decision of rules about a call, and its reason.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::rule::Rule;
-
-/// The decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The call may run.
-    Allow,
-    /// A person has to answer first.
-    Ask,
-    /// The call does not run.
-    Deny,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        })
-    }
-}
+use super::rule::{Behavior, Rule};
 
 /// A decision and its reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The decision.
-    pub decision: Verdict,
+    pub decision: Behavior,
     /// The rule that decided, if one did.
     pub rule: Option<Rule>,
     /// The source of that rule, if it has one.
@@ -45,7 +23,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    pub(super) fn new(decision: Verdict, why: impl Into<String>) -> Self {
+    pub(super) fn new(decision: Behavior, why: impl Into<String>) -> Self {
         Self {
             decision,
             rule: None,

@@ -65,6 +65,6 @@ mod words;
 mod yaml;
 
 pub use config::PermissionConfig;
-pub use explanation::{Explanation, Verdict};
+pub use explanation::Explanation;
 pub use rule::{Behavior, Rule};
 pub use rules_gate::PermissionRules;

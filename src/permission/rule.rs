@@ -13,16 +13,17 @@ use super::paths::PathPattern;
 use super::pattern::CommandPattern;
 use super::url::UrlPattern;
 
-/// The effect of a rule on a call it matches.
+/// The effect of a rule on a call it matches, and the decision of all rules about a call; from the
+/// least to the most strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
     /// The call may run.
     Allow,
-    /// The call never runs.
-    Deny,
     /// A person has to answer first.
     Ask,
+    /// The call does not run.
+    Deny,
 }
 
 impl Behavior {

@@ -13,7 +13,7 @@ use crate::util::sync::lock;
 
 use super::config::PermissionConfig;
 use super::decide::Policy;
-use super::explanation::{Explanation, Verdict};
+use super::explanation::Explanation;
 use super::facts::{Facts, Touch};
 use super::grants::Grants;
 use super::paths::Places;
@@ -223,9 +223,9 @@ impl PermissionGate for PermissionRules {
         let facts = Facts::of(&request.call, &*request.tool, &self.places);
         let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
         Ok(match explanation.decision {
-            Verdict::Allow => GateDecision::allow(),
-            Verdict::Deny => GateDecision::deny(explanation.why),
-            Verdict::Ask => GateDecision::Ask {
+            Behavior::Allow => GateDecision::allow(),
+            Behavior::Deny => GateDecision::deny(explanation.why),
+            Behavior::Ask => GateDecision::Ask {
                 question: question(&facts, &explanation),
                 by_rule: explanation.by_rule,
             },
@@ -235,7 +235,7 @@ impl PermissionGate for PermissionRules {
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let facts = Facts::of(&request.call, &*request.tool, &self.places);
         let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
-        (explanation.decision != Verdict::Allow).then(|| explanation.to_string())
+        (explanation.decision != Behavior::Allow).then(|| explanation.to_string())
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {

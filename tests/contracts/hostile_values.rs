@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use agentcore::permission::shell::analyse;
-use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule, Verdict};
+use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule};
 use agentcore::tool::check_arguments;
 use agentcore::{FuncTool, ToolCall};
 use serde_json::{Value, json};
@@ -105,11 +105,11 @@ fn host_longer_than_a_name_can_be_is_never_allowed() {
     let letters: String = ('\u{4e00}'..='\u{9fff}').cycle().take(300_000).collect();
     let long = "a".repeat(64);
     for (host, decision) in [
-        (letters, Verdict::Ask),
-        (long, Verdict::Ask),
-        ("a.".repeat(130), Verdict::Ask),
-        ("a".repeat(63), Verdict::Allow),
-        ("\u{4e00}\u{4e01}".to_owned(), Verdict::Allow),
+        (letters, Behavior::Ask),
+        (long, Behavior::Ask),
+        ("a.".repeat(130), Behavior::Ask),
+        ("a".repeat(63), Behavior::Allow),
+        ("\u{4e00}\u{4e01}".to_owned(), Behavior::Allow),
     ] {
         let url = format!("https://{host}.example/");
         let permissions = permissions.clone();
@@ -137,7 +137,7 @@ fn word_whose_braces_multiply_long_text_is_not_understood_but_soon() {
             .explain(&call, &tool)
             .decision
     });
-    assert_eq!(decided, Verdict::Ask);
+    assert_eq!(decided, Behavior::Ask);
 }
 
 #[test]

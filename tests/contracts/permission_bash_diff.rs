@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use agentcore::permission::{PermissionRules, Verdict};
+use agentcore::permission::{Behavior, PermissionRules};
 
 /// Scripts of the default run; more with this environment variable.
 const SCRIPTS: usize = 2_000;
@@ -616,15 +616,15 @@ fn what_bash_runs_was_decided_about() {
     for (script, ran) in scripts.iter().zip(&ran) {
         let by_narrow = narrow.explain_command(script);
         let by_broad = broad.explain_command(script);
-        allowed += usize::from(by_narrow.decision == Verdict::Allow);
-        permitted += usize::from(by_broad.decision == Verdict::Allow);
-        denied += usize::from(by_broad.decision == Verdict::Deny);
+        allowed += usize::from(by_narrow.decision == Behavior::Allow);
+        permitted += usize::from(by_broad.decision == Behavior::Allow);
+        denied += usize::from(by_broad.decision == Behavior::Deny);
         bad_ran += usize::from(ran.contains("bad"));
         let strays = ran.iter().any(|name| name != "ok" && name != "fine");
-        if by_narrow.decision == Verdict::Allow && strays {
+        if by_narrow.decision == Behavior::Allow && strays {
             failures.push(format!("allowed, but {ran:?} ran: {script:?}"));
         }
-        if by_broad.decision == Verdict::Allow && ran.contains("bad") {
+        if by_broad.decision == Behavior::Allow && ran.contains("bad") {
             failures.push(format!("not denied, but {ran:?} ran: {script:?}"));
         }
     }

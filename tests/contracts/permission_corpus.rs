@@ -1,7 +1,7 @@
 //! Rules and commands with what has to be decided, one row each in `tests/data/permission_cases.tsv`.
 
 use agentcore::PermissionMode;
-use agentcore::permission::{PermissionRules, Rule, Verdict};
+use agentcore::permission::{Behavior, PermissionRules, Rule};
 
 const ROWS: &str = include_str!("../data/permission_cases.tsv");
 
@@ -53,10 +53,10 @@ fn every_row_holds() {
         };
         let found = permissions(rules).explain_command(&unescape(command));
         let holds = match expected {
-            "allow" => found.decision == Verdict::Allow,
-            "ask" => found.decision == Verdict::Ask,
-            "deny" => found.decision == Verdict::Deny,
-            "not_allow" => found.decision != Verdict::Allow,
+            "allow" => found.decision == Behavior::Allow,
+            "ask" => found.decision == Behavior::Ask,
+            "deny" => found.decision == Behavior::Deny,
+            "not_allow" => found.decision != Behavior::Allow,
             other => panic!("unknown expectation {other}"),
         };
         rows += 1;

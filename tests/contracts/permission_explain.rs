@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agentcore::permission::{PermissionConfig, PermissionRules, Verdict};
+use agentcore::permission::{Behavior, PermissionConfig, PermissionRules};
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Access, Confirmer, SideEffect};
@@ -63,33 +63,33 @@ async fn a_run_does_what_was_explained() {
     for ((name, args), verdict, rule, source) in [
         (
             command("git log"),
-            Verdict::Allow,
+            Behavior::Allow,
             "allow:Bash(git:*)",
             Some("mine.yaml"),
         ),
         (
             command("git -C a push"),
-            Verdict::Ask,
+            Behavior::Ask,
             "ask:Bash(git push:*)",
             Some("team.json"),
         ),
         (
             command("git log && rm x"),
-            Verdict::Deny,
+            Behavior::Deny,
             "deny:Bash(rm:*)",
             None,
         ),
-        (command("id"), Verdict::Ask, "", None),
+        (command("id"), Behavior::Ask, "", None),
         (
             ("Read", json!({"path": "a/key.pem"})),
-            Verdict::Deny,
+            Behavior::Deny,
             "deny:Read(*.pem)",
             Some("team.json"),
         ),
-        (("Read", json!({"path": "a"})), Verdict::Allow, "", None),
+        (("Read", json!({"path": "a"})), Behavior::Allow, "", None),
         (
             command("cat a/key.pem"),
-            Verdict::Deny,
+            Behavior::Deny,
             "deny:Read(*.pem)",
             Some("team.json"),
         ),
@@ -122,8 +122,8 @@ async fn a_run_does_what_was_explained() {
         });
         let questions = asked.0.lock().unwrap().clone();
         match verdict {
-            Verdict::Allow => assert!(denied.is_none() && questions.is_empty(), "{args}"),
-            Verdict::Deny => {
+            Behavior::Allow => assert!(denied.is_none() && questions.is_empty(), "{args}"),
+            Behavior::Deny => {
                 let denied = denied.unwrap();
                 assert_eq!(denied.decision_reason_type.as_deref(), Some("rule"));
                 assert_eq!(
@@ -133,7 +133,7 @@ async fn a_run_does_what_was_explained() {
                 );
                 assert!(questions.is_empty());
             }
-            Verdict::Ask => {
+            Behavior::Ask => {
                 assert_eq!(
                     denied.unwrap().decision_reason_type.as_deref(),
                     Some("user")
@@ -145,4 +145,9 @@ async fn a_run_does_what_was_explained() {
             }
         }
     }
+}
+
+#[test]
+fn behaviors_are_ordered_by_strictness() {
+    assert!(Behavior::Allow < Behavior::Ask && Behavior::Ask < Behavior::Deny);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule, Verdict};
+use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Access, Confirmer, SideEffect};
 use agentcore::{
@@ -19,7 +19,7 @@ fn tool(name: &str) -> FuncTool {
     )
 }
 
-fn decide(permissions: &PermissionRules, tool: &dyn Tool, args: Value) -> Verdict {
+fn decide(permissions: &PermissionRules, tool: &dyn Tool, args: Value) -> Behavior {
     let call = ToolCall::new("c", tool.name(), args);
     permissions.explain(&call, tool).decision
 }
@@ -95,7 +95,7 @@ fn tool_names_are_globs() {
         ("Bash", "bash", false),
     ] {
         let permissions = base().deny(rule).unwrap();
-        let denied = decide(&permissions, &tool(name), json!({})) == Verdict::Deny;
+        let denied = decide(&permissions, &tool(name), json!({})) == Behavior::Deny;
         assert_eq!(denied, matches, "{rule} {name}");
     }
 }
@@ -147,7 +147,7 @@ fn rules_govern_tools_by_what_they_do() {
         .unwrap()
         .allow("Write(src/**)")
         .unwrap();
-    let is = |tool: &dyn Tool, args: Value, expected: Verdict| {
+    let is = |tool: &dyn Tool, args: Value, expected: Behavior| {
         assert_eq!(
             decide(&permissions, tool, args.clone()),
             expected,
@@ -155,24 +155,24 @@ fn rules_govern_tools_by_what_they_do() {
             tool.name()
         );
     };
-    is(&execute, json!({"command": "curl x"}), Verdict::Deny);
-    is(&execute, json!({"cmd": "ls; curl x"}), Verdict::Deny);
-    is(&execute, json!({"command": "ls"}), Verdict::Allow);
-    is(&read, json!({"path": "/etc/passwd"}), Verdict::Deny);
+    is(&execute, json!({"command": "curl x"}), Behavior::Deny);
+    is(&execute, json!({"cmd": "ls; curl x"}), Behavior::Deny);
+    is(&execute, json!({"command": "ls"}), Behavior::Allow);
+    is(&read, json!({"path": "/etc/passwd"}), Behavior::Deny);
     is(
         &read,
         json!({"file_path": "/srv/p/../../etc/passwd"}),
-        Verdict::Deny,
+        Behavior::Deny,
     );
-    is(&read, json!({"path": "x"}), Verdict::Allow);
-    is(&edit, json!({"file_path": "src/a.rs"}), Verdict::Allow);
+    is(&read, json!({"path": "x"}), Behavior::Allow);
+    is(&edit, json!({"file_path": "src/a.rs"}), Behavior::Allow);
     is(
         &edit,
         json!({"file_path": "/srv/p/src/a.rs"}),
-        Verdict::Allow,
+        Behavior::Allow,
     );
-    is(&edit, json!({"filePath": "src/../x"}), Verdict::Ask);
-    is(&edit, json!({"path": "secrets/key"}), Verdict::Deny);
+    is(&edit, json!({"filePath": "src/../x"}), Behavior::Ask);
+    is(&edit, json!({"path": "secrets/key"}), Behavior::Deny);
 }
 
 #[test]
@@ -184,16 +184,16 @@ fn what_accesses_says_comes_first() {
     });
     let permissions = base().allow("WebFetch(domain:example.com)").unwrap();
     for (url, expected) in [
-        ("https://example.com/x", Verdict::Allow),
-        ("https://API.Example.COM./x", Verdict::Allow),
-        ("https://example.com:8443/", Verdict::Allow),
-        ("https://notexample.com/", Verdict::Ask),
-        ("https://example.com.evil.test/", Verdict::Ask),
-        ("https://example.com@evil.test/", Verdict::Ask),
-        ("https://evil.test\\@example.com/", Verdict::Ask),
-        ("https://evil.test/?example.com", Verdict::Ask),
-        ("https://evil.test#.example.com", Verdict::Ask),
-        ("https://example%2ecom/", Verdict::Ask),
+        ("https://example.com/x", Behavior::Allow),
+        ("https://API.Example.COM./x", Behavior::Allow),
+        ("https://example.com:8443/", Behavior::Allow),
+        ("https://notexample.com/", Behavior::Ask),
+        ("https://example.com.evil.test/", Behavior::Ask),
+        ("https://example.com@evil.test/", Behavior::Ask),
+        ("https://evil.test\\@example.com/", Behavior::Ask),
+        ("https://evil.test/?example.com", Behavior::Ask),
+        ("https://evil.test#.example.com", Behavior::Ask),
+        ("https://example%2ecom/", Behavior::Ask),
     ] {
         assert_eq!(
             decide(&permissions, &fetch, json!({"target": url})),
@@ -214,7 +214,7 @@ fn what_accesses_says_comes_first() {
     ] {
         assert_eq!(
             decide(&denied, &fetch, json!({"target": url})),
-            Verdict::Deny,
+            Behavior::Deny,
             "{url}"
         );
     }
@@ -236,12 +236,12 @@ fn names_of_arguments_deny_but_do_not_allow() {
         .deny("Bash(rm:*)")
         .unwrap();
     for (args, expected) in [
-        (json!({"path": "src/x"}), Verdict::Ask),
-        (json!({"path": "notes"}), Verdict::Ask),
-        (json!({"command": "ls"}), Verdict::Ask),
-        (json!({"url": "https://example.com/"}), Verdict::Ask),
-        (json!({"path": "secrets/x"}), Verdict::Deny),
-        (json!({"command": "rm x"}), Verdict::Deny),
+        (json!({"path": "src/x"}), Behavior::Ask),
+        (json!({"path": "notes"}), Behavior::Ask),
+        (json!({"command": "ls"}), Behavior::Ask),
+        (json!({"url": "https://example.com/"}), Behavior::Ask),
+        (json!({"path": "secrets/x"}), Behavior::Deny),
+        (json!({"command": "rm x"}), Behavior::Deny),
     ] {
         assert_eq!(
             decide(&permissions, &send, args.clone()),
@@ -251,15 +251,15 @@ fn names_of_arguments_deny_but_do_not_allow() {
     }
     let named = permissions.allow("mcp__mail").unwrap();
     let decided = decide(&named, &send, json!({"path": "src/x"}));
-    assert_eq!(decided, Verdict::Allow);
+    assert_eq!(decided, Behavior::Allow);
     assert_eq!(
         decide(&named, &send, json!({"path": "secrets/x"})),
-        Verdict::Deny
+        Behavior::Deny
     );
     let write = tool("write_file");
     assert_eq!(
         decide(&named, &write, json!({"path": "src/x"})),
-        Verdict::Allow
+        Behavior::Allow
     );
 }
 
@@ -269,10 +269,13 @@ fn without_a_specifier_to_look_at_deny_matches_and_allow_does_not() {
     let deny = base().deny("Bash(rm:*)").unwrap().allow("Bash").unwrap();
     assert_eq!(
         decide(&deny, &bash, json!({"script": "rm x"})),
-        Verdict::Deny
+        Behavior::Deny
     );
     let allow = base().allow("Bash(ls:*)").unwrap();
-    assert_eq!(decide(&allow, &bash, json!({"script": "ls"})), Verdict::Ask);
+    assert_eq!(
+        decide(&allow, &bash, json!({"script": "ls"})),
+        Behavior::Ask
+    );
 }
 
 #[test]
@@ -289,12 +292,12 @@ fn arguments_and_names_are_matched() {
     let is = |tool: &dyn Tool, args: Value| decide(&permissions, tool, args);
     assert_eq!(
         is(&task, json!({"subagent_type": "reviewer"})),
-        Verdict::Allow
+        Behavior::Allow
     );
-    assert_eq!(is(&task, json!({"subagent_type": "writer"})), Verdict::Ask);
-    assert_eq!(is(&deploy, json!({"target": "production"})), Verdict::Deny);
-    assert_eq!(is(&deploy, json!({"target": "test"})), Verdict::Allow);
-    assert_eq!(is(&deploy, json!({})), Verdict::Ask);
+    assert_eq!(is(&task, json!({"subagent_type": "writer"})), Behavior::Ask);
+    assert_eq!(is(&deploy, json!({"target": "production"})), Behavior::Deny);
+    assert_eq!(is(&deploy, json!({"target": "test"})), Behavior::Allow);
+    assert_eq!(is(&deploy, json!({})), Behavior::Ask);
 }
 
 #[test]
@@ -309,32 +312,32 @@ fn modes_decide_last() {
     let inside = json!({"file_path": "src/x"});
     let outside = json!({"file_path": "/etc/x"});
     for (mode, tool, args, expected) in [
-        (Default, &bash, json!({"command": "ls"}), Verdict::Ask),
-        (Default, &read, inside.clone(), Verdict::Allow),
-        (Plan, &read, inside.clone(), Verdict::Allow),
-        (Plan, &bash, json!({"command": "ls"}), Verdict::Deny),
-        (Plan, &edit, inside.clone(), Verdict::Deny),
-        (AcceptEdits, &edit, inside.clone(), Verdict::Allow),
-        (AcceptEdits, &create, json!({}), Verdict::Allow),
+        (Default, &bash, json!({"command": "ls"}), Behavior::Ask),
+        (Default, &read, inside.clone(), Behavior::Allow),
+        (Plan, &read, inside.clone(), Behavior::Allow),
+        (Plan, &bash, json!({"command": "ls"}), Behavior::Deny),
+        (Plan, &edit, inside.clone(), Behavior::Deny),
+        (AcceptEdits, &edit, inside.clone(), Behavior::Allow),
+        (AcceptEdits, &create, json!({}), Behavior::Allow),
         // What these write is no file.
-        (AcceptEdits, &credit, json!({}), Verdict::Ask),
-        (AcceptEdits, &order, json!({}), Verdict::Ask),
-        (AcceptEdits, &edit, outside.clone(), Verdict::Ask),
+        (AcceptEdits, &credit, json!({}), Behavior::Ask),
+        (AcceptEdits, &order, json!({}), Behavior::Ask),
+        (AcceptEdits, &edit, outside.clone(), Behavior::Ask),
         (
             AcceptEdits,
             &edit,
             json!({"file_path": "../x"}),
-            Verdict::Ask,
+            Behavior::Ask,
         ),
         (
             AcceptEdits,
             &edit,
             json!({"file_path": ".git/hooks/pre-commit"}),
-            Verdict::Ask,
+            Behavior::Ask,
         ),
-        (AcceptEdits, &bash, json!({"command": "ls"}), Verdict::Ask),
-        (DontAsk, &edit, inside.clone(), Verdict::Deny),
-        (BypassPermissions, &edit, outside, Verdict::Allow),
+        (AcceptEdits, &bash, json!({"command": "ls"}), Behavior::Ask),
+        (DontAsk, &edit, inside.clone(), Behavior::Deny),
+        (BypassPermissions, &edit, outside, Behavior::Allow),
     ] {
         let found = decide(&base().mode(mode), tool, args.clone());
         assert_eq!(found, expected, "{mode} {} {args}", tool.name());
@@ -365,19 +368,19 @@ fn protected_paths_need_an_answer_in_every_mode_but_reading_them_does_not() {
     ] {
         assert_eq!(
             decide(&permissions, &write, json!({"path": path})),
-            Verdict::Ask,
+            Behavior::Ask,
             "{path}"
         );
         assert_eq!(
             decide(&permissions, &read, json!({"path": path})),
-            Verdict::Allow,
+            Behavior::Allow,
             "{path}"
         );
     }
     for path in [".gitignore", ".github/x", "git/hooks", "mcp.json"] {
         assert_eq!(
             decide(&permissions, &write, json!({"path": path})),
-            Verdict::Allow,
+            Behavior::Allow,
             "{path}"
         );
     }
@@ -419,11 +422,11 @@ fn suggestions_are_never_broader_than_the_call() {
     }
     assert_eq!(
         permissions.explain_command("echo 'a * b'").decision,
-        Verdict::Allow
+        Behavior::Allow
     );
     assert_eq!(
         permissions.explain_command("echo 'a x b'").decision,
-        Verdict::Ask
+        Behavior::Ask
     );
 }
 

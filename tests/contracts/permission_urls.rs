@@ -1,12 +1,12 @@
 //! Rules about addresses, and the spellings in which they come.
 
-use agentcore::permission::{PermissionRules, Rule, Verdict};
+use agentcore::permission::{Behavior, PermissionRules, Rule};
 use agentcore::{FuncTool, ToolCall};
 use serde_json::json;
 
 use crate::kit::any_object;
 
-fn verdict(rules: &[&str], url: &str) -> Verdict {
+fn verdict(rules: &[&str], url: &str) -> Behavior {
     let tool = FuncTool::new("WebFetch", "", any_object(), |_, _| async { "" });
     let call = ToolCall::new("c", "WebFetch", json!({"url": url}));
     let rules = rules.iter().map(|rule| rule.parse::<Rule>().unwrap());
@@ -14,13 +14,13 @@ fn verdict(rules: &[&str], url: &str) -> Verdict {
     permissions.explain(&call, &tool).decision
 }
 
-fn assert_all(rules: &[&str], cases: &[(&str, Verdict)]) {
+fn assert_all(rules: &[&str], cases: &[(&str, Behavior)]) {
     for (url, expected) in cases {
         assert_eq!(verdict(rules, url), *expected, "{rules:?} {url}");
     }
 }
 
-use Verdict::{Allow, Ask, Deny};
+use Behavior::{Allow, Ask, Deny};
 
 #[test]
 fn names_beyond_ascii_are_what_clients_make_of_them() {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use agentcore::message::ToolCall;
-use agentcore::permission::{PermissionRules, Verdict};
+use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::tools::web::{AddressPolicy, WebFetch};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn resolved(ip: &str, url: &str) -> Result<(), String> {
     checked.map_err(|refused| refused.to_string())
 }
 
-fn rule(rule: &str, way: &str) -> Verdict {
+fn rule(rule: &str, way: &str) -> Behavior {
     let permissions = PermissionRules::new()
         .allow(&format!("WebFetch({rule})"))
         .unwrap();
@@ -41,9 +41,9 @@ fn found(row: &str) -> &'static str {
         Some((kind, url)) => match kind.split_once(' ').unwrap() {
             ("resolves", ip) => resolved(ip, url),
             ("rule", text) => match rule(text, url) {
-                Verdict::Allow => return "allow",
-                Verdict::Ask => return "ask",
-                Verdict::Deny => return "deny",
+                Behavior::Allow => return "allow",
+                Behavior::Ask => return "ask",
+                Behavior::Deny => return "deny",
             },
             other => panic!("unknown kind of row {other:?}"),
         },
@@ -185,12 +185,15 @@ fn rules_see_the_address_that_is_fetched() {
         let call = ToolCall::new("c", "web_fetch", json!({"url": url}));
         deny.explain(&call, &WebFetch::new()).decision
     };
-    assert_eq!(verdict("https://shop.example/"), Verdict::Allow);
-    assert_eq!(verdict("https://BÜCHER.example/"), Verdict::Deny);
+    assert_eq!(verdict("https://shop.example/"), Behavior::Allow);
+    assert_eq!(verdict("https://BÜCHER.example/"), Behavior::Deny);
     // Nothing that is refused anyway is allowed on the way.
-    assert_ne!(verdict("https://shop.example\\@evil.test/"), Verdict::Allow);
+    assert_ne!(
+        verdict("https://shop.example\\@evil.test/"),
+        Behavior::Allow
+    );
     assert_ne!(
         verdict("https://evil.test%2f@shop.example/"),
-        Verdict::Allow
+        Behavior::Allow
     );
 }

@@ -1,6 +1,6 @@
 //! Rules about paths, and symbolic links that lead elsewhere.
 
-use agentcore::permission::{PermissionRules, Verdict};
+use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{PermissionMode, ToolCall};
@@ -35,7 +35,7 @@ impl Case {
         }
     }
 
-    fn command(&self, command: &str) -> Verdict {
+    fn command(&self, command: &str) -> Behavior {
         self.permissions.explain_command(command).decision
     }
 
@@ -58,7 +58,7 @@ impl Case {
             .into_owned()
     }
 
-    fn verdict(&self, tool: &str, path: &str) -> Verdict {
+    fn verdict(&self, tool: &str, path: &str) -> Behavior {
         let tools = preset::coding(self.workspace.backend.clone());
         let args = match tool {
             "Write" => json!({"file_path": path, "content": ""}),
@@ -86,14 +86,14 @@ fn a_denied_file_is_denied_by_any_name() {
         "a/../file",
         absolute.to_str().unwrap(),
     ] {
-        assert_eq!(case.verdict("Read", path), Verdict::Deny, "{path}");
-        assert_eq!(case.verdict("Write", path), Verdict::Deny, "{path}");
+        assert_eq!(case.verdict("Read", path), Behavior::Deny, "{path}");
+        assert_eq!(case.verdict("Write", path), Behavior::Deny, "{path}");
     }
     for path in ["dangling", "folder/new", "folder/new/deeper"] {
-        assert_eq!(case.verdict("Write", path), Verdict::Deny, "{path}");
+        assert_eq!(case.verdict("Write", path), Behavior::Deny, "{path}");
     }
     for path in ["a/in.txt", "a/new", "circle", "nowhere/at/all"] {
-        assert_eq!(case.verdict("Read", path), Verdict::Allow, "{path}");
+        assert_eq!(case.verdict("Read", path), Behavior::Allow, "{path}");
     }
 }
 
@@ -101,23 +101,23 @@ fn a_denied_file_is_denied_by_any_name() {
 fn what_is_allowed_must_be_so_where_the_link_leads() {
     let case = Case::new(|rules| rules.allow("Write(a/**)"));
     case.workspace.link("../secrets", "a/link");
-    assert_eq!(case.verdict("Write", "a/new"), Verdict::Allow);
-    assert_eq!(case.verdict("Write", "a/link/new"), Verdict::Ask);
+    assert_eq!(case.verdict("Write", "a/new"), Behavior::Allow);
+    assert_eq!(case.verdict("Write", "a/link/new"), Behavior::Ask);
     case.workspace.link("in.txt", "a/near");
-    assert_eq!(case.verdict("Write", "a/near"), Verdict::Allow);
+    assert_eq!(case.verdict("Write", "a/near"), Behavior::Allow);
 }
 
 #[test]
 fn accepted_edits_do_not_leave_the_workspace_through_links() {
     let case = Case::new(|rules| Ok(rules.mode(PermissionMode::AcceptEdits)));
-    assert_eq!(case.verdict("Write", "folder/new"), Verdict::Allow);
-    assert_eq!(case.verdict("Write", "outside/new"), Verdict::Ask);
+    assert_eq!(case.verdict("Write", "folder/new"), Behavior::Allow);
+    assert_eq!(case.verdict("Write", "outside/new"), Behavior::Ask);
 }
 
 #[test]
 fn what_runs_later_is_protected_behind_links() {
     let case = Case::new(|rules| rules.allow("Write"));
-    assert_eq!(case.verdict("Write", "tidy/pre-commit"), Verdict::Ask);
+    assert_eq!(case.verdict("Write", "tidy/pre-commit"), Behavior::Ask);
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_workspace_elsewhere_is_not_looked_up() {
             .allow("Read")?
             .deny("Read(secrets/**)")
     });
-    assert_eq!(case.verdict("Read", "folder/key"), Verdict::Allow);
-    assert_eq!(case.verdict("Read", "secrets/key"), Verdict::Deny);
+    assert_eq!(case.verdict("Read", "folder/key"), Behavior::Allow);
+    assert_eq!(case.verdict("Read", "secrets/key"), Behavior::Deny);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn a_workspace_behind_a_link_keeps_its_name() {
         permissions,
         ..case
     };
-    assert_eq!(case.verdict("Read", "a/in.txt"), Verdict::Allow);
-    assert_eq!(case.verdict("Read", "folder/key"), Verdict::Deny);
+    assert_eq!(case.verdict("Read", "a/in.txt"), Behavior::Allow);
+    assert_eq!(case.verdict("Read", "folder/key"), Behavior::Deny);
 }
 
 #[tokio::test]
@@ -251,14 +251,14 @@ fn words_of_commands_are_judged_where_links_lead() {
         "tee open/file",
         "cd open && touch file",
     ] {
-        assert_eq!(case.command(command), Verdict::Deny, "{command}");
+        assert_eq!(case.command(command), Behavior::Deny, "{command}");
     }
     for command in [
         "grep -r k .",
         "find -name k -exec cat {} +",
         "gfind -name k -exec cat {} +",
     ] {
-        assert_eq!(case.command(command), Verdict::Ask, "{command}");
+        assert_eq!(case.command(command), Behavior::Ask, "{command}");
     }
     for command in [
         "cat a/in.txt",
@@ -269,7 +269,7 @@ fn words_of_commands_are_judged_where_links_lead() {
         "echo x > a/new",
         "cat a/system/hostname",
     ] {
-        assert_eq!(case.command(command), Verdict::Allow, "{command}");
+        assert_eq!(case.command(command), Behavior::Allow, "{command}");
     }
 }
 
@@ -278,15 +278,15 @@ fn redirections_are_allowed_only_where_links_lead_too() {
     let case = Case::new(|rules| rules.allow("Bash(echo:*)")?.allow("Write(a/**)"));
     case.workspace.link("../secrets", "a/link");
     case.workspace.link("../.git", "a/repository");
-    assert_eq!(case.command("echo x > a/new"), Verdict::Allow);
-    assert_eq!(case.command("echo x > a/link/new"), Verdict::Ask);
+    assert_eq!(case.command("echo x > a/new"), Behavior::Allow);
+    assert_eq!(case.command("echo x > a/link/new"), Behavior::Ask);
     let case = Case::new(|rules| {
         let rules = rules.allow("Bash(echo:*)")?;
         Ok(rules.mode(PermissionMode::AcceptEdits))
     });
-    assert_eq!(case.command("echo x > folder/new"), Verdict::Allow);
-    assert_eq!(case.command("echo x > outside/new"), Verdict::Ask);
-    assert_eq!(case.command("echo x > tidy/pre-commit"), Verdict::Ask);
+    assert_eq!(case.command("echo x > folder/new"), Behavior::Allow);
+    assert_eq!(case.command("echo x > outside/new"), Behavior::Ask);
+    assert_eq!(case.command("echo x > tidy/pre-commit"), Behavior::Ask);
 }
 
 #[test]
@@ -300,12 +300,12 @@ fn what_runs_later_is_protected_from_commands_behind_links() {
         "chmod +x tidy/readme",
         "sed -i s/a/b/ tidy/readme",
     ] {
-        assert_eq!(case.command(command), Verdict::Ask, "{command}");
+        assert_eq!(case.command(command), Behavior::Ask, "{command}");
     }
-    assert_eq!(case.command("cat tidy/readme"), Verdict::Allow);
+    assert_eq!(case.command("cat tidy/readme"), Behavior::Allow);
     let elsewhere = case.permissions.clone().follow_links(false);
     let found = elsewhere.explain_command("echo x > tidy/pre-commit");
-    assert_eq!(found.decision, Verdict::Allow);
+    assert_eq!(found.decision, Behavior::Allow);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn more_words_than_are_looked_up_may_lead_anywhere() {
     let case = Case::new(|rules| rules.allow("Bash")?.deny("Read(secrets/**)"));
     let many: Vec<_> = (0..1100).map(|n| format!("a/f{n}")).collect();
     let command = format!("cat {}", many.join(" "));
-    assert_eq!(case.command(&command), Verdict::Ask);
+    assert_eq!(case.command(&command), Behavior::Ask);
     let few = format!("cat {}", many[..400].join(" "));
-    assert_eq!(case.command(&few), Verdict::Allow);
+    assert_eq!(case.command(&few), Behavior::Allow);
 }

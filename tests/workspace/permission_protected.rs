@@ -2,7 +2,7 @@
 //! there or not.
 
 use agentcore::backend::{Backend, MemoryBackend};
-use agentcore::permission::{PermissionRules, Verdict};
+use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{OnUnanswered, PermissionMode, ToolCall};
@@ -141,12 +141,12 @@ fn what_is_near_them_is_free() {
         "own.toml",
     ] {
         let args = json!({"file_path": path, "content": "x"});
-        assert_eq!(decide("Write", args), Verdict::Allow, "{path}");
+        assert_eq!(decide("Write", args), Behavior::Allow, "{path}");
     }
     for path in PATHS {
         assert_eq!(
             decide("Read", json!({"file_path": path})),
-            Verdict::Allow,
+            Behavior::Allow,
             "{path}"
         );
     }
@@ -163,7 +163,7 @@ fn what_is_near_them_is_free() {
     ] {
         assert_eq!(
             decide("Bash", json!({"command": command})),
-            Verdict::Allow,
+            Behavior::Allow,
             "{command}"
         );
     }
@@ -195,44 +195,44 @@ fn rules_where_case_does_not_count() {
         (
             "Read",
             json!({"file_path": "secrets/a"}),
-            Verdict::Deny,
-            Verdict::Allow,
+            Behavior::Deny,
+            Behavior::Allow,
         ),
         (
             "Read",
             json!({"file_path": "Secrets/a"}),
-            Verdict::Deny,
-            Verdict::Deny,
+            Behavior::Deny,
+            Behavior::Deny,
         ),
         (
             "Bash",
             json!({"command": "cat SECRETS/a"}),
-            Verdict::Deny,
-            Verdict::Allow,
+            Behavior::Deny,
+            Behavior::Allow,
         ),
         (
             "Bash",
             json!({"command": "grep -r x /work"}),
-            Verdict::Ask,
-            Verdict::Allow,
+            Behavior::Ask,
+            Behavior::Allow,
         ),
         (
             "Write",
             json!({"file_path": "LOCKED", "content": ""}),
-            Verdict::Deny,
-            Verdict::Ask,
+            Behavior::Deny,
+            Behavior::Ask,
         ),
         (
             "Write",
             json!({"file_path": "SRC/a", "content": ""}),
-            Verdict::Ask,
-            Verdict::Ask,
+            Behavior::Ask,
+            Behavior::Ask,
         ),
         (
             "Write",
             json!({"file_path": "src/a", "content": ""}),
-            Verdict::Allow,
-            Verdict::Allow,
+            Behavior::Allow,
+            Behavior::Allow,
         ),
     ] {
         assert_eq!(

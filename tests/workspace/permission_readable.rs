@@ -1,7 +1,7 @@
 //! What searches and listings show of files that rules keep from being read.
 
 use agentcore::backend::{Backend, MemoryBackend};
-use agentcore::permission::{PermissionRules, Verdict};
+use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::{picoclaw, preset};
 use agentcore::{
@@ -235,12 +235,12 @@ fn a_commands_folder_is_part_of_what_it_names() {
         let call = ToolCall::new("c", "exec", args);
         permissions.explain(&call, &exec).decision
     };
-    assert_eq!(verdict("secrets", "cat a.txt"), Verdict::Deny);
-    assert_eq!(verdict("src/../secrets/deep", "cat b.txt"), Verdict::Deny);
-    assert_eq!(verdict("src", "cat ../secrets/a.txt"), Verdict::Deny);
-    assert_eq!(verdict("src", "cat main.rs"), Verdict::Allow);
-    assert_eq!(verdict("", "cat notes.txt"), Verdict::Allow);
-    assert_eq!(verdict("it's", "cat notes.txt"), Verdict::Allow);
-    assert_eq!(verdict("x'; id; '", "cat notes.txt"), Verdict::Allow);
-    assert_eq!(verdict("src", "cat main.rs; id"), Verdict::Ask);
+    assert_eq!(verdict("secrets", "cat a.txt"), Behavior::Deny);
+    assert_eq!(verdict("src/../secrets/deep", "cat b.txt"), Behavior::Deny);
+    assert_eq!(verdict("src", "cat ../secrets/a.txt"), Behavior::Deny);
+    assert_eq!(verdict("src", "cat main.rs"), Behavior::Allow);
+    assert_eq!(verdict("", "cat notes.txt"), Behavior::Allow);
+    assert_eq!(verdict("it's", "cat notes.txt"), Behavior::Allow);
+    assert_eq!(verdict("x'; id; '", "cat notes.txt"), Behavior::Allow);
+    assert_eq!(verdict("src", "cat main.rs; id"), Behavior::Ask);
 }
