@@ -63,7 +63,8 @@ fn call_model(
                 let reservation = if cx.budget().is_limited() {
                     request.max_output_tokens = requested_tokens;
                     let estimate = worst_case(&cx, &*model, &request)?;
-                    cx.budget().reserve(estimate).boxed().await?
+                    let clock = &cx.shared().clock;
+                    cx.budget().reserve(estimate, clock).boxed().await?
                 } else {
                     cx.budget().unlimited()
                 };
@@ -73,7 +74,7 @@ fn call_model(
                     );
                 }
                 // Given back while the call waits for its next try.
-                let _permit = cx.budget().permits().acquire().await;
+                let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
                 let start_time = Instant::now();
                 let show = cx.settings().partial_messages;
                 let attempt = attempt(&cx, &*model, &request, &reservation, show).await;

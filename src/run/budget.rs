@@ -4,13 +4,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use futures::future::{Either, select};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelCard, Prices};
 use crate::usage::Usage;
 use crate::util::sync::lock;
+
+use super::poll_clock::PollClock;
+use super::stall::{HolderId, Holders};
 
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,6 +62,10 @@ struct Node {
     settled: Notify,
     /// The root's limit on how many model calls of the tree are in progress at once.
     permits: Semaphore,
+    /// In the root, the runs of the tree with a reservation.
+    reservation_holders: Holders,
+    /// In the root, the runs of the tree with a permit.
+    permit_holders: Holders,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,6 +146,8 @@ impl Budget {
             amounts: Mutex::default(),
             settled: Notify::new(),
             permits: Semaphore::new(parallel_calls.min(Semaphore::MAX_PERMITS)),
+            reservation_holders: Holders::default(),
+            permit_holders: Holders::default(),
         }))
     }
 
@@ -198,20 +208,38 @@ impl Budget {
         None
     }
 
-    /// Sets the worst case of a call aside.
+    /// Sets the worst case of a call aside, for the run with this clock.
     ///
     /// When it does not fit although a part is left, it waits for other calls of the tree to
-    /// settle; when there are none, the answer's length is cut to that part.
-    pub(crate) async fn reserve(&self, estimate: Estimate) -> Result<Reservation> {
+    /// settle; when there are none, or the runs that make them are not polled, the answer's length
+    /// is cut to that part.
+    pub(crate) async fn reserve(
+        &self,
+        estimate: Estimate,
+        clock: &Arc<PollClock>,
+    ) -> Result<Reservation> {
+        let holders = &self.root().reservation_holders;
+        let mut stalled = std::pin::pin!(holders.stalled(clock));
+        let mut may_wait = true;
         loop {
             let mut settled = std::pin::pin!(self.root().settled.notified());
             settled.as_mut().enable();
-            match self.try_reserve(estimate) {
+            match self.try_reserve(estimate, clock, may_wait) {
                 Fit::Granted(reservation) => return Ok(reservation),
-                Fit::Wait => settled.await,
+                Fit::Wait => {
+                    let end = select(settled, stalled.as_mut()).await;
+                    may_wait = matches!(end, Either::Left(_));
+                }
                 Fit::Never => {
                     let reason = self.exhausted().unwrap_or_else(|| {
-                        "what is left of the budget does not cover the next model call".into()
+                        let text = "what is left of the budget does not cover the next model call";
+                        match may_wait {
+                            true => text.to_owned(),
+                            false => format!(
+                                "{text}; the rest is reserved by runs that are not polled: poll \
+                                 child runs together, or each one to its end"
+                            ),
+                        }
                     });
                     return Err(Error::new(ErrorKind::BudgetExhausted, reason).attributed());
                 }
@@ -219,7 +247,7 @@ impl Budget {
         }
     }
 
-    fn try_reserve(&self, estimate: Estimate) -> Fit {
+    fn try_reserve(&self, estimate: Estimate, clock: &Arc<PollClock>, may_wait: bool) -> Fit {
         let max_output = u64::from(estimate.max_output_tokens);
         // The tree's budgets are locked from the leaf to the root, always in this order.
         let nodes: Vec<_> = self.chain().collect();
@@ -229,7 +257,7 @@ impl Budget {
             output = output.min(amounts.room(&node.limits, &estimate, max_output));
         }
         if output < max_output {
-            if guards.iter().any(|amounts| amounts.has_reserved()) {
+            if may_wait && guards.iter().any(|amounts| amounts.has_reserved()) {
                 return Fit::Wait;
             }
             if output == 0 {
@@ -245,6 +273,7 @@ impl Budget {
         let cap = (output < max_output).then_some(output as u32);
         Fit::Granted(Reservation {
             budget: self.clone(),
+            holder: Some(self.root().reservation_holders.add(clock)),
             usd,
             tokens,
             input_tokens: Some(estimate.input_tokens),
@@ -256,6 +285,7 @@ impl Budget {
     pub(crate) fn unlimited(&self) -> Reservation {
         Reservation {
             budget: self.clone(),
+            holder: None,
             usd: 0.0,
             tokens: 0,
             input_tokens: None,
@@ -285,9 +315,22 @@ impl Budget {
         }
     }
 
-    /// The permits for concurrent model calls of the tree.
-    pub(crate) fn permits(&self) -> &Semaphore {
-        &self.root().permits
+    /// A permit for one of the tree's concurrent model calls, for the run with this clock. Waits
+    /// while there is none, except for runs that are not polled.
+    pub(crate) async fn permit(&self, clock: &Arc<PollClock>) -> CallPermit<'_> {
+        let root = self.root();
+        let acquired = std::pin::pin!(root.permits.acquire());
+        let stalled = std::pin::pin!(root.permit_holders.stalled(clock));
+        let permit = match select(acquired, stalled).await {
+            // The semaphore is never closed.
+            Either::Left((permit, _)) => permit.ok(),
+            Either::Right(_) => None,
+        };
+        CallPermit {
+            holders: &root.permit_holders,
+            holder: root.permit_holders.add(clock),
+            _permit: permit,
+        }
     }
 
     fn root(&self) -> &Node {
@@ -336,9 +379,25 @@ enum Fit {
     Never,
 }
 
+/// A permit for one model call, given back when it is dropped.
+pub(crate) struct CallPermit<'a> {
+    holders: &'a Holders,
+    holder: HolderId,
+    /// `None` if the runs that hold the permits are not polled.
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+impl Drop for CallPermit<'_> {
+    fn drop(&mut self) {
+        self.holders.remove(self.holder);
+    }
+}
+
 /// A call's worst case, set aside until it is settled or dropped.
 pub(crate) struct Reservation {
     budget: Budget,
+    /// `None` for an empty one.
+    holder: Option<HolderId>,
     usd: f64,
     tokens: u64,
     /// The estimated length of the prompt; `None` without limits.
@@ -363,9 +422,10 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if self.tokens == 0 {
+        let Some(holder) = self.holder else {
             return;
-        }
+        };
+        self.budget.root().reservation_holders.remove(holder);
         for node in self.budget.chain() {
             let mut amounts = lock(&node.amounts);
             amounts.reserved_usd = (amounts.reserved_usd - self.usd).max(0.0);

@@ -25,6 +25,7 @@ mod run;
 mod running_call;
 mod settings;
 mod shared;
+mod stall;
 mod state_cell;
 mod stats;
 mod system;

@@ -1,5 +1,6 @@
 //! Time as a run counts it: without the time that its reader takes to poll it.
 
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,6 +74,11 @@ impl PollClock {
     pub(crate) fn elapsed(&self) -> Duration {
         let unpolled = self.unpolled.load(Ordering::Acquire);
         Duration::from_nanos(self.now().saturating_sub(unpolled))
+    }
+
+    /// The time of the first wake that no poll has answered yet; `None` when there is none.
+    pub(crate) fn unanswered_wake(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.woken.load(Ordering::Acquire))
     }
 
     fn now(&self) -> u64 {

@@ -8,6 +8,7 @@ mod background;
 mod call_decisions;
 mod child_permissions;
 mod child_runs;
+mod child_waits;
 mod first_program;
 mod hook_edges;
 mod hook_faults;

@@ -1,0 +1,66 @@
+//! Runs that hold what other runs of their tree wait for, and are not polled.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::util::sync::lock;
+
+use super::poll_clock::{PollClock, RunTimer};
+
+/// The time between two looks at the holders. A run that did not answer one and the same wake at two
+/// of them counts as not polled.
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The runs of a tree that hold a part of its budget, or its permits for model calls.
+#[derive(Default)]
+pub(crate) struct Holders {
+    clocks: Mutex<HashMap<u64, Arc<PollClock>>>,
+    next_id: AtomicU64,
+}
+
+/// The entry of a run in [`Holders`]. [`Holders::remove`] ends it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HolderId(u64);
+
+impl Holders {
+    pub(crate) fn add(&self, clock: &Arc<PollClock>) -> HolderId {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        lock(&self.clocks).insert(id, clock.clone());
+        HolderId(id)
+    }
+
+    pub(crate) fn remove(&self, id: HolderId) {
+        lock(&self.clocks).remove(&id.0);
+    }
+
+    /// Completes when no holder is polled any more: each was woken and has not answered for
+    /// between one and two intervals of the waiting run's own time. Without this, a caller that
+    /// polls one child run only after another one could wait for ever.
+    pub(crate) async fn stalled(&self, clock: &PollClock) {
+        let mut previous = None;
+        loop {
+            let mut timer = RunTimer::start(clock, CHECK_INTERVAL);
+            poll_fn(|cx| timer.poll(clock, cx)).await;
+            let wakes = self.unanswered_wakes();
+            if wakes.is_some() && wakes == previous {
+                return;
+            }
+            previous = wakes;
+        }
+    }
+
+    /// The wake that each holder has not answered; `None` when there is no holder, or one has
+    /// answered all.
+    fn unanswered_wakes(&self) -> Option<HashMap<u64, NonZeroU64>> {
+        let clocks = lock(&self.clocks);
+        let wakes = clocks
+            .iter()
+            .map(|(id, clock)| Some((*id, clock.unanswered_wake()?)));
+        let wakes: HashMap<_, _> = wakes.collect::<Option<_>>()?;
+        (!wakes.is_empty()).then_some(wakes)
+    }
+}
