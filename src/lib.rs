@@ -123,7 +123,7 @@ mod util;
 pub use agent::{Agent, AgentBuilder, Decision, OnUnanswered, Session};
 pub use async_trait::async_trait;
 pub use error::{BoxError, Error, ErrorKind, Result};
-pub use hook::{FnHook, Hook, Next, StopDecision, ToolDecision};
+pub use hook::{FnHook, Hook, Next, StopDecision};
 pub use message::{
     AssistantMessage, Content, Message, Messages, Part, Role, Todo, TodoStatus, ToolCall,
     ToolResult,
@@ -140,8 +140,8 @@ pub use session::{AgentState, SessionStore, ThreadStore};
 #[cfg(feature = "http")]
 pub use tool::HttpTool;
 pub use tool::{
-    Answer, FuncTool, IntoToolResult, Json, PermissionMode, Tool, ToolContext, ToolError,
-    ToolOutput, ToolRegistry,
+    Answer, FuncTool, IntoToolResult, Json, PermissionMode, Tool, ToolContext, ToolDecision,
+    ToolError, ToolOutput, ToolRegistry,
 };
 pub use usage::Usage;
 pub use util::{Cancellation, Secret, Values, text};

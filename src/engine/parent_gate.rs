@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::backend::PathFilter;
 use crate::error::Result;
 use crate::run::RunContext;
-use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode};
+use crate::tool::{AskOrigin, GateRequest, PermissionGate, PermissionMode, ToolDecision, Verdict};
 
 use super::tool_permission::{NOT_PLANNED, is_planned, not_asked};
 
@@ -22,26 +22,28 @@ impl ParentGate {
 
 #[async_trait]
 impl PermissionGate for ParentGate {
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let request = self.lift(request);
         if !is_planned(request.mode, &request.tool) {
-            return Ok(GateDecision::deny(NOT_PLANNED));
+            return Ok(ToolDecision::deny(NOT_PLANNED));
         }
-        let decision = self.0.gates().check(&request).await?;
-        Ok(match decision {
-            GateDecision::Ask { by_rule: false, .. } if self.0.is_allowed(&request.call.name) => {
-                GateDecision::allow()
-            }
-            GateDecision::Ask { question, .. } if request.mode == PermissionMode::DontAsk => {
-                GateDecision::deny(not_asked(&question))
+        let mut decision = self.0.gates().check(&request).await?;
+        decision.verdict = match decision.verdict {
+            Verdict::Ask {
+                origin: AskOrigin::Mode,
+                ..
+            } if self.0.is_allowed(&request.call.name) => Verdict::Allow,
+            Verdict::Ask { question, .. } if request.mode == PermissionMode::DontAsk => {
+                Verdict::Deny(not_asked(&question))
             }
             // What the child's own hooks and tools allow answers no question from above.
-            GateDecision::Ask { question, .. } => GateDecision::Ask {
+            Verdict::Ask { question, .. } => Verdict::Ask {
                 question,
-                by_rule: true,
+                origin: AskOrigin::Rule,
             },
             decided => decided,
-        })
+        };
+        Ok(decision)
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {

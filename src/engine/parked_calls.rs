@@ -114,7 +114,7 @@ impl ActiveRun {
             {
                 return Approved::Refuse(refusal);
             }
-            check_approved(&self.cx, &tool, &call).await
+            check_approved(&self.cx, &tool, &call, context).await
         });
         match checked.await {
             None => return Ok(None),

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 
-use crate::hook::{Core, Onion, Verdict, guard};
+use crate::hook::{Core, Onion, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext, Stop};
 use crate::session::{PendingCall, Record};
-use crate::tool::{Tool, parse_arguments};
+use crate::tool::{Tool, Verdict, parse_arguments};
 
 use super::config::Config;
 use super::result_limits::{limit_content, limit_result};
@@ -61,22 +61,30 @@ impl CallRunner<'_> {
             self.halt.store(true, Ordering::Release);
         }
         let max_bytes = config.limits.max_result_bytes;
-        let mut result =
-            match permit(config, self.cx, &tool, decisions.call, decisions.verdict).await {
-                Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
-                Permit::Run(call) => self.run_permitted(&tool, call, started).await,
-                Permit::Refuse(result) => result,
-                Permit::Park(mut pending) => {
-                    pending.context = decisions.context;
-                    return Some(Outcome::Parked(pending));
-                }
-                Permit::Interrupt(mut result) => {
-                    self.halt.store(true, Ordering::Release);
-                    add_context(&mut result, &decisions.context, max_bytes);
-                    return Some(Outcome::Interrupt(result));
-                }
-            };
-        add_context(&mut result, &decisions.context, max_bytes);
+        let mut context = decisions.context;
+        let permit = permit(
+            config,
+            self.cx,
+            &tool,
+            decisions.call,
+            decisions.verdict,
+            &mut context,
+        );
+        let mut result = match permit.await {
+            Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
+            Permit::Run(call) => self.run_permitted(&tool, call, started).await,
+            Permit::Refuse(result) => result,
+            Permit::Park(mut pending) => {
+                pending.context = context;
+                return Some(Outcome::Parked(pending));
+            }
+            Permit::Interrupt(mut result) => {
+                self.halt.store(true, Ordering::Release);
+                add_context(&mut result, &context, max_bytes);
+                return Some(Outcome::Interrupt(result));
+            }
+        };
+        add_context(&mut result, &context, max_bytes);
         Some(Outcome::Done(result))
     }
 
@@ -219,7 +227,9 @@ fn centre(
             }
             call.id = permitted_call.id.clone();
             if call.args != permitted_call.args {
-                call = match permit(&config, &cx, &tool, call, Verdict::Continue).await {
+                let mut context = Vec::new();
+                let permit = permit(&config, &cx, &tool, call, Verdict::Continue, &mut context);
+                call = match permit.await {
                     Permit::Run(call) => call,
                     Permit::Refuse(result) => return Ok(result),
                     Permit::Interrupt(result) => {

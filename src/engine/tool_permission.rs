@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::{ToolDecision, Verdict, guard};
+use crate::hook::guard;
 use crate::message::{MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
 use crate::run::RunContext;
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::session::PendingCall;
 use crate::tool::{
-    Answer, GateDecision, GateRequest, PermissionGate, PermissionMode, Tool, parse_arguments,
+    Answer, AskOrigin, GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision, Verdict,
+    parse_arguments,
 };
 use crate::util::panic;
 use crate::util::sync::lock;
@@ -66,13 +67,24 @@ pub(super) async fn ask_hooks(
             call = call.with_args(args);
         }
         context.extend(decision.context);
-        verdict = verdict.combine(decision.verdict);
+        verdict = verdict.combine(of_hook(decision.verdict));
     }
     Ok(HookOpinion {
         call,
         verdict,
         context,
     })
+}
+
+/// The verdict of a hook: what it asks is a question of a hook, unless a rule asks it.
+fn of_hook(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Ask { question, origin } => Verdict::Ask {
+            question,
+            origin: origin.max(AskOrigin::Hook),
+        },
+        verdict => verdict,
+    }
 }
 
 /// Refuses arguments of a hook that are nested too deep.
@@ -97,6 +109,7 @@ pub(super) async fn permit(
     tool: &Arc<dyn Tool>,
     mut call: ToolCall,
     verdict: Verdict,
+    context: &mut Vec<String>,
 ) -> Permit {
     if let Verdict::Stop(reason) = &verdict {
         cx.stop(reason.clone());
@@ -117,31 +130,35 @@ pub(super) async fn permit(
         Ok(decision) => decision,
         Err(refusal) => return Permit::Refuse(refusal),
     };
-    let question = match decision {
-        GateDecision::Allow { args } => {
-            if let Some(args) = args {
-                call = match replace_args(&call, tool, args) {
-                    Ok(call) => call,
-                    Err(refusal) => return Permit::Refuse(refusal),
-                };
-                request.call = call.clone();
-            }
-            match open_verdict(cx, &call, verdict) {
-                Verdict::Ask(question) => question,
-                _ => return Permit::Run(call),
-            }
-        }
-        GateDecision::Deny { message } => {
-            return Permit::Refuse(deny_by_gate(cx, &request, &message));
-        }
-        GateDecision::Interrupt { message } => {
-            return Permit::Interrupt(deny_by_gate(cx, &request, &message));
-        }
-        GateDecision::Ask { question, by_rule } => match open_verdict(cx, &call, verdict) {
-            Verdict::Allow if !by_rule => return Permit::Run(call),
-            Verdict::Ask(hook_question) => hook_question,
-            _ => question,
+    context.extend(decision.context);
+    match decision.verdict {
+        Verdict::Deny(reason) => return Permit::Refuse(deny_by_gate(cx, &request, &reason)),
+        Verdict::Stop(reason) => return Permit::Interrupt(deny_by_gate(cx, &request, &reason)),
+        Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => {}
+    }
+    if let Some(args) = decision.args {
+        call = match replace_args(&call, tool, args) {
+            Ok(call) => call,
+            Err(refusal) => return Permit::Refuse(refusal),
+        };
+        request.call = call.clone();
+    }
+    let question = match (open_verdict(cx, &call, verdict), decision.verdict) {
+        // A hook may allow what nothing else allows, and nothing that a rule asks about.
+        (
+            Verdict::Allow,
+            Verdict::Ask {
+                origin: AskOrigin::Mode,
+                ..
+            },
+        ) => None,
+        (by_hooks, by_gates) => match by_hooks.combine(by_gates) {
+            Verdict::Ask { question, .. } => Some(question),
+            _ => None,
         },
+    };
+    let Some(question) = question else {
+        return Permit::Run(call);
     };
     ask(config, cx, &request, call, question).await
 }
@@ -150,10 +167,10 @@ pub(super) async fn permit(
 /// session.
 fn open_verdict(cx: &RunContext, call: &ToolCall, verdict: Verdict) -> Verdict {
     let verdict = match verdict {
-        Verdict::Ask(question)
+        Verdict::Ask { ref question, .. }
             if cx
                 .granted_questions()
-                .contains(cx.session_id(), call, &question) =>
+                .contains(cx.session_id(), call, question) =>
         {
             Verdict::Continue
         }
@@ -171,7 +188,7 @@ pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
 }
 
 /// Asks the gate. One that fails or panics denies the call.
-async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<GateDecision, ToolResult> {
+async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<ToolDecision, ToolResult> {
     let gates = cx.gates();
     let reason = match panic::caught(gates.check(request)).await {
         Ok(Ok(decision)) => return Ok(decision),
@@ -196,6 +213,7 @@ pub(super) async fn check_approved(
     cx: &RunContext,
     tool: &Arc<dyn Tool>,
     call: &ToolCall,
+    context: &mut Vec<String>,
 ) -> Approved {
     if let Err(text) = parse_arguments(call, tool.parameters()) {
         return Approved::Refuse(ToolResult::failed(call, text));
@@ -204,22 +222,24 @@ pub(super) async fn check_approved(
     if let Some(refusal) = refuse_by_mode(cx, tool, call) {
         return Approved::Refuse(refusal);
     }
-    match check_gate(cx, &request).await {
-        Ok(GateDecision::Allow { args: Some(args) })
-            if is_too_deep(&args) || args != *call.args =>
-        {
+    let decision = match check_gate(cx, &request).await {
+        Ok(decision) => decision,
+        Err(refusal) => return Approved::Refuse(refusal),
+    };
+    if let Some(text) = decision.context
+        && !context.contains(&text)
+    {
+        context.push(text);
+    }
+    match (decision.verdict, decision.args) {
+        (Verdict::Deny(reason), _) => Approved::Refuse(deny_by_gate(cx, &request, &reason)),
+        (Verdict::Stop(reason), _) => Approved::Interrupt(deny_by_gate(cx, &request, &reason)),
+        (_, Some(args)) if is_too_deep(&args) || args != *call.args => {
             dismantle(args);
             let reason = "the rules would run this call with other arguments than were approved";
             Approved::Refuse(deny_by_gate(cx, &request, reason))
         }
-        Ok(GateDecision::Allow { .. } | GateDecision::Ask { .. }) => Approved::Run,
-        Ok(GateDecision::Deny { message }) => {
-            Approved::Refuse(deny_by_gate(cx, &request, &message))
-        }
-        Ok(GateDecision::Interrupt { message }) => {
-            Approved::Interrupt(deny_by_gate(cx, &request, &message))
-        }
-        Err(refusal) => Approved::Refuse(refusal),
+        _ => Approved::Run,
     }
 }
 

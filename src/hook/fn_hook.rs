@@ -12,11 +12,12 @@ use crate::message::{Messages, ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::session::AgentState;
+use crate::tool::ToolDecision;
 
-use super::decision::{StopDecision, ToolDecision};
 use super::hook::Hook;
 use super::next::Next;
 use super::phases::Phases;
+use super::stop_decision::StopDecision;
 
 type One<A, R> = Box<dyn Fn(RunContext, A) -> BoxFuture<'static, Result<R>> + Send + Sync>;
 type Two<A, B, R> = Box<dyn Fn(RunContext, A, B) -> BoxFuture<'static, Result<R>> + Send + Sync>;

@@ -9,11 +9,12 @@ use crate::message::{Messages, ToolCall, ToolResult};
 use crate::model::{Compactor, ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::session::AgentState;
+use crate::tool::ToolDecision;
 
-use super::decision::{StopDecision, ToolDecision};
 use super::hook::Hook;
 use super::next::Next;
 use super::phases::Phases;
+use super::stop_decision::StopDecision;
 
 macro_rules! forward {
     ($pointer:ident) => {

@@ -84,7 +84,6 @@
 //! When a run is dropped, so are the futures of its hooks: code after `next.run(..).await` may
 //! never run.
 
-mod decision;
 mod fn_hook;
 mod forward;
 mod guard;
@@ -92,9 +91,9 @@ mod guard;
 mod hook;
 mod next;
 mod phases;
+mod stop_decision;
 mod with_state;
 
-pub use decision::{StopDecision, ToolDecision, Verdict};
 pub use fn_hook::{
     FnHook, after_agent, before_agent, before_stop, modify_request, post_tool_use, pre_tool_use,
     wrap_model_call, wrap_tool_call,
@@ -104,6 +103,7 @@ pub use hook::Hook;
 pub(crate) use next::{Core, Onion};
 pub use next::{Next, Step};
 pub use phases::Phases;
+pub use stop_decision::StopDecision;
 pub use with_state::{
     after_agent_with, before_agent_with, before_stop_with, modify_request_with, post_tool_use_with,
     pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,

@@ -23,10 +23,11 @@ use crate::message::{Messages, ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::session::AgentState;
+use crate::tool::ToolDecision;
 
-use super::decision::{StopDecision, ToolDecision};
 use super::fn_hook::{self, FnHook};
 use super::next::Next;
+use super::stop_decision::StopDecision;
 
 /// [`before_agent`](super::before_agent) with a clone of `state` as the first argument of every
 /// call.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::backend::PathFilter;
 use crate::error::Result;
 use crate::message::ToolCall;
-use crate::tool::{GateDecision, GateRequest, PermissionGate, PermissionMode, Tool};
+use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
 use crate::util::sync::lock;
 
 use super::config::PermissionConfig;
@@ -219,16 +219,16 @@ impl fmt::Debug for PermissionRules {
 
 #[async_trait]
 impl PermissionGate for PermissionRules {
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let facts = Facts::of(&request.call, &*request.tool, &self.places);
         let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
         Ok(match explanation.decision {
-            Behavior::Allow => GateDecision::allow(),
-            Behavior::Deny => GateDecision::deny(explanation.why),
-            Behavior::Ask => GateDecision::Ask {
-                question: question(&facts, &explanation),
-                by_rule: explanation.by_rule,
-            },
+            Behavior::Allow => ToolDecision::allow(),
+            Behavior::Deny => ToolDecision::deny(explanation.why),
+            Behavior::Ask if explanation.by_rule => {
+                ToolDecision::ask_by_rule(question(&facts, &explanation))
+            }
+            Behavior::Ask => ToolDecision::ask(question(&facts, &explanation)),
         })
     }
 

@@ -1,4 +1,4 @@
-//! The permission gate and its requests, decisions and answers.
+//! The permission gate, its requests, and the answers of people.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::backend::PathFilter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::sdk::PermissionRequest;
 
+use super::decision::ToolDecision;
 use super::tool::Tool;
 
 /// The mode that sets how much is allowed without a question, with the wire names of the message
@@ -115,78 +115,29 @@ impl fmt::Debug for GateRequest {
     }
 }
 
-/// A gate's decision.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum GateDecision {
-    /// The call may run; with `args` it runs with those, after they are checked again.
-    Allow {
-        /// Arguments instead of the model's.
-        args: Option<Value>,
-    },
-    /// The call does not run, and the model reads why.
-    Deny {
-        /// The reason.
-        message: String,
-    },
-    /// A person has to answer first.
-    Ask {
-        /// The question.
-        question: String,
-        /// True if a rule asks. A hook's allow answers a question of the mode, never one of a rule.
-        by_rule: bool,
-    },
-    /// The call does not run and the run ends as interrupted.
-    Interrupt {
-        /// The reason.
-        message: String,
-    },
-}
-
-impl GateDecision {
-    /// The call may run as it is.
-    pub fn allow() -> Self {
-        Self::Allow { args: None }
-    }
-
-    /// The call does not run.
-    pub fn deny(message: impl Into<String>) -> Self {
-        Self::Deny {
-            message: message.into(),
-        }
-    }
-
-    /// Requires an answer, because nothing allows the call.
-    pub fn ask(question: impl Into<String>) -> Self {
-        Self::Ask {
-            question: question.into(),
-            by_rule: false,
-        }
-    }
-}
-
 /// Decides whether a call may run: the last thing before it does, on its final arguments.
 ///
 /// ```
-/// use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
-/// use agentcore::{Result, async_trait};
+/// use agentcore::tool::{GateRequest, PermissionGate};
+/// use agentcore::{Result, ToolDecision, async_trait};
 ///
 /// struct AskBeforeChanges;
 ///
 /// #[async_trait]
 /// impl PermissionGate for AskBeforeChanges {
-///     async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+///     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
 ///         if request.tool.side_effect().is_read_only() {
-///             return Ok(GateDecision::allow());
+///             return Ok(ToolDecision::allow());
 ///         }
-///         Ok(GateDecision::ask(format!("May `{}` run?", request.call.name)))
+///         Ok(ToolDecision::ask(format!("May `{}` run?", request.call.name)))
 ///     }
 /// }
 /// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
-    /// Decides. An error denies the call.
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision>;
+    /// Decides. An error denies the call. A call whose arguments the decision changes is checked
+    /// against its schema again, and shown to the other gates.
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision>;
 
     /// The filter for files that a permitted call may show in searches and listings: not those
     /// whose reading is denied, nor those that would need a question. Allows all files unless a
@@ -214,8 +165,8 @@ pub struct AllowAll;
 
 #[async_trait]
 impl PermissionGate for AllowAll {
-    async fn check(&self, _request: &GateRequest) -> Result<GateDecision> {
-        Ok(GateDecision::allow())
+    async fn check(&self, _request: &GateRequest) -> Result<ToolDecision> {
+        Ok(ToolDecision::allow())
     }
 }
 

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 
 use crate::backend::PathFilter;
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::is_too_deep;
+use crate::message::{dismantle, is_too_deep};
 
-use super::gate::{GateDecision, GateRequest, PermissionGate};
+use super::decision::{ToolDecision, Verdict};
+use super::gate::{GateRequest, PermissionGate};
 
 /// The number of times each gate is asked about one call whose arguments others change.
 const MOST_CHANGES: usize = 8;
@@ -31,40 +32,40 @@ impl Gates {
 
 #[async_trait]
 impl PermissionGate for Gates {
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let mut request = request.clone();
-        let mut new_args = None;
-        let mut question: Option<GateDecision> = None;
+        let mut combined = ToolDecision::proceed();
+        let mut contexts = vec![None; self.0.len()];
         // What runs is what every gate has seen, or made.
         let mut is_seen = vec![false; self.0.len()];
         for _ in 0..=self.0.len() * MOST_CHANGES {
             let Some(next) = is_seen.iter().position(|is_seen| !is_seen) else {
-                return Ok(question.unwrap_or(GateDecision::Allow { args: new_args }));
+                combined.context = join(contexts);
+                return Ok(combined);
             };
-            match self.0[next].check(&request).await? {
-                // Refused where the arguments are replaced. No other gate is shown it.
-                GateDecision::Allow { args: Some(args) } if is_too_deep(&args) => {
-                    return Ok(GateDecision::Allow { args: Some(args) });
+            let decision = self.0[next].check(&request).await?;
+            contexts[next] = decision.context;
+            if let Verdict::Deny(_) | Verdict::Stop(_) = decision.verdict {
+                if let Some(args) = decision.args {
+                    dismantle(args);
                 }
-                GateDecision::Allow { args: Some(args) } if args != *request.call.args => {
+                let mut denial = ToolDecision::from(decision.verdict);
+                denial.context = join(contexts);
+                return Ok(denial);
+            }
+            match decision.args {
+                // Refused where the arguments are replaced. No other gate is shown it.
+                Some(args) if is_too_deep(&args) => {
+                    return Ok(ToolDecision::allow().with_args(args));
+                }
+                Some(args) if args != *request.call.args => {
                     request.call = request.call.with_args(args.clone());
-                    new_args = Some(args);
-                    question = None;
+                    combined = ToolDecision::proceed().with_args(args);
                     is_seen.fill(false);
                 }
-                GateDecision::Allow { .. } => {}
-                GateDecision::Ask { .. } if new_args.is_some() => {
-                    let text = "a gate changed the arguments, and another one asks about them";
-                    return Ok(GateDecision::deny(text));
-                }
-                // The question of a rule says more than one of the mode.
-                ask @ GateDecision::Ask { by_rule, .. } => match &question {
-                    Some(GateDecision::Ask { by_rule: true, .. }) => {}
-                    Some(_) if !by_rule => {}
-                    _ => question = Some(ask),
-                },
-                refused => return Ok(refused),
+                _ => {}
             }
+            combined.verdict = combined.verdict.combine(decision.verdict);
             is_seen[next] = true;
         }
         let text = "the gates do not stop changing the arguments of this call";
@@ -86,6 +87,14 @@ impl PermissionGate for Gates {
         let filters = self.0.iter().map(|gate| gate.readable(request));
         filters.fold(PathFilter::all(), PathFilter::and)
     }
+}
+
+/// The texts of all gates as one.
+fn join(contexts: Vec<Option<String>>) -> Option<String> {
+    contexts
+        .into_iter()
+        .flatten()
+        .reduce(|texts, text| format!("{texts}\n\n{text}"))
 }
 
 impl fmt::Debug for Gates {

@@ -47,6 +47,7 @@
 
 mod access;
 mod context;
+mod decision;
 mod detached;
 mod func;
 mod gate;
@@ -70,10 +71,9 @@ mod view;
 pub use access::{Access, Concurrency, SideEffect};
 pub use context::ToolContext;
 pub(crate) use context::ToolHost;
+pub use decision::{AskOrigin, ToolDecision, Verdict};
 pub use func::FuncTool;
-pub use gate::{
-    AllowAll, Answer, Confirmer, GateDecision, GateRequest, PermissionGate, PermissionMode,
-};
+pub use gate::{AllowAll, Answer, Confirmer, GateRequest, PermissionGate, PermissionMode};
 pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;

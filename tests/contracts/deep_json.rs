@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentcore::message::ProviderBlock;
 use agentcore::model::ModelEvent;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{GateDecision, GateRequest};
+use agentcore::tool::GateRequest;
 use agentcore::{
     AgentBuilder, BoxError, FuncTool, Part, SessionStore, ThreadStore, ToolCall, ToolDecision,
     ToolError, ToolOutput, ToolResult, hook,
@@ -136,10 +136,7 @@ async fn arguments_set_by_hooks_and_gates_beyond_the_limit_are_a_tool_error() {
                 next.run(call.with_args(nested(depth))).await
             })
         };
-        let gate = move |_: &GateRequest| {
-            let args = Some(nested(depth));
-            GateDecision::Allow { args }
-        };
+        let gate = move |_: &GateRequest| ToolDecision::allow().with_args(nested(depth));
         let agent = || AgentBuilder::new(calls_act()).tool(tool());
         check(&stored(|| agent().hook(before())).await, depth);
         check(&stored(|| agent().hook(around())).await, depth);

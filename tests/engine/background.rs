@@ -169,8 +169,8 @@ async fn what_background_work_came_to_is_said_behind_calls_that_wait() {
     let gate =
         crate::kit::Gate(
             |request: &agentcore::tool::GateRequest| match &*request.call.name {
-                "start" => agentcore::tool::GateDecision::allow(),
-                _ => agentcore::tool::GateDecision::ask("sure?"),
+                "start" => agentcore::ToolDecision::allow(),
+                _ => agentcore::ToolDecision::ask("sure?"),
             },
         );
     let model = ScriptedModel::new()

@@ -3,8 +3,8 @@
 use agentcore::hooks::PermissionHook;
 use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{GateDecision, GateRequest, PermissionMode, SideEffect, ToolRegistry};
-use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, hook};
+use agentcore::tool::{GateRequest, PermissionMode, SideEffect, ToolRegistry};
+use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, ToolDecision, hook};
 use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, asking, logged, texts, watch};
@@ -39,11 +39,11 @@ async fn came_to(parent: AgentBuilder) -> String {
     texts(&output.messages).join("; ")
 }
 
-fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> GateDecision> {
+fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> ToolDecision> {
     Gate(
         move |request: &GateRequest| match &*request.call.name == name {
-            true => GateDecision::deny("not here"),
-            false => GateDecision::allow(),
+            true => ToolDecision::deny("not here"),
+            false => ToolDecision::allow(),
         },
     )
 }
@@ -117,8 +117,8 @@ async fn a_question_of_the_parents_gate_is_asked_once() {
     let log = Log::default();
     let ask_for_act = || {
         Gate(|request: &GateRequest| match &*request.call.name {
-            "act" => GateDecision::ask("May the child act?"),
-            _ => GateDecision::allow(),
+            "act" => ToolDecision::ask("May the child act?"),
+            _ => ToolDecision::allow(),
         })
     };
     for (own, answer, ran) in [
@@ -200,7 +200,7 @@ async fn a_gate_above_that_fails_or_panics_denies() {
     let log = Log::default();
     let failing = Gate(|request: &GateRequest| {
         assert!(&*request.call.name != "act", "no gate");
-        GateDecision::allow()
+        ToolDecision::allow()
     });
     let parent = delegating(acting(&log)).permissions(failing);
     let (messages, output) = watch(parent.build().unwrap().run("Go")).await;

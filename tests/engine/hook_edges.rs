@@ -1,8 +1,9 @@
 //! Hooks that do odd things: what of it counts, and what the history keeps.
 
-use agentcore::hook::{self, FnHook, Verdict};
+use agentcore::hook::{self, FnHook};
 use agentcore::sdk::{ApiStreamEvent, SystemKind};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
+use agentcore::tool::{AskOrigin, Verdict};
 use agentcore::{
     Agent, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, ModelResponse, SdkMessage,
     StopDecision, ToolCall, ToolDecision, ToolResult,
@@ -35,10 +36,16 @@ async fn answer_of(hooks: Vec<FnHook>) -> ToolResult {
 
 #[test]
 fn the_stronger_verdict_wins_and_among_equals_the_first() {
+    let ask = |origin| Verdict::Ask {
+        question: "1".into(),
+        origin,
+    };
     let verdicts = [
         Verdict::Continue,
         Verdict::Allow,
-        Verdict::Ask("1".into()),
+        ask(AskOrigin::Mode),
+        ask(AskOrigin::Hook),
+        ask(AskOrigin::Rule),
         Verdict::Deny("1".into()),
         Verdict::Stop("1".into()),
     ];

@@ -5,7 +5,6 @@ use std::time::Duration;
 use agentcore::hook::{self, FnHook};
 use agentcore::model::Stability;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::GateDecision;
 use agentcore::{
     AgentState, Error, ErrorKind, ExitReason, Message, ModelResponse, StopDecision, Todo,
     ToolDecision, ToolResult,
@@ -321,7 +320,7 @@ async fn the_strongest_decision_counts_whatever_the_order() {
         let agent = agent(model)
             .tool(echo())
             .hooks(hooks)
-            .permissions(Gate(|_: &_| GateDecision::ask("the mode asks")))
+            .permissions(Gate(|_: &_| ToolDecision::ask("the mode asks")))
             .build()
             .unwrap();
         let text = texts(&agent.run("Go").await.unwrap().messages).remove(0);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use agentcore::ToolDecision;
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step, StrictModel};
-use agentcore::tool::GateDecision;
 use agentcore::{
     ErrorKind, ExitReason, FuncTool, Message, SdkMessage, StopReason, ToolCall, Usage,
 };
@@ -238,7 +238,7 @@ async fn tool_permission_denied() {
     let model = ScriptedModel::new().call("write", json!({})).say("Sorry.");
     let agent = agent(model)
         .tool(logged("write", &log))
-        .permissions(Gate(|_: &_| GateDecision::deny("not on my watch")))
+        .permissions(Gate(|_: &_| ToolDecision::deny("not on my watch")))
         .build()
         .unwrap();
     let (messages, output) = watch(agent.run("Go")).await;

@@ -190,7 +190,7 @@ async fn another_mode_from_the_next_call_on() {
     let modes = seen.clone();
     let gate = Gate(move |request: &agentcore::tool::GateRequest| {
         modes.add(request.mode.as_str());
-        agentcore::tool::GateDecision::allow()
+        agentcore::ToolDecision::allow()
     });
     let model = ScriptedModel::new()
         .calls([

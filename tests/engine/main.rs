@@ -10,6 +10,7 @@ mod child_permissions;
 mod child_runs;
 mod child_waits;
 mod first_program;
+mod gate_decisions;
 mod hook_edges;
 mod hook_faults;
 mod hook_streams;

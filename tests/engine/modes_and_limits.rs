@@ -3,9 +3,10 @@
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::sdk::{Level, SystemKind};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::tool::{GateDecision, GateRequest, SideEffect};
+use agentcore::tool::{GateRequest, SideEffect};
 use agentcore::{
-    ErrorKind, ExitReason, FuncTool, PermissionMode, RunContext, ToolRegistry, Usage, hook,
+    ErrorKind, ExitReason, FuncTool, PermissionMode, RunContext, ToolDecision, ToolRegistry, Usage,
+    hook,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -45,7 +46,7 @@ async fn what_would_be_asked_is_denied_in_dont_ask() {
             .say("ok"),
     )
     .tool(echo())
-    .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+    .permissions(Gate(|_: &GateRequest| ToolDecision::ask("sure?")))
     .permission_mode(PermissionMode::DontAsk)
     .build()
     .unwrap();
@@ -65,7 +66,7 @@ async fn a_tool_the_registry_allows_needs_no_question_of_the_mode() {
         .say("ok");
     let agent = agent(model)
         .registry(&registry)
-        .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+        .permissions(Gate(|_: &GateRequest| ToolDecision::ask("sure?")))
         .build()
         .unwrap();
     assert_eq!(texts(&agent.run("Go").await.unwrap().messages), ["x"]);

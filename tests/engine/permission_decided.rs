@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentcore::session::{PendingCall, Record};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
-use agentcore::tool::{GateDecision, GateRequest};
+use agentcore::tool::GateRequest;
 use agentcore::{
     AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, OnUnanswered,
     PermissionMode, Result, StopReason, ThreadStore, ToolDecision, async_trait, hook,
@@ -203,9 +203,7 @@ async fn a_gate_that_interrupts_ends_a_resumed_run() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new(), &store, &log)
-        .permissions(Gate(|_: &GateRequest| GateDecision::Interrupt {
-            message: "hands off".into(),
-        }))
+        .permissions(Gate(|_: &GateRequest| ToolDecision::stop("hands off")))
         .build()
         .unwrap();
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
@@ -222,7 +220,7 @@ async fn what_a_gate_would_change_since_is_not_what_was_approved() {
     let confine = |request: &GateRequest| {
         let mut args = (*request.call.args).clone();
         args["n"] = json!(1);
-        GateDecision::Allow { args: Some(args) }
+        ToolDecision::allow().with_args(args)
     };
     let agent = parking(ScriptedModel::new().say("Well."), &store, &log)
         .permissions(Gate(confine))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentcore::hook;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Confirmer, GateDecision, GateRequest, PermissionGate};
+use agentcore::tool::{Confirmer, GateRequest, PermissionGate};
 use agentcore::{
     Answer, ExitReason, FuncTool, PermissionRequest, Result, SdkMessage, ToolDecision, async_trait,
 };
@@ -25,20 +25,16 @@ fn calls_act() -> ScriptedModel {
 async fn what_the_gate_says() {
     let strict = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     for (decision, ran, text) in [
-        (GateDecision::allow(), "act{\"n\":1}", "act ran"),
-        (GateDecision::deny("no"), "", "Error: no"),
-        (GateDecision::deny(" "), "", "Error: denied"),
+        (ToolDecision::allow(), "act{\"n\":1}", "act ran"),
+        (ToolDecision::deny("no"), "", "Error: no"),
+        (ToolDecision::deny(" "), "", "Error: denied"),
         (
-            GateDecision::Allow {
-                args: Some(json!({"n": 2})),
-            },
+            ToolDecision::allow().with_args(json!({"n": 2})),
             "act{\"n\":2}",
             "act ran",
         ),
         (
-            GateDecision::Allow {
-                args: Some(json!({"n": "x"})),
-            },
+            ToolDecision::allow().with_args(json!({"n": "x"})),
             "",
             "Error: invalid arguments for tool \"act\"",
         ),
@@ -64,10 +60,8 @@ async fn what_the_gate_says() {
 async fn an_interrupt_ends_the_run_and_what_has_not_begun() {
     let log = Log::default();
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
-        "one" => GateDecision::Interrupt {
-            message: "stop it".into(),
-        },
-        _ => GateDecision::allow(),
+        "one" => ToolDecision::stop("stop it"),
+        _ => ToolDecision::allow(),
     });
     let model =
         ScriptedModel::new().calls([("one", json!({})), ("two", json!({})), ("three", json!({}))]);
@@ -93,7 +87,7 @@ struct Broken(bool);
 
 #[async_trait]
 impl PermissionGate for Broken {
-    async fn check(&self, _request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, _request: &GateRequest) -> Result<ToolDecision> {
         if self.0 {
             panic!("boom");
         }
@@ -118,16 +112,16 @@ async fn a_gate_that_fails_denies() {
 
 #[tokio::test]
 async fn a_hooks_allow_answers_the_mode_but_never_a_rule() {
-    for (by_rule, ran) in [(false, 1), (true, 0)] {
+    for (ask, ran) in [
+        (ToolDecision::ask("sure?"), 1),
+        (ToolDecision::ask_by_rule("sure?"), 0),
+    ] {
         let log = Log::default();
         let allow = hook::pre_tool_use("allow", |_, _| async { Ok(ToolDecision::allow()) });
         let agent = agent(calls_act())
             .tool(logged("act", &log))
             .hook(allow)
-            .permissions(Gate(move |_: &_| GateDecision::Ask {
-                question: "sure?".into(),
-                by_rule,
-            }))
+            .permissions(Gate(move |_: &_| ask.clone()))
             .build()
             .unwrap();
         agent.run("Go").await.unwrap();
@@ -138,7 +132,7 @@ async fn a_hooks_allow_answers_the_mode_but_never_a_rule() {
     let agent = agent(calls_act())
         .tool(logged("act", &log))
         .hook(allow)
-        .permissions(Gate(|_: &_| GateDecision::deny("no")))
+        .permissions(Gate(|_: &_| ToolDecision::deny("no")))
         .build()
         .unwrap();
     agent.run("Go").await.unwrap();
@@ -153,8 +147,8 @@ async fn arguments_changed_after_the_gate_are_looked_at_again() {
     });
     let gate = Gate(
         |request: &GateRequest| match request.call.args["n"].as_u64() {
-            Some(1) => GateDecision::allow(),
-            _ => GateDecision::deny("only 1"),
+            Some(1) => ToolDecision::allow(),
+            _ => ToolDecision::deny("only 1"),
         },
     );
     let agent = agent(calls_act())
@@ -237,16 +231,16 @@ struct Granting(Mutex<Vec<String>>);
 
 #[async_trait]
 impl PermissionGate for Granting {
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let known = self
             .0
             .lock()
             .unwrap()
             .contains(&request.call.args.to_string());
         Ok(if known {
-            GateDecision::allow()
+            ToolDecision::allow()
         } else {
-            GateDecision::ask("sure?")
+            ToolDecision::ask("sure?")
         })
     }
 

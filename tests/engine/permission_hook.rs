@@ -4,8 +4,10 @@ use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::PermissionHook;
 use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
-use agentcore::{AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, hook};
+use agentcore::tool::{GateRequest, PermissionGate};
+use agentcore::{
+    AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, ToolDecision, hook,
+};
 use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, logged, texts, watch};
@@ -153,10 +155,8 @@ fn a_rule_that_never_matches_is_told_with_its_place() {
 fn counting(most: i64) -> impl PermissionGate {
     Gate(
         move |request: &GateRequest| match request.call.args["n"].as_i64() {
-            Some(n) if n < most => GateDecision::Allow {
-                args: Some(json!({"n": n + 1})),
-            },
-            _ => GateDecision::allow(),
+            Some(n) if n < most => ToolDecision::allow().with_args(json!({"n": n + 1})),
+            _ => ToolDecision::allow(),
         },
     )
 }
@@ -164,8 +164,8 @@ fn counting(most: i64) -> impl PermissionGate {
 fn refusing(n: i64) -> impl PermissionGate {
     Gate(
         move |request: &GateRequest| match request.call.args["n"].as_i64() {
-            Some(given) if given == n => GateDecision::deny(format!("not {n}")),
-            _ => GateDecision::allow(),
+            Some(given) if given == n => ToolDecision::deny(format!("not {n}")),
+            _ => ToolDecision::allow(),
         },
     )
 }
@@ -194,13 +194,13 @@ async fn gates_that_change_arguments() {
             |cx| {
                 cx.add_gate(Gate(|request: &GateRequest| {
                     match request.call.args["n"].as_i64() {
-                        Some(2) => GateDecision::ask("two?"),
-                        _ => GateDecision::allow(),
+                        Some(2) => ToolDecision::ask("two?"),
+                        _ => ToolDecision::allow(),
                     }
                 }));
                 cx.add_gate(counting(2));
             },
-            "Error: a gate changed the arguments",
+            "Error: permission denied (nobody is there to answer): two?",
         ),
         (
             |cx| {
@@ -241,7 +241,7 @@ async fn gates_end_with_their_run() {
     let first = std::sync::atomic::AtomicBool::new(true);
     let adds = hook::before_agent("gate", move |cx: RunContext, state| {
         if first.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            cx.add_gate(Gate(|_: &GateRequest| GateDecision::deny("no")));
+            cx.add_gate(Gate(|_: &GateRequest| ToolDecision::deny("no")));
         }
         async { Ok(state) }
     });

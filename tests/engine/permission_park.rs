@@ -3,9 +3,10 @@
 use agentcore::sdk::SystemKind;
 use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::tool::{GateDecision, GateRequest};
+use agentcore::tool::GateRequest;
 use agentcore::{
-    Agent, Decision, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage, ThreadStore, hook,
+    Agent, Decision, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage, ThreadStore,
+    ToolDecision, hook,
 };
 use serde_json::json;
 
@@ -15,8 +16,8 @@ use crate::kit::{
 
 fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> Agent {
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
-        "free" => GateDecision::allow(),
-        _ => GateDecision::ask("sure?"),
+        "free" => ToolDecision::allow(),
+        _ => ToolDecision::ask("sure?"),
     });
     agent(StrictModel::new(model))
         .tools([logged("act", log), logged("free", log)])
@@ -151,7 +152,7 @@ async fn a_deny_rule_holds_for_approved_calls_too() {
     let calls = parked(&store, &log).await;
     let agent = agent(ScriptedModel::new().say("done"))
         .tool(logged("act", &log))
-        .permissions(Gate(|_: &_| GateDecision::deny("forbidden since")))
+        .permissions(Gate(|_: &_| ToolDecision::deny("forbidden since")))
         .store(store)
         .build()
         .unwrap();
@@ -304,8 +305,8 @@ async fn an_approved_idempotent_call_that_was_cut_off_needs_leave_to_run_again()
                 }
             });
             let gate = Gate(move |_: &GateRequest| match allowed {
-                true => GateDecision::allow(),
-                false => GateDecision::ask("sure?"),
+                true => ToolDecision::allow(),
+                false => ToolDecision::ask("sure?"),
             });
             agent(StrictModel::new(model))
                 .tool(put.idempotent())
@@ -335,7 +336,7 @@ async fn a_question_expires_when_the_agent_says_so() {
     let ask = |expiry: Option<std::time::Duration>| {
         let builder = agent(ScriptedModel::new().call("act", json!({})))
             .tool(logged("act", &Log::default()))
-            .permissions(Gate(|_: &GateRequest| GateDecision::ask("sure?")))
+            .permissions(Gate(|_: &GateRequest| ToolDecision::ask("sure?")))
             .unanswered(OnUnanswered::Park);
         match expiry {
             Some(expiry) => builder.approval_expiry(expiry),

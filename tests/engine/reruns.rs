@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::tool::{GateDecision, GateRequest, SideEffect};
-use agentcore::{Agent, FuncTool, Messages, Run, ThreadStore, hook};
+use agentcore::tool::{GateRequest, SideEffect};
+use agentcore::{Agent, FuncTool, Messages, Run, ThreadStore, ToolDecision, hook};
 use serde_json::json;
 
 use crate::kit::{Gate, Log, agent, any_object, kinds, logged, roles, stored, texts, watch};
@@ -197,8 +197,8 @@ async fn a_call_that_may_not_run_any_more_does_not() {
     let (log, store) = (Log::default(), ThreadStore::new());
     let build = |model: &ScriptedModel, denies: bool| {
         let gate = Gate(move |_: &GateRequest| match denies {
-            true => GateDecision::deny("not now"),
-            false => GateDecision::allow(),
+            true => ToolDecision::deny("not now"),
+            false => ToolDecision::allow(),
         });
         agent(StrictModel::new(model.clone()))
             .tool(halting("again", &log).idempotent())

@@ -8,10 +8,10 @@ use agentcore::message::TokenCounter;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, StopReason};
 use agentcore::session::Record;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
-use agentcore::tool::{GateDecision, GateRequest, SideEffect};
+use agentcore::tool::{GateRequest, SideEffect};
 use agentcore::{
     ErrorKind, ExitReason, FuncTool, Message, OnUnanswered, Result, SessionStore, StopDecision,
-    ThreadStore, Usage, async_trait, hook,
+    ThreadStore, ToolDecision, Usage, async_trait, hook,
 };
 use serde_json::json;
 
@@ -103,8 +103,8 @@ async fn an_answer_that_a_hook_went_on_from_is_not_the_output() {
 #[tokio::test(start_paused = true)]
 async fn what_is_said_to_a_run_that_parks_is_there_when_it_goes_on() {
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
-        "nap" => GateDecision::allow(),
-        _ => GateDecision::ask("sure?"),
+        "nap" => ToolDecision::allow(),
+        _ => ToolDecision::ask("sure?"),
     });
     let model = ScriptedModel::new().calls([("echo", json!({})), ("nap", json!({"n": 5}))]);
     let agent = agent(model)

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::sdk::{SystemKind, ToolProgress};
-use agentcore::tool::{GateDecision, GateRequest, PermissionGate};
+use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    Agent, AgentBuilder, FuncTool, Message, Messages, Model, Result, Run, SdkMessage, ToolOutput,
-    ToolResult, async_trait,
+    Agent, AgentBuilder, FuncTool, Message, Messages, Model, Result, Run, SdkMessage, ToolDecision,
+    ToolOutput, ToolResult, async_trait,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -153,16 +153,16 @@ pub struct Gate<F>(pub F);
 #[async_trait]
 impl<F> PermissionGate for Gate<F>
 where
-    F: Fn(&GateRequest) -> GateDecision + Send + Sync + 'static,
+    F: Fn(&GateRequest) -> ToolDecision + Send + Sync + 'static,
 {
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         Ok(self.0(request))
     }
 }
 
 /// Asks before every call.
 pub fn asking() -> impl PermissionGate {
-    Gate(|request: &GateRequest| GateDecision::ask(format!("run {}?", request.call.name)))
+    Gate(|request: &GateRequest| ToolDecision::ask(format!("run {}?", request.call.name)))
 }
 
 /// The stored history of a session.

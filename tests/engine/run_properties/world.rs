@@ -11,11 +11,11 @@ use agentcore::model::{
 };
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, StrictModel};
-use agentcore::tool::{GateDecision, GateRequest, PermissionGate, SideEffect};
+use agentcore::tool::{GateRequest, PermissionGate, SideEffect};
 use agentcore::{
     Agent, AgentBuilder, AgentState, BoxError, Content, Error, ErrorKind, FuncTool, Message,
     Messages, ModelEvent, OnUnanswered, Part, Result, SessionStore, StopReason, ThreadStore,
-    ToolCall, ToolContext, ToolOutput, Usage, async_trait,
+    ToolCall, ToolContext, ToolDecision, ToolOutput, Usage, async_trait,
 };
 use futures::{StreamExt, stream};
 use serde_json::value::RawValue;
@@ -351,29 +351,23 @@ struct Gatekeeper;
 
 #[async_trait]
 impl PermissionGate for Gatekeeper {
-    async fn check(&self, request: &GateRequest) -> Result<GateDecision> {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         yield_now().await;
         let is = |gate: Gate| request.call.args["gate"] == format!("{gate:?}");
         Ok(if is(Gate::Ask) {
-            GateDecision::ask("may it?")
+            ToolDecision::ask("may it?")
         } else if is(Gate::Deny) {
-            GateDecision::deny("")
+            ToolDecision::deny("")
         } else if is(Gate::Interrupt) {
-            GateDecision::Interrupt {
-                message: "stop it".into(),
-            }
+            ToolDecision::stop("stop it")
         } else if is(Gate::Fail) {
             return Err(Error::new(ErrorKind::Io, "no rules"));
         } else if is(Gate::Rewrite) {
-            GateDecision::Allow {
-                args: Some(json!({"act": "ok"})),
-            }
+            ToolDecision::allow().with_args(json!({"act": "ok"}))
         } else if is(Gate::Spoil) {
-            GateDecision::Allow {
-                args: Some(json!("text")),
-            }
+            ToolDecision::allow().with_args(json!("text"))
         } else {
-            GateDecision::allow()
+            ToolDecision::allow()
         })
     }
 }

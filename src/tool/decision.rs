@@ -1,0 +1,145 @@
+//! The decision of a hook or a gate about a tool call.
+
+use serde_json::Value;
+
+/// The verdict on a tool call, weakest first: of several the strongest counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// No opinion. A call about which no hook and no gate has another one may run.
+    #[default]
+    Continue,
+    /// The call needs no question. From a hook it answers the question of a mode, never one of a
+    /// rule or of another hook.
+    Allow,
+    /// A person has to answer this question first.
+    Ask {
+        /// The question.
+        question: String,
+        /// The origin of the question.
+        origin: AskOrigin,
+    },
+    /// The call does not run, and the model reads the reason.
+    Deny(String),
+    /// The call does not run, and the run ends: with
+    /// [`HookStopped`](crate::ExitReason::HookStopped) when a hook decides so, with
+    /// [`Interrupted`](crate::ExitReason::Interrupted) when a gate does.
+    Stop(String),
+}
+
+/// The origin of a question about a call, weakest first: of several questions the strongest is
+/// asked, and its answer is the answer to all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum AskOrigin {
+    /// A gate asks because nothing allows the call. A hook's [`Verdict::Allow`] answers it.
+    #[default]
+    Mode,
+    /// A hook asks. A question of the mode that a hook returns counts as one of the hook.
+    Hook,
+    /// A rule asks.
+    Rule,
+}
+
+impl Verdict {
+    /// The stronger of two; the first when they are equally strong.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        if other.strength() > self.strength() {
+            other
+        } else {
+            self
+        }
+    }
+
+    fn strength(&self) -> (u8, AskOrigin) {
+        match self {
+            Self::Continue => (0, AskOrigin::Mode),
+            Self::Allow => (1, AskOrigin::Mode),
+            Self::Ask { origin, .. } => (2, *origin),
+            Self::Deny(_) => (3, AskOrigin::Mode),
+            Self::Stop(_) => (4, AskOrigin::Mode),
+        }
+    }
+}
+
+/// The decision that [`Hook::pre_tool_use`](crate::Hook::pre_tool_use) and
+/// [`PermissionGate::check`](super::PermissionGate::check) return.
+///
+/// ```
+/// use agentcore::ToolDecision;
+///
+/// let decision = ToolDecision::proceed().with_args(serde_json::json!({"dry_run": true}));
+/// # let _ = decision;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use = "a decision does something only when the hook or gate returns it"]
+#[non_exhaustive]
+pub struct ToolDecision {
+    /// The verdict on the call.
+    pub verdict: Verdict,
+    /// Arguments instead of the model's.
+    pub args: Option<Value>,
+    /// Text added to the result for the model.
+    pub context: Option<String>,
+}
+
+impl ToolDecision {
+    /// No opinion: other hooks, gates and the permission mode decide. Most hooks return this for
+    /// most calls.
+    pub fn proceed() -> Self {
+        Self::default()
+    }
+
+    /// The call needs no question: for a call that was checked. Never overrides a deny or ask rule,
+    /// nor another hook or gate that asks or denies.
+    pub fn allow() -> Self {
+        Verdict::Allow.into()
+    }
+
+    /// The call does not run; the model reads `Error: ` and the message as the call's result.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Verdict::Deny(message.into()).into()
+    }
+
+    /// A person has to answer first. From a gate it is a question of the mode, which a hook may
+    /// answer; see [`ask_by_rule`](Self::ask_by_rule).
+    pub fn ask(question: impl Into<String>) -> Self {
+        Self::ask_from(question.into(), AskOrigin::default())
+    }
+
+    /// A person has to answer first, because a rule requires it: no hook can allow the call instead.
+    pub fn ask_by_rule(question: impl Into<String>) -> Self {
+        Self::ask_from(question.into(), AskOrigin::Rule)
+    }
+
+    /// The call does not run, and the run ends with this reason.
+    pub fn stop(reason: impl Into<String>) -> Self {
+        Verdict::Stop(reason.into()).into()
+    }
+
+    /// The same decision with other arguments for the call.
+    pub fn with_args(mut self, args: Value) -> Self {
+        self.args = Some(args);
+        self
+    }
+
+    /// The same decision with text for the model, added to the result.
+    pub fn with_context(mut self, text: impl Into<String>) -> Self {
+        self.context = Some(text.into());
+        self
+    }
+
+    fn ask_from(question: String, origin: AskOrigin) -> Self {
+        Verdict::Ask { question, origin }.into()
+    }
+}
+
+impl From<Verdict> for ToolDecision {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            ..Self::default()
+        }
+    }
+}
