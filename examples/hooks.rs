@@ -57,8 +57,7 @@ fn hooks() -> [FnHook; 9] {
                 "modify_request    turn {}: adds the time, to this request alone",
                 cx.turn()
             ));
-            cx.system()
-                .section("clock", "It is noon.", Stability::Volatile);
+            cx.system().set("clock", "It is noon.", Stability::Volatile);
             Ok(messages)
         }),
         hook::wrap_model_call("stopwatch", |request, next| async move {
@@ -103,7 +102,7 @@ fn hooks() -> [FnHook; 9] {
             line(format_args!("before_stop       {:?}", response.text()));
             // Only once: a hook that always goes on would never let the run end.
             match cx.turn() {
-                2 => Ok(StopDecision::go_on("And in one word?")),
+                2 => Ok(StopDecision::continue_with("And in one word?")),
                 _ => Ok(StopDecision::Stop),
             }
         }),

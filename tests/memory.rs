@@ -119,7 +119,7 @@ fn the_end_of_a_run_copies_an_answer_once_for_each_place_it_is_kept_in() {
 
     // Up to the limit, the same as interrupted.
     let mark = Mark::default();
-    let limits = agentcore::model::ResponseLimits::default().max_bytes(ANSWER - PIECE / 2);
+    let limits = agentcore::model::ResponseLimits::default().with_max_bytes(ANSWER - PIECE / 2);
     mark.set();
     let builder = AgentBuilder::new(model(&mark, &[None])).response_limits(limits);
     let error = run(builder, &mark, false).unwrap_err();

@@ -234,6 +234,7 @@ fn task(todo: &Todo) -> String {
         TodoStatus::Pending => ' ',
         TodoStatus::InProgress => '>',
         TodoStatus::Done => 'x',
+        _ => '?',
     };
     format!("[{mark}] {}", shown::line(&todo.title))
 }

@@ -206,8 +206,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The most a run may cost, subagents included, in USD. A run that reaches it ends with
-    /// [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
+    /// Sets the maximum cost of a run in USD, subagents included. Defaults to no limit. A run that
+    /// reaches it ends with [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
     ///
     /// ```
     /// use agentcore::model::{ModelProfile, Prices};
@@ -233,13 +233,17 @@ impl AgentBuilder {
         self
     }
 
-    /// The most tokens a run may use, subagents included.
+    /// Sets the maximum number of tokens a run may use, prompts and answers together, subagents
+    /// included. Defaults to no limit. A run that reaches it ends with
+    /// [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
     pub fn max_total_tokens(mut self, tokens: u64) -> Self {
         self.settings.budget.tokens = Some(tokens);
         self
     }
 
-    /// The longest a run may take. It is stopped wherever it is then, as by an interrupt.
+    /// Sets the maximum duration of a run. Defaults to no limit. A run that reaches it is stopped
+    /// wherever it is, as by an interrupt, and ends with
+    /// [`ExitReason::MaxDuration`](crate::ExitReason::MaxDuration).
     pub fn max_duration(mut self, duration: Duration) -> Self {
         self.settings.budget.duration = Some(duration);
         self

@@ -245,7 +245,7 @@ impl Outcome {
         match error.map(Error::kind) {
             Some(ErrorKind::ContextTooLong) => "prompt_too_long",
             Some(ErrorKind::EmptyResponse | ErrorKind::ResponseTooLarge) => "model_error",
-            None if self.stopped_in_tools && exit != ExitReason::MaxBudget => "aborted_tools",
+            None if self.stopped_in_tools && exit != ExitReason::MaxDuration => "aborted_tools",
             _ => exit.terminal_reason(),
         }
     }

@@ -15,6 +15,7 @@ use super::live_runs::LiveRuns;
 
 /// The handling of a question that cannot be answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OnUnanswered {
     /// The call is denied, and the model reads why.
     #[default]

@@ -264,7 +264,7 @@ async fn before_agent(
     }
     for section in state.system_prompt.sections() {
         let (id, text) = (section.id.clone(), section.text.clone());
-        cx.system().section(id, text, section.stability);
+        cx.system().set(id, text, section.stability);
     }
     Ok(state)
 }
@@ -382,7 +382,7 @@ impl ActiveRun {
         let (system, input) = split_system(input);
         if !system.is_empty() {
             let text = system.join("\n\n");
-            self.cx.system().section("input", text, Stability::Stable);
+            self.cx.system().set("input", text, Stability::Stable);
         }
         let len = self.cx.state(|state| state.messages.len());
         if input.is_empty() && len == 0 {

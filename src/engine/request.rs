@@ -86,7 +86,7 @@ impl RequestBuilder {
                 .map(|message| message.text())
                 .collect();
             let text = texts.join("\n\n");
-            cx.system().section("history", text, Stability::Stable);
+            cx.system().set("history", text, Stability::Stable);
         }
         match compaction {
             Some(compaction) if compaction.through_message > system_count => {
@@ -170,6 +170,6 @@ pub(super) fn add_wrap_up_section(config: &Config, cx: &RunContext) {
             "Turns left, this one included: {remaining_turns}. Wrap up: finish what matters most and give \
              your answer with what you have."
         );
-        cx.system().section("wrap-up", text, Stability::Volatile);
+        cx.system().set("wrap-up", text, Stability::Volatile);
     }
 }

@@ -132,11 +132,9 @@ impl Turns<'_> {
                 .push(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
-        if let Some(reason) = self.run.cx.budget().exhausted() {
-            self.run.outcome.notes.push(reason);
-            return Some(ExitReason::MaxBudget);
-        }
-        None
+        let (exit, reason) = self.run.cx.budget().exhausted()?;
+        self.run.outcome.notes.push(reason);
+        Some(exit)
     }
 
     /// One model call with everything around it; `None` when the run is stopped meanwhile.
@@ -362,14 +360,14 @@ impl Turns<'_> {
             let future = hook.before_stop(&self.run.cx, response);
             match guard(&self.run.cx, hook.name(), "before_stop", None, future).await {
                 Ok(StopDecision::Stop) => {}
-                Ok(StopDecision::GoOn(message)) if !sanitize::is_said_to_model(&message) => {
+                Ok(StopDecision::Continue(message)) if !sanitize::is_said_to_model(&message) => {
                     self.run.cx.warn(format!(
                         "hook `{}` would go on with a message that is not one of the user or that \
                          says nothing; it was not heard",
                         hook.name()
                     ));
                 }
-                Ok(StopDecision::GoOn(message)) => {
+                Ok(StopDecision::Continue(message)) => {
                     self.tries.go_ons += 1;
                     let has_turn_limit = config.limits.max_turns > 0;
                     if has_turn_limit || self.tries.go_ons <= UNBOUNDED_GO_ONS {

@@ -8,13 +8,13 @@ use crate::message::Message;
 pub enum StopDecision {
     /// The run may end.
     Stop,
-    /// The run continues with this message.
-    GoOn(Message),
+    /// The run continues with this message for the model.
+    Continue(Message),
 }
 
 impl StopDecision {
-    /// The run continues with this message.
-    pub fn go_on(message: impl Into<Message>) -> Self {
-        Self::GoOn(message.into())
+    /// Continues the run with `message`.
+    pub fn continue_with(message: impl Into<Message>) -> Self {
+        Self::Continue(message.into())
     }
 }

@@ -24,6 +24,6 @@ pub(super) fn show(cx: &RunContext, hook: &Arc<str>) {
     let texts = cx.value::<Texts>();
     if let Some(text) = texts.as_ref().and_then(|texts| texts.0.get(hook)) {
         cx.system()
-            .section(hook.clone(), text.clone(), Stability::Stable);
+            .set(hook.clone(), text.clone(), Stability::Stable);
     }
 }

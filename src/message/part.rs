@@ -185,6 +185,7 @@ impl fmt::Debug for ProviderBlock {
 /// Two calls are equal when id, name and parsed arguments are; the spelling in
 /// [`raw_args`](ToolCall::raw_args) does not count.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The call's id, assigned by the model's provider.
     pub id: Arc<str>,

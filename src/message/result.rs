@@ -152,6 +152,7 @@ impl ToolResult {
 /// A result as `{"tool_call_id","name","output","error"?}`: `error` is absent on success, and
 /// `output` is empty on failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolResultView {
     /// The id of the call it answers.
     #[serde(default)]

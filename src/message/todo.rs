@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Todo {
     /// The task's id.
     pub id: Arc<str>,
@@ -30,6 +31,7 @@ impl Todo {
 /// The progress of a task: `pending`, `in_progress` or `done` (`completed` is read too).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TodoStatus {
     /// The task has not begun.
     #[default]

@@ -25,7 +25,7 @@ const MAX_NAME: usize = 1_024;
 /// assert_eq!(limits.max_bytes, 32 * 1024 * 1024);
 /// assert_eq!((limits.max_calls, limits.max_blocks), (1_000, 10_000));
 /// assert_eq!(limits.max_values, 50_000);
-/// let small = ResponseLimits::default().max_bytes(1024 * 1024).max_calls(50);
+/// let small = ResponseLimits::default().with_max_bytes(1024 * 1024).with_max_calls(50);
 /// assert_eq!(small.max_calls, 50);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,28 +62,28 @@ impl Default for ResponseLimits {
 impl ResponseLimits {
     /// The same limits with another number of bytes.
     #[must_use]
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
+    pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
     /// The same limits with another number of tool calls.
     #[must_use]
-    pub fn max_calls(mut self, calls: usize) -> Self {
+    pub fn with_max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls;
         self
     }
 
     /// The same limits with another number of content blocks.
     #[must_use]
-    pub fn max_blocks(mut self, blocks: usize) -> Self {
+    pub fn with_max_blocks(mut self, blocks: usize) -> Self {
         self.max_blocks = blocks;
         self
     }
 
     /// The same limits with another number of JSON values.
     #[must_use]
-    pub fn max_values(mut self, values: usize) -> Self {
+    pub fn with_max_values(mut self, values: usize) -> Self {
         self.max_values = values;
         self
     }

@@ -237,7 +237,7 @@ mod tests {
     use crate::message::ProviderBlock;
 
     fn meter(bytes: usize) -> ResponseMeter {
-        ResponseMeter::new(ResponseLimits::default().max_bytes(bytes))
+        ResponseMeter::new(ResponseLimits::default().with_max_bytes(bytes))
     }
 
     fn block(raw: &Value) -> ProviderBlock {
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn empty_blocks_are_counted() {
-        let mut meter = ResponseMeter::new(ResponseLimits::default().max_blocks(5));
+        let mut meter = ResponseMeter::new(ResponseLimits::default().with_max_blocks(5));
         let mut count = 0;
         let error = loop {
             let empty = [ModelEvent::Text(String::new()), ModelEvent::PartEnd];

@@ -25,6 +25,47 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent>>;
 ///
 /// Implementations send one request and decode one stream. They do not retry: the loop does,
 /// because only it tracks which events were emitted and which calls have run.
+///
+/// ```
+/// use agentcore::model::{ModelProfile, ResponseHead};
+/// use agentcore::{
+///     Model, ModelEvent, ModelRequest, ModelStream, Result, StopReason, async_trait,
+/// };
+/// use futures::{StreamExt, stream};
+///
+/// /// Answers with the last message.
+/// #[derive(Default)]
+/// struct Echo {
+///     profile: ModelProfile,
+/// }
+///
+/// #[async_trait]
+/// impl Model for Echo {
+///     fn id(&self) -> &str {
+///         "example:echo"
+///     }
+///
+///     fn profile(&self) -> &ModelProfile {
+///         &self.profile
+///     }
+///
+///     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+///         let events = [
+///             ModelEvent::Start(Box::new(ResponseHead::new("response_1", "echo"))),
+///             ModelEvent::Text(request.messages.last_content().into_owned()),
+///             ModelEvent::stop(StopReason::EndTurn),
+///         ];
+///         Ok(stream::iter(events.map(Ok)).boxed())
+///     }
+/// }
+///
+/// # async fn example() -> Result<()> {
+/// let response = Echo::default().call(ModelRequest::new("hello")).await?;
+/// assert_eq!(response.text(), "hello");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `Model`",

@@ -12,8 +12,9 @@ use crate::error::Error;
 ///
 /// use agentcore::agent::RetryPolicy;
 ///
-/// let mut patient = RetryPolicy::default().max_retries(10);
-/// patient.max_wait = Duration::from_secs(300);
+/// let patient = RetryPolicy::default()
+///     .with_max_retries(10)
+///     .with_max_wait(Duration::from_secs(300));
 /// assert_eq!(patient.base, Duration::from_millis(500));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +51,22 @@ impl RetryPolicy {
 
     /// The same policy with another number of retries.
     #[must_use]
-    pub fn max_retries(mut self, max_retries: u32) -> Self {
+    pub fn with_max_retries(mut self, max_retries: u32) -> Self {
         self.max_retries = max_retries;
+        self
+    }
+
+    /// The same policy with another longest wait before the first retry.
+    #[must_use]
+    pub fn with_base(mut self, wait: Duration) -> Self {
+        self.base = wait;
+        self
+    }
+
+    /// The same policy with another longest wait between two tries.
+    #[must_use]
+    pub fn with_max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = wait;
         self
     }
 

@@ -30,42 +30,42 @@ impl ModelSettings {
 
     /// Sets how much the model may think.
     #[must_use]
-    pub fn thinking(mut self, mode: ThinkingMode) -> Self {
+    pub fn with_thinking(mut self, mode: ThinkingMode) -> Self {
         self.thinking = Some(mode);
         self
     }
 
     /// Sets nucleus sampling.
     #[must_use]
-    pub fn top_p(mut self, top_p: f64) -> Self {
+    pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self
     }
 
     /// Sets top-k sampling.
     #[must_use]
-    pub fn top_k(mut self, top_k: u32) -> Self {
+    pub fn with_top_k(mut self, top_k: u32) -> Self {
         self.top_k = Some(top_k);
         self
     }
 
     /// Sets the sampling seed.
     #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
+    pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
     /// Allows or forbids several calls in one turn.
     #[must_use]
-    pub fn parallel_tool_calls(mut self, allowed: bool) -> Self {
+    pub fn with_parallel_tool_calls(mut self, allowed: bool) -> Self {
         self.parallel_tool_calls = Some(allowed);
         self
     }
 
     /// Sets prompt-cache breakpoints or leaves them out.
     #[must_use]
-    pub fn prompt_cache(mut self, enabled: bool) -> Self {
+    pub fn with_prompt_cache(mut self, enabled: bool) -> Self {
         self.prompt_cache = Some(enabled);
         self
     }

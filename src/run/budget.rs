@@ -13,21 +13,21 @@ use crate::model::{ModelCard, Prices};
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
+use super::exit::ExitReason;
 use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct BudgetLimits {
+pub(crate) struct BudgetLimits {
     /// The most it may cost, in USD.
-    pub usd: Option<f64>,
+    pub(crate) usd: Option<f64>,
     /// The most tokens it may use, prompts and answers together.
-    pub tokens: Option<u64>,
+    pub(crate) tokens: Option<u64>,
     /// The longest it may take; it is stopped wherever it is then.
-    pub duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
     /// True if a model whose price is unknown counts as free instead of being refused.
-    pub allow_unpriced: bool,
+    pub(crate) allow_unpriced: bool,
 }
 
 impl BudgetLimits {
@@ -187,23 +187,24 @@ impl Budget {
         self.chain().filter_map(|node| node.deadline).min()
     }
 
-    /// The reason why nothing more may be spent, if so.
-    pub(crate) fn exhausted(&self) -> Option<String> {
+    /// The limit that was reached, if any: the exit reason, and a text for people.
+    pub(crate) fn exhausted(&self) -> Option<(ExitReason, String)> {
         if self
             .deadline()
             .is_some_and(|deadline| Instant::now() >= deadline)
         {
-            return Some("the time limit of the run is reached".into());
+            let text = "the time limit of the run is reached".to_owned();
+            return Some((ExitReason::MaxDuration, text));
         }
-        if self.remaining_usd().is_some_and(|left| left <= 0.0) {
+        if self.remaining_usd().is_some_and(|usd| usd <= 0.0) {
             let spent = self.spent_usd().unwrap_or_default();
-            return Some(format!("the budget is used up: {spent:.6} USD spent"));
+            let text = format!("the budget is used up: {spent:.6} USD spent");
+            return Some((ExitReason::MaxBudget, text));
         }
         if self.remaining_tokens() == Some(0) {
-            return Some(format!(
-                "the token budget is used up: {} tokens spent",
-                self.spent_tokens()
-            ));
+            let spent = self.spent_tokens();
+            let text = format!("the token budget is used up: {spent} tokens spent");
+            return Some((ExitReason::MaxBudget, text));
         }
         None
     }
@@ -231,16 +232,10 @@ impl Budget {
                     may_wait = matches!(end, Either::Left(_));
                 }
                 Fit::Never => {
-                    let reason = self.exhausted().unwrap_or_else(|| {
-                        let text = "what is left of the budget does not cover the next model call";
-                        match may_wait {
-                            true => text.to_owned(),
-                            false => format!(
-                                "{text}; the rest is reserved by runs that are not polled: poll \
-                                 child runs together, or each one to its end"
-                            ),
-                        }
-                    });
+                    let reason = match self.exhausted() {
+                        Some((_, text)) => text,
+                        None => uncovered(may_wait),
+                    };
                     return Err(Error::new(ErrorKind::BudgetExhausted, reason).attributed());
                 }
             }
@@ -339,6 +334,19 @@ impl Budget {
 
     fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
+    }
+}
+
+/// The reason why a call is refused although a part of the budget is left. `may_wait` is false if
+/// runs that are not polled hold the rest.
+fn uncovered(may_wait: bool) -> String {
+    let text = "what is left of the budget does not cover the next model call";
+    match may_wait {
+        true => text.to_owned(),
+        false => format!(
+            "{text}; the rest is reserved by runs that are not polled: poll child runs together, or \
+             each one to its end"
+        ),
     }
 }
 

@@ -23,9 +23,13 @@ pub enum ExitReason {
     HookStopped,
     /// The turns are used up.
     MaxTurns,
-    /// A limit on money, tokens or time was reached: `max_budget_usd`, `max_total_tokens` or
-    /// `max_duration` of the [`AgentBuilder`](crate::AgentBuilder), or what a parent run had left.
+    /// A limit on money or tokens was reached: `max_budget_usd` or `max_total_tokens` of the
+    /// [`AgentBuilder`](crate::AgentBuilder), or what a parent run had left.
     MaxBudget,
+    /// The time limit of the run was reached: `max_duration` of the
+    /// [`AgentBuilder`](crate::AgentBuilder), or that of a parent run. On the wire its subtype and
+    /// terminal reason are those of `MaxBudget`.
+    MaxDuration,
     /// The answer did not match the schema that was asked for, not even after
     /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
@@ -52,6 +56,7 @@ impl ExitReason {
             Self::HookStopped => "hook_stopped",
             Self::MaxTurns => "max_turns",
             Self::MaxBudget => "max_budget",
+            Self::MaxDuration => "max_duration",
             Self::StructuredOutput => "structured_output",
             Self::Interrupted => "interrupted",
             Self::Aborted => "aborted",
@@ -75,7 +80,7 @@ impl ExitReason {
             | Self::AwaitingApproval
             | Self::HookStopped => ResultSubtype::Success,
             Self::MaxTurns => ResultSubtype::ErrorMaxTurns,
-            Self::MaxBudget => ResultSubtype::ErrorMaxBudgetUsd,
+            Self::MaxBudget | Self::MaxDuration => ResultSubtype::ErrorMaxBudgetUsd,
             Self::StructuredOutput => ResultSubtype::ErrorMaxStructuredOutputRetries,
             Self::Interrupted
             | Self::Aborted
@@ -94,7 +99,7 @@ impl ExitReason {
             Self::AwaitingApproval => "tool_deferred",
             Self::HookStopped => "hook_stopped",
             Self::MaxTurns => "max_turns",
-            Self::MaxBudget => "budget_exhausted",
+            Self::MaxBudget | Self::MaxDuration => "budget_exhausted",
             Self::StructuredOutput => "structured_output_retry_exhausted",
             Self::Interrupted | Self::Aborted => "aborted_streaming",
             Self::Refused | Self::LoopDetected => "model_error",

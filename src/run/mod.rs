@@ -31,7 +31,7 @@ mod stats;
 mod system;
 mod typed;
 
-pub use budget::{Budget, BudgetLimits};
+pub use budget::Budget;
 pub(crate) use budget::{DearestPrice, Estimate, Reservation};
 pub use context::RunContext;
 pub use exit::ExitReason;

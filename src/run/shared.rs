@@ -49,7 +49,7 @@ impl Stop {
     pub(crate) fn exit_reason(self) -> ExitReason {
         match self {
             Self::Abort => ExitReason::Aborted,
-            Self::Deadline => ExitReason::MaxBudget,
+            Self::Deadline => ExitReason::MaxDuration,
             _ => ExitReason::Interrupted,
         }
     }

@@ -23,16 +23,16 @@ impl SystemPromptHandle {
 
     /// Sets the section `id`. Volatile sections come after all stable ones, and after the
     /// prompt-cache breakpoint. An empty text removes the section.
-    pub fn section(&self, id: impl Into<Arc<str>>, text: impl Into<Arc<str>>, kind: Stability) {
-        lock(self.0.system_slot()).set(id, text, kind);
+    pub fn set(&self, id: impl Into<Arc<str>>, text: impl Into<Arc<str>>, stability: Stability) {
+        lock(self.0.system_slot()).set(id, text, stability);
     }
 
-    /// Removes the section `id`; false when there was none.
+    /// Removes the section `id`. Returns `false` if there was none.
     pub fn remove(&self, id: &str) -> bool {
         lock(self.0.system_slot()).remove(id)
     }
 
-    /// The prompt as it stands.
+    /// The present prompt.
     pub fn prompt(&self) -> SystemPrompt {
         lock(self.0.system_slot()).clone()
     }

@@ -28,6 +28,7 @@ impl SideEffect {
 
 /// The concurrency of a call with others of the same turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Concurrency {
     /// The call runs in parallel with its neighbours.
     #[default]

@@ -127,9 +127,9 @@ mod decoders {
             let server = FaultServer::start().await.unwrap();
             server.reply(reply);
             let limits = ResponseLimits::default()
-                .max_calls(usize::MAX)
-                .max_blocks(usize::MAX)
-                .max_values(usize::MAX);
+                .with_max_calls(usize::MAX)
+                .with_max_blocks(usize::MAX)
+                .with_max_values(usize::MAX);
             let request = ModelRequest::new(Messages::from("Hi")).with_response_limits(limits);
             model(server.url()).call(request).await.unwrap()
         })

@@ -113,7 +113,7 @@ async fn play(set: impl FnOnce(AgentBuilder) -> AgentBuilder) {
         .call("act", json!({}))
         .say("done");
     let tool = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async { "ok" });
-    let mut retry = RetryPolicy::default().max_retries(u32::MAX);
+    let mut retry = RetryPolicy::default().with_max_retries(u32::MAX);
     retry.base = Duration::ZERO;
     let agent = set(AgentBuilder::new(model.clone()).retry(retry).tool(tool));
     let run = agent.build().unwrap().run("hi");
@@ -150,7 +150,7 @@ async fn longest_wait_between_retries_is_waited() {
         .retry(retry)
         .max_duration(Duration::from_secs(1));
     let output = agent.build().unwrap().run("hi").await.unwrap();
-    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert_eq!(output.end, ExitReason::MaxDuration);
 }
 
 #[tokio::test]

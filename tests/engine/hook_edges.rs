@@ -371,7 +371,9 @@ async fn a_tap_that_adds_text_keeps_the_blocks_apart() {
 
 #[tokio::test]
 async fn a_hook_that_always_goes_on_meets_the_turn_limit() {
-    let on = hook::before_stop("on", |_, _| async { Ok(StopDecision::go_on("More")) });
+    let on = hook::before_stop("on", |_, _| async {
+        Ok(StopDecision::continue_with("More"))
+    });
     let model = ScriptedModel::new().say("1").say("2").say("3");
     let agent = agent(model).hook(on).max_turns(3).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;

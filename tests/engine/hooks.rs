@@ -413,12 +413,12 @@ async fn a_hooks_tool_wins_with_a_warning_and_values_are_shared() {
 async fn sections_of_the_system_prompt() {
     let hooks = [
         hook::before_agent("rules", |cx, state| async move {
-            cx.system().section("rules", "Be kind.", Stability::Stable);
+            cx.system().set("rules", "Be kind.", Stability::Stable);
             Ok(state)
         }),
         hook::modify_request("clock", |cx, messages| async move {
             let text = format!("Turn {}.", cx.turn());
-            cx.system().section("clock", text, Stability::Volatile);
+            cx.system().set("clock", text, Stability::Volatile);
             Ok(messages)
         }),
     ];

@@ -333,7 +333,7 @@ async fn instructions_are_never_summarised() {
     let mut history = Messages::new().system("Talk like a pirate.");
     history.extend(turns(5).to_vec());
     let volatile = hook::modify_request("volatile", |cx, messages| async move {
-        cx.system().section("v", "volatile", Stability::Volatile);
+        cx.system().set("v", "volatile", Stability::Volatile);
         Ok(messages)
     });
     let agent = agent(model.clone())
@@ -389,7 +389,7 @@ async fn a_summary_can_be_interrupted() {
         .unwrap();
     let run = agent.session("s").run("And now?");
     run.handle().compact();
-    assert_eq!(run.await.unwrap().end, ExitReason::MaxBudget);
+    assert_eq!(run.await.unwrap().end, ExitReason::MaxDuration);
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn the_answer_is_the_last_one_of_the_run_that_took_the_input() {
         once.add("asked");
         async move {
             Ok(match first {
-                true => agentcore::StopDecision::GoOn(Message::human("Go on.")),
+                true => agentcore::StopDecision::Continue(Message::human("Go on.")),
                 false => agentcore::StopDecision::Stop,
             })
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::kit::{Log, agent, logged, roles, stored};
 
 fn limits() -> ResponseLimits {
-    ResponseLimits::default().max_values(100)
+    ResponseLimits::default().with_max_values(100)
 }
 
 /// A list that has `values` values, itself among them.

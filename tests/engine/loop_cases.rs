@@ -229,7 +229,7 @@ async fn time_is_a_budget_too() {
         .max_duration(Duration::from_secs(60))
         .build()
         .unwrap();
-    assert_eq!(agent.run("Go").await.unwrap().end, ExitReason::MaxBudget);
+    assert_eq!(agent.run("Go").await.unwrap().end, ExitReason::MaxDuration);
 }
 
 #[tokio::test]

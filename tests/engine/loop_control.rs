@@ -264,7 +264,7 @@ async fn errors_that_cannot_pass_are_not_repeated() {
             model = model.fail(Error::new(kind, "no"));
         }
         let agent = agent(model.clone())
-            .retry(RetryPolicy::default().max_retries(2))
+            .retry(RetryPolicy::default().with_max_retries(2))
             .build()
             .unwrap();
         assert_eq!(agent.run("Hi").await.unwrap_err().kind(), kind);

@@ -264,7 +264,7 @@ async fn half_a_call_at_the_limit_never_runs() {
 async fn stop_hooks_go_on_until_the_turns_are_used_up() {
     let model = FunctionModel::text(|_| "done".into());
     let more = hook::before_stop("more", |_cx, _response| async {
-        Ok(StopDecision::go_on("Are you sure?"))
+        Ok(StopDecision::continue_with("Are you sure?"))
     });
     let agent = agent(StrictModel::new(model))
         .hook(more)

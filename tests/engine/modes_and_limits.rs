@@ -193,7 +193,7 @@ async fn the_time_limit_stops_a_model_and_a_tool_that_hang() {
             result = message.as_result().cloned();
         }
         let (result, output) = (result.unwrap(), run.into_output().unwrap());
-        assert_eq!(output.end, ExitReason::MaxBudget);
+        assert_eq!(output.end, ExitReason::MaxDuration);
         assert_eq!(result.terminal_reason.as_deref(), Some("budget_exhausted"));
         assert!(
             result.errors[0].contains("time limit"),

@@ -88,7 +88,7 @@ async fn a_stream_that_is_always_ready_ends_at_the_time_limit() {
             .build()
             .unwrap();
         let output = agent.run("Go").await.unwrap();
-        assert_eq!(output.end, ExitReason::MaxBudget);
+        assert_eq!(output.end, ExitReason::MaxDuration);
     }
 }
 
@@ -212,7 +212,7 @@ async fn after_agent_ends_soon_after_the_time_limit() {
     let began = Instant::now();
     let (messages, output) = timeout(HOUR, watch(agent.run("Go"))).await.unwrap();
     let output = output.unwrap();
-    assert_eq!(output.end, ExitReason::MaxBudget);
+    assert_eq!(output.end, ExitReason::MaxDuration);
     // Both hooks together.
     assert_eq!(began.elapsed().as_secs(), 11);
     let slow = warnings(&messages);

@@ -15,9 +15,9 @@ use crate::kit::{Log, agent, kind, logged, roles, stored, watch};
 
 fn limits() -> ResponseLimits {
     ResponseLimits::default()
-        .max_bytes(1_000)
-        .max_calls(10)
-        .max_blocks(20)
+        .with_max_bytes(1_000)
+        .with_max_calls(10)
+        .with_max_blocks(20)
 }
 
 fn builder(model: impl Model) -> AgentBuilder {
@@ -261,7 +261,7 @@ async fn an_error_of_this_kind_is_never_retried_and_a_request_may_have_its_own_l
     assert!(!ErrorKind::ResponseTooLarge.is_retryable());
     let model = ScriptedModel::new().say("a".repeat(50)).say("b".repeat(50));
     let request = |bytes| {
-        let limits = ResponseLimits::default().max_bytes(bytes);
+        let limits = ResponseLimits::default().with_max_bytes(bytes);
         ModelRequest::new("Go").with_response_limits(limits)
     };
     let error = Model::call(&model, request(49)).await.unwrap_err();
@@ -354,7 +354,7 @@ async fn held_events_take_no_more_room_than_the_answer() {
 async fn the_retry_policy_does_not_repeat_it() {
     let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
     let agent = builder(model.clone())
-        .retry(RetryPolicy::default().max_retries(5))
+        .retry(RetryPolicy::default().with_max_retries(5))
         .build()
         .unwrap();
     agent.run("Go").await.unwrap_err();

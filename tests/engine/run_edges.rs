@@ -90,7 +90,9 @@ async fn limits_beyond_all_time_are_none() {
 #[tokio::test]
 async fn an_answer_that_a_hook_went_on_from_is_not_the_output() {
     let model = FunctionModel::text(|_| "7".into());
-    let more = hook::before_stop("more", |_, _| async { Ok(StopDecision::go_on("Test it.")) });
+    let more = hook::before_stop("more", |_, _| async {
+        Ok(StopDecision::continue_with("Test it."))
+    });
     let agent = agent(model).hook(more).max_turns(2).build().unwrap();
     let run = agent
         .run("Go")

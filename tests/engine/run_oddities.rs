@@ -105,7 +105,9 @@ async fn only_what_a_user_may_say_is_steered() {
 
 #[tokio::test]
 async fn a_hook_that_would_go_on_without_a_word_is_not_heard() {
-    let quiet = hook::before_stop("quiet", |_, _| async { Ok(StopDecision::go_on("")) });
+    let quiet = hook::before_stop("quiet", |_, _| async {
+        Ok(StopDecision::continue_with(""))
+    });
     let agent = AgentBuilder::new(StrictModel::new(ScriptedModel::new().say("done")))
         .hook(quiet)
         .build()

@@ -122,7 +122,7 @@ async fn a_source_with_a_version_is_asked_when_it_changes() {
         let first = version.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
             Ok(match first {
-                true => agentcore::StopDecision::go_on("More"),
+                true => agentcore::StopDecision::continue_with("More"),
                 false => agentcore::StopDecision::Stop,
             })
         }

@@ -65,7 +65,7 @@ async fn store_that_hangs_inside_a_run_does_not_hold_up_its_stop() {
             .unwrap();
         let ended = tokio::time::timeout(LONG, agent.session("s").run("Hello")).await;
         match ended.expect("the run ends") {
-            Ok(output) => assert_eq!(output.end, ExitReason::MaxBudget, "{at}"),
+            Ok(output) => assert_eq!(output.end, ExitReason::MaxDuration, "{at}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "{at}: {error}"),
         }
     }

@@ -265,7 +265,11 @@ async fn a_limit_holds_for_a_model_that_does_not_say_what_it_uses() {
         FunctionModel::text(move |_| words.clone())
             .with_profile(ModelProfile::default().with_prices(Prices::new(1.0, 1.0)))
     };
-    let again = || hook::before_stop("again", |_, _| async { Ok(StopDecision::go_on("More.")) });
+    let again = || {
+        hook::before_stop("again", |_, _| async {
+            Ok(StopDecision::continue_with("More."))
+        })
+    };
     let limited = agent(endless()).hook(again()).max_budget_usd(0.02);
     let output = limited.build().unwrap().run("Hi").await.unwrap();
     assert_eq!(output.end, ExitReason::MaxBudget);

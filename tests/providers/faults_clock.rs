@@ -83,7 +83,7 @@ async fn work() {
         server.reply(slowly(&api.calls(&[("a", "echo", r#"{"text":"x"}"#)])));
         server.reply(slowly(&api.text("some words here")));
         server.reply(slowly(&api.text("more of them")));
-        let retry = RetryPolicy::default().max_retries(1);
+        let retry = RetryPolicy::default().with_max_retries(1);
         let agent = api
             .agent(&server)
             .retry(retry)

@@ -76,7 +76,7 @@ fn run_with_a_duration_ends_under_a_flood() {
         let model = Anthropic::new("m", "key").base_url(flood(FLOODS[0]));
         let agent = agent(model).max_duration(Duration::from_secs(2));
         let output = agent.build().unwrap().run("go").await.unwrap();
-        assert_eq!(output.end, ExitReason::MaxBudget);
+        assert_eq!(output.end, ExitReason::MaxDuration);
     });
 }
 

@@ -28,7 +28,7 @@ async fn check(cases: Vec<Case>, next: Reply, model: impl Fn(String) -> Box<dyn 
         server.reply(next.clone());
         let log = Log::default();
         let agent = agent(model(server.url()))
-            .response_limits(ResponseLimits::default().max_values(100))
+            .response_limits(ResponseLimits::default().with_max_values(100))
             .tool(logged("act", &log))
             .build()
             .unwrap();

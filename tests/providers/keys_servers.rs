@@ -20,7 +20,7 @@ async fn everything(model: impl Model) -> String {
     let recorder = MemoryRecorder::new();
     let agent = AgentBuilder::new(model)
         .include_partial_messages(true)
-        .retry(RetryPolicy::default().max_retries(1))
+        .retry(RetryPolicy::default().with_max_retries(1))
         .hook(TracingHook::new().with_content(true))
         .trace_recorder(recorder.clone())
         .build()

@@ -174,10 +174,10 @@ async fn settings_become_options_and_extra_is_merged() {
         schema: json!({"type": "object"}).into(),
     });
     request.settings = ModelSettings::new()
-        .thinking(ThinkingMode::Effort("high".into()))
-        .top_p(0.9)
-        .top_k(5)
-        .seed(1);
+        .with_thinking(ThinkingMode::Effort("high".into()))
+        .with_top_p(0.9)
+        .with_top_k(5)
+        .with_seed(1);
     request.extra = json!({"keep_alive": "5m", "options": {"seed": 2, "mirostat": 1}})
         .as_object()
         .unwrap()

@@ -145,11 +145,11 @@ async fn settings_become_fields() {
     request.temperature = Some(0.5);
     request.stop = vec!["END".to_owned()].into();
     request.settings = ModelSettings::new()
-        .top_p(0.9)
-        .top_k(5)
-        .seed(1)
-        .parallel_tool_calls(false)
-        .prompt_cache(false);
+        .with_top_p(0.9)
+        .with_top_k(5)
+        .with_seed(1)
+        .with_parallel_tool_calls(false)
+        .with_prompt_cache(false);
     request.tools = [ToolDefinition::new("f", "", json!({"type": "object"}))].into();
     request
         .extra
@@ -325,7 +325,7 @@ async fn odd_histories_are_made_acceptable() {
             .human(" ")
             .ai("Continue: "),
     );
-    request.settings = ModelSettings::new().prompt_cache(false);
+    request.settings = ModelSettings::new().with_prompt_cache(false);
     let text = |text: &str| json!({"type": "text", "text": text});
     assert_eq!(
         sent(request).await["messages"],
@@ -347,7 +347,7 @@ async fn what_the_user_says_in_a_row_is_one_message() {
         .human("three")
         .human("four");
     let mut request = ModelRequest::new(history);
-    request.settings = ModelSettings::new().prompt_cache(false);
+    request.settings = ModelSettings::new().with_prompt_cache(false);
     let text = |text: &str| json!({"type": "text", "text": text});
     assert_eq!(
         sent(request).await["messages"],

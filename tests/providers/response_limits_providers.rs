@@ -14,9 +14,9 @@ const TIMES: usize = 100;
 
 fn limits() -> ResponseLimits {
     ResponseLimits::default()
-        .max_bytes(1_000)
-        .max_calls(10)
-        .max_blocks(20)
+        .with_max_bytes(1_000)
+        .with_max_calls(10)
+        .with_max_blocks(20)
 }
 
 fn long() -> String {
@@ -273,7 +273,7 @@ async fn text_of_every_provider_stays_up_to_the_limit() {
         ),
     ];
     for (model, reply) in models {
-        let limits = limits().max_bytes(1_050);
+        let limits = limits().with_max_bytes(1_050);
         server.reply(reply);
         let agent = agent(model).response_limits(limits).build().unwrap();
         let error = agent.run("Go").await.unwrap_err();

@@ -64,7 +64,7 @@ async fn everything(model: impl Model + Debug) -> String {
     told(&model, &mut all);
     let builder: AgentBuilder = AgentBuilder::new(model)
         .include_partial_messages(true)
-        .retry(RetryPolicy::default().max_retries(1));
+        .retry(RetryPolicy::default().with_max_retries(1));
     told(&builder, &mut all);
     let agent: Agent = builder.build().unwrap();
     told(&agent, &mut all);

@@ -134,7 +134,7 @@ async fn another_request_is_refused_with_what_differs() {
     other.messages.push(Message::ai("more"));
     *other.messages.get_mut(1).unwrap() = Message::ai("A");
     other.system = "Be long.".into();
-    other.settings = ModelSettings::new().top_k(1);
+    other.settings = ModelSettings::new().with_top_k(1);
     let error = replayed.call(other).await.unwrap_err();
     for part in [
         "the system prompt",

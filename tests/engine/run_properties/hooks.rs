@@ -171,8 +171,10 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                 async move {
                     Ok(match does {
                         _ if !due => StopDecision::Stop,
-                        StopGoesOn(text) => StopDecision::go_on(Message::human(text)),
-                        StopSpoils => StopDecision::go_on(Message::ai_calling("", [stray_call()])),
+                        StopGoesOn(text) => StopDecision::continue_with(Message::human(text)),
+                        StopSpoils => {
+                            StopDecision::continue_with(Message::ai_calling("", [stray_call()]))
+                        }
                         StopPanics => panic_quietly(),
                         _ => {
                             sleep(Duration::from_secs(3600)).await;

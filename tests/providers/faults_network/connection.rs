@@ -94,7 +94,7 @@ async fn n18_a_trickle_ends_with_the_time_of_the_run() {
             .unwrap();
         let start = tokio::time::Instant::now();
         let output = agent.run("hello").await.unwrap();
-        assert_eq!(output.end, ExitReason::MaxBudget, "{api:?}");
+        assert_eq!(output.end, ExitReason::MaxDuration, "{api:?}");
         assert!(output.text.starts_with("some"), "{api:?} {output:?}");
         let took = start.elapsed();
         assert!(took >= limit && took < limit + PATIENCE, "{took:?}");

@@ -121,11 +121,11 @@ async fn settings_become_fields_and_extra_has_the_last_word() {
     request.stop = ["END".to_owned()].into();
     request.tool_choice = ToolChoice::Tool("t".into());
     request.settings = ModelSettings::new()
-        .thinking(ThinkingMode::Effort("low".into()))
-        .top_p(0.9)
-        .top_k(5)
-        .seed(1)
-        .parallel_tool_calls(false);
+        .with_thinking(ThinkingMode::Effort("low".into()))
+        .with_top_p(0.9)
+        .with_top_k(5)
+        .with_seed(1)
+        .with_parallel_tool_calls(false);
     request.response_format = Some(ResponseFormat::JsonSchema {
         name: "n".into(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
