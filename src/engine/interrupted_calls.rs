@@ -8,7 +8,7 @@ use crate::message::{Message, ToolCall, ToolResult};
 use super::active_run::ActiveRun;
 use super::restore::{MAY_HAVE_RUN, OpenCall};
 use super::sanitize;
-use super::tool_call::Outcome;
+use super::tool_call::CallOutcome;
 
 /// The results of rerunning calls that had none.
 #[derive(Default)]
@@ -56,16 +56,15 @@ impl ActiveRun {
         // The reader sees what the run begins with before it sees what it does.
         self.cx.open();
         let is_started = AtomicBool::new(false);
-        match self.call_runner().run(call.clone(), &is_started).await {
-            Some(Outcome::Done(mut result)) if is_started.load(Ordering::Acquire) => {
+        let runner = self.call_runner();
+        let outcome = runner.run(call.clone(), &is_started).await;
+        *interrupted |= runner.halt.is_interrupted();
+        match outcome {
+            Some(CallOutcome::Done(mut result)) if is_started.load(Ordering::Acquire) => {
                 sanitize::result(&mut result);
                 Some(result)
             }
-            Some(Outcome::Interrupt(_)) => {
-                *interrupted = true;
-                None
-            }
-            Some(Outcome::Done(_) | Outcome::Parked(_)) | None => None,
+            Some(CallOutcome::Done(_) | CallOutcome::Parked(_)) | None => None,
         }
     }
 

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{ToolCall, ToolResult};
-use crate::run::{ExitReason, Stop};
+use crate::run::ExitReason;
 use crate::session::PendingCall;
 use crate::tool::Tool;
 
 use super::active_run::ActiveRun;
 use super::decision::{Decision, Decisions, now_ms};
+use super::refusal::Refusal;
 use super::restore::insert_result;
+use super::result_context::ResultContext;
 use super::sanitize;
 use super::tool_batch::cancelled;
-use super::tool_call::add_context;
-use super::tool_permission::{Approved, check_approved, check_edited, deny, grant};
+use super::tool_permission::PermissionCheck;
 
 impl ActiveRun {
     /// Answers the calls that waited for approval. Returns `Some` when the run cannot continue yet.
@@ -45,20 +46,21 @@ impl ActiveRun {
         let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
         for call in pending {
-            let mut context = call.context.clone();
+            let context = ResultContext::new(call.context.clone());
             let decision = decisions.get(&*call.id).copied().filter(|_| exit.is_none());
             let result = match decision {
                 None => None,
                 Some(Decision::Deny { message, .. }) => {
-                    Some(deny(&self.cx, &call.call, "user", message))
+                    let refusal = Refusal::denied(&self.cx, &call.call, "user", message);
+                    Some(refusal.into_result(&call.call))
                 }
-                Some(decision) => self.run_approved(&call, decision, &mut context).await?,
+                Some(decision) => self.run_approved(&call, decision, &context).await?,
             };
             exit = exit.or_else(|| self.halted());
             let Some(mut result) = result else {
                 continue;
             };
-            add_context(&mut result, &context, max_bytes);
+            context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
             // At once: the next save forgets that this call had started, so it must have its
             // result, and a question that has an answer must not be asked again.
@@ -95,43 +97,44 @@ impl ActiveRun {
     }
 
     /// Runs an approved call and returns its result; `None` when it could not begin and stays
-    /// pending. The hooks that check edited arguments replace `context`.
+    /// pending.
     async fn run_approved(
         &self,
         pending: &PendingCall,
         decision: &Decision,
-        context: &mut Vec<String>,
+        context: &ResultContext,
     ) -> Result<Option<ToolResult>> {
         let call = decision.call(pending);
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
             Err(text) => return Ok(Some(ToolResult::failed(&call, text))),
         };
-        let shared = self.cx.shared();
-        let checked = shared.unless_stopped(async {
-            if let Decision::Edit { .. } = decision
-                && let Some(refusal) = check_edited(&self.config, &self.cx, &call, context).await
-            {
-                return Approved::Refuse(refusal);
+        let check = PermissionCheck {
+            config: &self.config,
+            cx: &self.cx,
+            tool: &tool,
+            context,
+        };
+        let permit = async {
+            match decision {
+                Decision::Edit { .. } => check.permit_edited(call.clone()).await,
+                _ => check.permit_approved(call.clone()).await,
             }
-            check_approved(&self.cx, &tool, &call, context).await
-        });
-        match checked.await {
+        };
+        let call = match self.cx.shared().unless_stopped(permit).await {
             None => return Ok(None),
-            Some(Approved::Run) => {}
-            Some(Approved::Refuse(refusal)) => return Ok(Some(refusal)),
-            Some(Approved::Interrupt(refusal)) => {
-                shared.request_stop(Stop::Interrupt);
-                return Ok(Some(refusal));
+            Some(Ok(call)) => call,
+            Some(Err(refusal)) => {
+                refusal.interrupt(&self.cx);
+                return Ok(Some(refusal.into_result(&call)));
             }
-        }
+        };
         if let Decision::AllowForSession { .. } = decision {
-            let request = self.cx.gate_request(&tool, &call);
-            grant(&self.cx, &request, &pending.question).await;
+            check.grant(&call, &pending.question).await;
         }
         // Decided once: a resume that dies in between must not run the call again.
         let place = self.forget_pending(&pending.id).await?;
-        let result = self.run_decided(&tool, &call).await;
+        let result = self.run_decided(&tool, &call, context).await;
         if result.is_none() {
             let pending = pending.clone();
             self.cx.state(|state| {
@@ -142,10 +145,15 @@ impl ActiveRun {
         Ok(result)
     }
 
-    async fn run_decided(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
+    async fn run_decided(
+        &self,
+        tool: &Arc<dyn Tool>,
+        call: &ToolCall,
+        context: &ResultContext,
+    ) -> Option<ToolResult> {
         let runner = self.call_runner();
         let is_started = AtomicBool::new(false);
-        let execution = runner.run_permitted(tool, call.clone(), &is_started);
+        let execution = runner.run_permitted(tool, call.clone(), context, &is_started);
         let result = self.cx.shared().unless_stopped(execution).await;
         if is_started.load(Ordering::Acquire) {
             return Some(result.unwrap_or_else(|| cancelled(call, true)));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult};
 use crate::session::{AgentState, PendingCall, StoredSession};
 
-use super::tool_call::add_context;
+use super::result_context::ResultContext;
 
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
@@ -118,7 +118,8 @@ fn close_questions(
     let results: Vec<_> = closed_calls
         .map(|pending| {
             let mut result = ToolResult::failed(&pending.call, NOT_APPROVED);
-            add_context(&mut result, &pending.context, max_result_bytes);
+            let context = ResultContext::new(pending.context.clone());
+            context.add_to(&mut result, max_result_bytes);
             result
         })
         .collect();

@@ -20,13 +20,13 @@ use crate::util::{Pace, panic};
 use super::active_run::ActiveRun;
 use super::repeats::{Repeated, WARNING};
 use super::sanitize;
-use super::tool_call::{CallRunner, Outcome};
+use super::tool_call::{CallOutcome, CallRunner, Halt};
 
 /// One call of a batch and its outcome.
 struct Slot {
     call: ToolCall,
     started: AtomicBool,
-    outcome: Option<Outcome>,
+    outcome: Option<CallOutcome>,
 }
 
 impl ActiveRun {
@@ -69,7 +69,7 @@ impl ActiveRun {
             config: &self.config,
             cx: &self.cx,
             writer: &self.history.writer,
-            halt: AtomicBool::new(false),
+            halt: Halt::default(),
         }
     }
 
@@ -127,16 +127,12 @@ impl<'a> ToolBatch<'a> {
         let mut batch = FinishedBatch {
             results: Vec::with_capacity(self.slots.len()),
             parked: Vec::new(),
-            is_interrupted: false,
+            is_interrupted: self.runner.halt.is_interrupted(),
         };
         for slot in self.slots {
             let result = match slot.outcome {
-                Some(Outcome::Done(result)) => result,
-                Some(Outcome::Interrupt(result)) => {
-                    batch.is_interrupted = true;
-                    result
-                }
-                Some(Outcome::Parked(pending)) => {
+                Some(CallOutcome::Done(result)) => result,
+                Some(CallOutcome::Parked(pending)) => {
                     batch.parked.push(pending);
                     continue;
                 }
@@ -213,7 +209,7 @@ impl CallRunner<'_> {
     /// The results that wait for other calls before they join the history.
     fn ended(&self, slots: &[&mut Slot]) -> Vec<Record> {
         let results = slots.iter().filter_map(|slot| match &slot.outcome {
-            Some(Outcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
+            Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
             _ => None,
         });
         results
@@ -260,7 +256,7 @@ impl CallRunner<'_> {
         let call_future = panic::caught(self.run(slot.call.clone(), &slot.started));
         let outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
-            Some(Outcome::Done(ToolResult::failed(&slot.call, text)))
+            Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))
         });
         slot.outcome = outcome;
         slot

@@ -8,21 +8,22 @@ use serde_json::{Map, Value, json};
 
 use crate::hook::{Core, Onion, guard};
 use crate::message::{ToolCall, ToolResult};
-use crate::run::{CallClock, RunContext, Stop};
+use crate::run::{CallClock, ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
-use crate::tool::{Tool, Verdict, parse_arguments};
+use crate::tool::Tool;
 
 use super::config::Config;
-use super::result_limits::{limit_content, limit_result};
+use super::refusal::Refusal;
+use super::result_context::ResultContext;
+use super::result_limits::limit_result;
 use super::session_writer::SessionWriter;
 use super::tool_execution::{CallLimits, Execution};
-use super::tool_permission::{Permit, ask_hooks, permit};
+use super::tool_permission::{PermissionCheck, Permit};
 
 /// The outcome of a call.
-pub(super) enum Outcome {
+pub(super) enum CallOutcome {
     Done(ToolResult),
     Parked(PendingCall),
-    Interrupt(ToolResult),
 }
 
 /// Runs the calls of one turn.
@@ -30,62 +31,69 @@ pub(super) struct CallRunner<'a> {
     pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) writer: &'a SessionWriter,
-    /// Set when one of the calls ends the run: those that have not begun do not begin.
-    pub(super) halt: AtomicBool,
+    pub(super) halt: Halt,
+}
+
+/// Set when one of the calls ends the run: those that have not begun do not begin. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Halt(Arc<HaltFlags>);
+
+#[derive(Default)]
+struct HaltFlags {
+    is_set: AtomicBool,
+    is_interrupted: AtomicBool,
+}
+
+impl Halt {
+    /// Halts if the run ends for a reason.
+    fn set(&self, exit: Option<ExitReason>) {
+        if exit.is_some() {
+            self.0.is_set.store(true, Ordering::Release);
+        }
+        if exit == Some(ExitReason::Interrupted) {
+            self.0.is_interrupted.store(true, Ordering::Release);
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Acquire)
+    }
+
+    /// Returns `true` if the gate ends the run.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.0.is_interrupted.load(Ordering::Acquire)
+    }
 }
 
 impl CallRunner<'_> {
     /// Decides about a call and runs it. `started` is set just before the tool may run; `None`
     /// when the run is to end before that.
-    pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Option<Outcome> {
-        if self.halt.load(Ordering::Acquire) {
+    pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Option<CallOutcome> {
+        if self.halt.is_set() {
             return None;
         }
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
-            Err(text) => return Some(Outcome::Done(ToolResult::failed(&call, text))),
+            Err(text) => return Some(CallOutcome::Done(ToolResult::failed(&call, text))),
         };
-        if !call.args.is_object()
-            && let Err(text) = parse_arguments(&call, tool.parameters())
-        {
-            // Not even hooks get to see arguments that could not be parsed.
-            return Some(Outcome::Done(ToolResult::failed(&call, text)));
-        }
-        let config = self.config;
-        self.cx.apply_requested_mode();
-        let decisions = match ask_hooks(config, self.cx, call.clone()).await {
-            Ok(decisions) => decisions,
-            Err(error) => return Some(Outcome::Done(ToolResult::failed(&call, error.to_string()))),
+        let context = ResultContext::default();
+        let check = PermissionCheck {
+            config: self.config,
+            cx: self.cx,
+            tool: &tool,
+            context: &context,
         };
-        if matches!(decisions.verdict, Verdict::Stop(_)) {
-            self.halt.store(true, Ordering::Release);
-        }
-        let max_bytes = config.limits.max_result_bytes;
-        let mut context = decisions.context;
-        let permit = permit(
-            config,
-            self.cx,
-            &tool,
-            decisions.call,
-            decisions.verdict,
-            &mut context,
-        );
-        let mut result = match permit.await {
-            Permit::Run(_) if self.halt.load(Ordering::Acquire) => return None,
-            Permit::Run(call) => self.run_permitted(&tool, call, started).await,
-            Permit::Refuse(result) => result,
-            Permit::Park(mut pending) => {
-                pending.context = context;
-                return Some(Outcome::Parked(pending));
-            }
-            Permit::Interrupt(mut result) => {
-                self.halt.store(true, Ordering::Release);
-                add_context(&mut result, &context, max_bytes);
-                return Some(Outcome::Interrupt(result));
+        let mut result = match check.permit(call.clone()).await {
+            Ok(Permit::Run(_)) if self.halt.is_set() => return None,
+            Ok(Permit::Run(call)) => self.run_permitted(&tool, call, &context, started).await,
+            Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
+            Err(refusal) => {
+                self.halt.set(refusal.exit());
+                refusal.into_result(&call)
             }
         };
-        add_context(&mut result, &context, max_bytes);
-        Some(Outcome::Done(result))
+        context.add_to(&mut result, self.config.limits.max_result_bytes);
+        Some(CallOutcome::Done(result))
     }
 
     /// Runs a permitted call, also one that was approved later.
@@ -93,6 +101,7 @@ impl CallRunner<'_> {
         &self,
         tool: &Arc<dyn Tool>,
         call: ToolCall,
+        context: &ResultContext,
         started: &AtomicBool,
     ) -> ToolResult {
         if !tool.side_effect().is_read_only() {
@@ -109,7 +118,7 @@ impl CallRunner<'_> {
         let clock = CallClock::start(self.cx);
         let start_progress = clock.progress(self.cx, &call).with_data(beginning(&call));
         self.cx.shared().push(start_progress.into());
-        let result = self.wrap(tool, call.clone(), &clock).await;
+        let result = self.wrap(tool, call.clone(), context, &clock).await;
         let result = self.post(&call, result).await;
         self.cx.settle(&result);
         let end_progress = clock.progress(self.cx, &call).with_data(json!({
@@ -125,6 +134,7 @@ impl CallRunner<'_> {
         &self,
         tool: &Arc<dyn Tool>,
         call: ToolCall,
+        context: &ResultContext,
         clock: &Arc<CallClock>,
     ) -> ToolResult {
         let config = self.config;
@@ -143,10 +153,19 @@ impl CallRunner<'_> {
             };
             return execution.run().await;
         }
+        let centre = Centre {
+            config: config.clone(),
+            tool: tool.clone(),
+            permitted_call: call.clone(),
+            context: context.clone(),
+            halt: self.halt.clone(),
+            clock: clock.clone(),
+            limits,
+        };
         let onion = Onion {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
-            core: centre(self.config, tool, &call, clock, limits),
+            core: centre.core(),
             repeatable: tool.is_idempotent(),
         };
         let (id, name) = (call.id.clone(), call.name.clone());
@@ -181,19 +200,6 @@ impl CallRunner<'_> {
     }
 }
 
-/// Adds the texts of hooks to a result, within the limit for results.
-pub(super) fn add_context(result: &mut ToolResult, context: &[String], max_bytes: usize) {
-    for text in context {
-        // Some providers are sent the texts of a result as one.
-        let gap = match result.content.text_len() {
-            0 => "",
-            _ => "\n\n",
-        };
-        result.content.push_text(&format!("{gap}{text}"));
-    }
-    limit_content(&mut result.content, max_bytes, max_bytes);
-}
-
 /// The progress data of a call that begins. Put together by hand: `json!` would serialise the
 /// arguments.
 fn beginning(call: &ToolCall) -> Value {
@@ -203,56 +209,74 @@ fn beginning(call: &ToolCall) -> Value {
     Value::Object(data)
 }
 
-/// The centre of a tool onion. A call that a hook has changed since it was permitted is decided
-/// about again: only checked calls run.
-fn centre(
-    config: &Arc<Config>,
-    tool: &Arc<dyn Tool>,
-    permitted_call: &ToolCall,
-    clock: &Arc<CallClock>,
+/// The centre of a tool onion: the execution of the call that the hooks have left.
+#[derive(Clone)]
+struct Centre {
+    config: Arc<Config>,
+    tool: Arc<dyn Tool>,
+    permitted_call: ToolCall,
+    context: ResultContext,
+    halt: Halt,
+    clock: Arc<CallClock>,
     limits: CallLimits,
-) -> Core<ToolCall> {
-    let (config, tool) = (config.clone(), tool.clone());
-    let (permitted_call, clock) = (permitted_call.clone(), clock.clone());
-    Arc::new(move |cx, mut call| {
-        let (config, tool) = (config.clone(), tool.clone());
-        let (permitted_call, clock) = (permitted_call.clone(), clock.clone());
-        async move {
-            if call.name != permitted_call.name {
-                let text = format!(
-                    "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
-                    permitted_call.name, call.name
-                );
-                return Ok(ToolResult::failed(&permitted_call, text));
-            }
-            call.id = permitted_call.id.clone();
-            if call.args != permitted_call.args {
-                let mut context = Vec::new();
-                let permit = permit(&config, &cx, &tool, call, Verdict::Continue, &mut context);
-                call = match permit.await {
-                    Permit::Run(call) => call,
-                    Permit::Refuse(result) => return Ok(result),
-                    Permit::Interrupt(result) => {
-                        cx.shared().request_stop(Stop::Interrupt);
-                        return Ok(result);
-                    }
-                    Permit::Park(_) => {
-                        let text = "the call was changed after it was permitted, and nobody \
-                                    answered about the change";
-                        return Ok(ToolResult::failed(&permitted_call, text));
-                    }
-                };
-            }
-            let execution = Execution {
-                cx: &cx,
-                tool: &tool,
-                call: &call,
-                clock: &clock,
-                limits,
-                max_result_bytes: config.limits.max_result_bytes,
-            };
-            Ok(execution.run().await)
+}
+
+impl Centre {
+    fn core(self) -> Core<ToolCall> {
+        Arc::new(move |cx, call| {
+            let centre = self.clone();
+            async move { Ok(centre.run(&cx, call).await) }.boxed()
+        })
+    }
+
+    async fn run(&self, cx: &RunContext, mut call: ToolCall) -> ToolResult {
+        let permitted_call = &self.permitted_call;
+        if call.name != permitted_call.name {
+            let text = format!(
+                "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
+                permitted_call.name, call.name
+            );
+            return ToolResult::failed(permitted_call, text);
         }
-        .boxed()
-    })
+        call.id = permitted_call.id.clone();
+        if call.args != permitted_call.args {
+            call = match self.permit_changed(cx, call).await {
+                Ok(call) => call,
+                Err(refusal) => return refusal.into_result(permitted_call),
+            };
+        }
+        let execution = Execution {
+            cx,
+            tool: &self.tool,
+            call: &call,
+            clock: &self.clock,
+            limits: self.limits,
+            max_result_bytes: self.config.limits.max_result_bytes,
+        };
+        execution.run().await
+    }
+
+    /// Decides again about a call that a hook has changed since it was permitted: only checked
+    /// calls run.
+    async fn permit_changed(&self, cx: &RunContext, call: ToolCall) -> Result<ToolCall, Refusal> {
+        let check = PermissionCheck {
+            config: &self.config,
+            cx,
+            tool: &self.tool,
+            context: &self.context,
+        };
+        match check.permit_changed(call).await {
+            Ok(Permit::Run(call)) => Ok(call),
+            Ok(Permit::Park(_)) => {
+                let text = "the call was changed after it was permitted, and nobody answered \
+                            about the change";
+                Err(Refusal::invalid(text.to_owned()))
+            }
+            Err(refusal) => {
+                self.halt.set(refusal.exit());
+                refusal.interrupt(cx);
+                Err(refusal)
+            }
+        }
+    }
 }

@@ -1,184 +1,308 @@
-//! The decision whether a call may run: hooks, schema, gate, questions.
+//! The decision whether a call may run.
+//!
+//! The hooks of `pre_tool_use` are asked first, because they may change the arguments. Then every
+//! call takes the same steps, and the first that refuses it decides:
+//!
+//! 1. A hook **stops** the run.
+//! 2. The arguments do not match the tool's **schema**.
+//! 3. The **mode** is plan, and the tool does more than read.
+//! 4. A hook **denies** the call.
+//! 5. The **gate** denies it, stops the run, or fails.
+//! 6. A **question** has to be answered: that of a rule before that of a hook before that of the
+//!    mode. Its answer is the answer to all of them. A hook's allow answers that of the mode.
+//!
+//! A call that a person has approved takes the same steps, but what would be asked was answered, and
+//! neither a hook nor the gate may change its arguments any more.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::hook::guard;
-use crate::message::{MAX_JSON_DEPTH, ToolCall, ToolResult, dismantle, is_too_deep};
-use crate::run::RunContext;
-use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
+use crate::message::{ToolCall, dismantle, is_too_deep};
+use crate::run::{ExitReason, RunContext};
 use crate::session::PendingCall;
 use crate::tool::{
     Answer, AskOrigin, GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision, Verdict,
     parse_arguments,
 };
 use crate::util::panic;
-use crate::util::sync::lock;
 
 use super::config::{Config, OnUnanswered};
 use super::decision::now_ms;
+use super::hook_opinion::{HookOpinion, ask_hooks};
+use super::refusal::Refusal;
+use super::result_context::ResultContext;
 
 /// The reason for denying a call in plan mode.
 pub(super) const NOT_PLANNED: &str = "only read-only tools are allowed in plan mode";
 
-/// The decision about a call.
+/// A call that was not refused.
 pub(super) enum Permit {
     /// The call runs, with these arguments.
     Run(ToolCall),
-    /// The call does not run; this is its result.
-    Refuse(ToolResult),
     /// The call waits for a later answer.
     Park(PendingCall),
-    /// The call does not run, and the run ends as interrupted.
-    Interrupt(ToolResult),
 }
 
-/// The combined decision of the `pre_tool_use` hooks.
-pub(super) struct HookOpinion {
-    pub(super) call: ToolCall,
-    pub(super) verdict: Verdict,
-    pub(super) context: Vec<String>,
+/// Checks the calls of one tool.
+pub(super) struct PermissionCheck<'a> {
+    pub(super) config: &'a Config,
+    pub(super) cx: &'a RunContext,
+    pub(super) tool: &'a Arc<dyn Tool>,
+    /// Receives the texts of hooks and gates for the model.
+    pub(super) context: &'a ResultContext,
 }
 
-/// Asks every hook of `pre_tool_use`, in order. Each sees the arguments as the ones before it
-/// left them.
-pub(super) async fn ask_hooks(
-    config: &Config,
-    cx: &RunContext,
-    mut call: ToolCall,
-) -> Result<HookOpinion> {
-    let mut verdict = Verdict::Continue;
-    let mut context = Vec::new();
-    for hook in &config.hooks.pre_tool_use {
-        let future = hook.pre_tool_use(cx, &call);
-        let decision = guard(cx, hook.name(), "pre_tool_use", None, future).await;
-        let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
-            Ok(decision) => decision,
-            // The call will not run in any case, and the run has to end.
-            Err(error) if matches!(verdict, Verdict::Stop(_)) => {
-                cx.warn(error.to_string());
-                continue;
+impl PermissionCheck<'_> {
+    /// Decides about a call of the model.
+    pub(super) async fn permit(&self, call: ToolCall) -> Result<Permit, Refusal> {
+        let call = self.check_readable(call)?;
+        let (call, verdict) = self.ask_hooks(call).await?;
+        self.permit_seen(call, verdict).await
+    }
+
+    /// Decides about a call that a hook changed after it had been permitted.
+    pub(super) async fn permit_changed(&self, call: ToolCall) -> Result<Permit, Refusal> {
+        self.permit_seen(call, Verdict::Continue).await
+    }
+
+    /// Decides about a call that a person approved as it was shown, after the hooks had seen it.
+    pub(super) async fn permit_approved(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
+        self.permit_answered(call, Verdict::Continue).await
+    }
+
+    /// Decides about a call with the arguments that a person gave it.
+    pub(super) async fn permit_edited(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
+        let call = self.check_readable(call)?;
+        let (changed_call, mut verdict) = self.ask_hooks(call.clone()).await?;
+        if changed_call.args != call.args {
+            let reason = "a hook would run this call with other arguments than were approved";
+            verdict = verdict.combine(Verdict::Deny(reason.to_owned()));
+        }
+        self.permit_answered(call, verdict).await
+    }
+
+    /// Decides about a call that the hooks have seen, and asks what has to be asked.
+    async fn permit_seen(&self, call: ToolCall, by_hooks: Verdict) -> Result<Permit, Refusal> {
+        let (call, by_gate) = self.check(call, &by_hooks).await?;
+        let call = self.replace_args(call, by_gate.args)?;
+        match self.open_question(&call, by_hooks, by_gate.verdict) {
+            Some(question) => self.ask(call, question).await,
+            None => Ok(Permit::Run(call)),
+        }
+    }
+
+    /// Decides about a call whose questions are answered.
+    async fn permit_answered(
+        &self,
+        call: ToolCall,
+        by_hooks: Verdict,
+    ) -> Result<ToolCall, Refusal> {
+        let (call, by_gate) = self.check(call, &by_hooks).await?;
+        self.keep_args(&call, by_gate.args)?;
+        Ok(call)
+    }
+
+    /// The steps that may refuse the call, in their order. Returns the decision of a gate that does
+    /// not.
+    async fn check(
+        &self,
+        call: ToolCall,
+        by_hooks: &Verdict,
+    ) -> Result<(ToolCall, ToolDecision), Refusal> {
+        if let Verdict::Stop(reason) = by_hooks {
+            self.cx.stop(reason.clone());
+            return Err(self
+                .denied(&call, "hook", reason)
+                .ending_with(ExitReason::HookStopped));
+        }
+        let call = self.check_schema(call)?;
+        self.check_mode(&call)?;
+        if let Verdict::Deny(reason) = by_hooks {
+            return Err(self.denied(&call, "hook", reason));
+        }
+        let decision = self.check_gate(&call).await?;
+        Ok((call, decision))
+    }
+
+    /// Refuses arguments that not even hooks get to see.
+    fn check_readable(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
+        match call.args.is_object() && !is_too_deep(&call.args) {
+            true => Ok(call),
+            false => self.check_schema(call),
+        }
+    }
+
+    /// Asks the hooks, and puts their texts in the place of all earlier ones.
+    async fn ask_hooks(&self, call: ToolCall) -> Result<(ToolCall, Verdict), Refusal> {
+        self.cx.apply_requested_mode();
+        let opinion = ask_hooks(self.config, self.cx, call).await;
+        let HookOpinion {
+            call,
+            verdict,
+            context,
+        } = opinion.map_err(|error| Refusal::invalid(error.to_string()))?;
+        self.context.replace(context);
+        Ok((call, verdict))
+    }
+
+    fn check_schema(&self, mut call: ToolCall) -> Result<ToolCall, Refusal> {
+        match parse_arguments(&call, self.tool.parameters()) {
+            Ok(()) => Ok(call),
+            Err(text) => {
+                call.limit_depth();
+                Err(Refusal::invalid(text))
             }
-            Err(error) => return Err(error),
-        };
-        if let Some(args) = decision.args {
-            call = call.with_args(args);
         }
-        context.extend(decision.context);
-        verdict = verdict.combine(of_hook(decision.verdict));
     }
-    Ok(HookOpinion {
-        call,
-        verdict,
-        context,
-    })
-}
 
-/// The verdict of a hook: what it asks is a question of a hook, unless a rule asks it.
-fn of_hook(verdict: Verdict) -> Verdict {
-    match verdict {
-        Verdict::Ask { question, origin } => Verdict::Ask {
-            question,
-            origin: origin.max(AskOrigin::Hook),
-        },
-        verdict => verdict,
+    /// Refuses a call in plan mode, which takes precedence over gates and hooks.
+    fn check_mode(&self, call: &ToolCall) -> Result<(), Refusal> {
+        // A mode may have been set while the answer streamed, a hook ran or a question was open.
+        self.cx.apply_requested_mode();
+        match is_planned(self.cx.permission_mode(), self.tool) {
+            true => Ok(()),
+            false => Err(self.denied(call, "mode", NOT_PLANNED)),
+        }
     }
-}
 
-/// Refuses arguments of a hook that are nested too deep.
-fn check_depth(hook: &str, mut decision: ToolDecision) -> Result<ToolDecision> {
-    let Some(args) = decision.args.take_if(|args| is_too_deep(args)) else {
-        return Ok(decision);
-    };
-    dismantle(args);
-    let text = format!(
-        "the hook {hook:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels"
-    );
-    Err(Error::new(ErrorKind::Hook, text))
-}
-
-/// Decides about a call on its final arguments.
-///
-/// `verdict` is the hooks' decision; a hook's allow answers a question of the mode, never one of a
-/// rule.
-pub(super) async fn permit(
-    config: &Config,
-    cx: &RunContext,
-    tool: &Arc<dyn Tool>,
-    mut call: ToolCall,
-    verdict: Verdict,
-    context: &mut Vec<String>,
-) -> Permit {
-    if let Verdict::Stop(reason) = &verdict {
-        cx.stop(reason.clone());
-        return Permit::Refuse(deny(cx, &call, "hook", reason));
-    }
-    if let Err(text) = parse_arguments(&call, tool.parameters()) {
-        call.limit_depth();
-        return Permit::Refuse(ToolResult::failed(&call, text));
-    }
-    if let Some(refusal) = refuse_by_mode(cx, tool, &call) {
-        return Permit::Refuse(refusal);
-    }
-    if let Verdict::Deny(reason) = &verdict {
-        return Permit::Refuse(deny(cx, &call, "hook", reason));
-    }
-    let mut request = cx.gate_request(tool, &call);
-    let decision = match check_gate(cx, &request).await {
-        Ok(decision) => decision,
-        Err(refusal) => return Permit::Refuse(refusal),
-    };
-    context.extend(decision.context);
-    match decision.verdict {
-        Verdict::Deny(reason) => return Permit::Refuse(deny_by_gate(cx, &request, &reason)),
-        Verdict::Stop(reason) => return Permit::Interrupt(deny_by_gate(cx, &request, &reason)),
-        Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => {}
-    }
-    if let Some(args) = decision.args {
-        call = match replace_args(&call, tool, args) {
-            Ok(call) => call,
-            Err(refusal) => return Permit::Refuse(refusal),
+    /// Asks the gate. One that fails or panics denies the call.
+    async fn check_gate(&self, call: &ToolCall) -> Result<ToolDecision, Refusal> {
+        let request = self.request(call);
+        let gates = self.cx.gates();
+        let failure = match panic::caught(gates.check(&request)).await {
+            Ok(Ok(mut decision)) => {
+                self.context.add(decision.context.take());
+                let refusal = |reason: &str| Refusal::by_gate(self.cx, &request, reason);
+                return match decision.verdict {
+                    Verdict::Deny(reason) => Err(refusal(&reason)),
+                    Verdict::Stop(reason) => {
+                        Err(refusal(&reason).ending_with(ExitReason::Interrupted))
+                    }
+                    Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => Ok(decision),
+                };
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(text) => format!("the gate panicked: {text}"),
         };
-        request.call = call.clone();
+        let reason = format!("the permission check failed: {failure}");
+        Err(self.denied(call, "other", &reason))
     }
-    let question = match (open_verdict(cx, &call, verdict), decision.verdict) {
-        // A hook may allow what nothing else allows, and nothing that a rule asks about.
-        (
-            Verdict::Allow,
-            Verdict::Ask {
-                origin: AskOrigin::Mode,
-                ..
+
+    /// The call with the arguments of the gate, which are checked like any others.
+    fn replace_args(&self, call: ToolCall, args: Option<Value>) -> Result<ToolCall, Refusal> {
+        match args {
+            None => Ok(call),
+            Some(args) => self.check_schema(call.with_args(args)),
+        }
+    }
+
+    /// Refuses an approved call that the gate would run with other arguments.
+    fn keep_args(&self, call: &ToolCall, args: Option<Value>) -> Result<(), Refusal> {
+        match args {
+            Some(args) if is_too_deep(&args) || args != *call.args => {
+                dismantle(args);
+                let reason =
+                    "the rules would run this call with other arguments than were approved";
+                Err(Refusal::by_gate(self.cx, &self.request(call), reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The question that has to be answered before the call runs: the strongest of those that have
+    /// no answer yet.
+    fn open_question(
+        &self,
+        call: &ToolCall,
+        by_hooks: Verdict,
+        by_gate: Verdict,
+    ) -> Option<String> {
+        let by_hooks = match by_hooks {
+            Verdict::Ask { question, .. } if self.is_granted(call, &question) => Verdict::Continue,
+            verdict => verdict,
+        };
+        let by_hooks = match self.cx.is_allowed(&call.name) {
+            true => by_hooks.combine(Verdict::Allow),
+            false => by_hooks,
+        };
+        match (by_hooks, by_gate) {
+            (
+                Verdict::Allow,
+                Verdict::Ask {
+                    origin: AskOrigin::Mode,
+                    ..
+                },
+            ) => None,
+            (by_hooks, by_gate) => match by_hooks.combine(by_gate) {
+                Verdict::Ask { question, .. } => Some(question),
+                _ => None,
             },
-        ) => None,
-        (by_hooks, by_gates) => match by_hooks.combine(by_gates) {
-            Verdict::Ask { question, .. } => Some(question),
-            _ => None,
-        },
-    };
-    let Some(question) = question else {
-        return Permit::Run(call);
-    };
-    ask(config, cx, &request, call, question).await
-}
-
-/// The verdict of the hooks on the final call, without a question that was answered for the
-/// session.
-fn open_verdict(cx: &RunContext, call: &ToolCall, verdict: Verdict) -> Verdict {
-    let verdict = match verdict {
-        Verdict::Ask { ref question, .. }
-            if cx
-                .granted_questions()
-                .contains(cx.session_id(), call, question) =>
-        {
-            Verdict::Continue
         }
-        verdict => verdict,
-    };
-    match cx.is_allowed(&call.name) {
-        true => verdict.combine(Verdict::Allow),
-        false => verdict,
+    }
+
+    /// Asks a person, and decides by the answer.
+    async fn ask(&self, call: ToolCall, question: String) -> Result<Permit, Refusal> {
+        if self.cx.permission_mode() == PermissionMode::DontAsk {
+            return Err(self.denied(&call, "mode", &not_asked(&question)));
+        }
+        let answer = self.cx.ask(&call, question.clone()).await;
+        match answer {
+            Answer::Allow | Answer::AllowForSession => {
+                self.check_mode(&call)?;
+                if answer == Answer::AllowForSession {
+                    self.grant(&call, &question).await;
+                }
+                Ok(Permit::Run(call))
+            }
+            Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
+            Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
+                Ok(Permit::Park(self.pending(call, question)))
+            }
+            Answer::Unanswered => {
+                let reason = format!(
+                    "permission denied (nobody is there to answer): {question}; \
+                     go on without this call or say what you would need"
+                );
+                Err(self.denied(&call, "mode", &reason))
+            }
+        }
+    }
+
+    /// Calls like this one need no question for the rest of the session.
+    pub(super) async fn grant(&self, call: &ToolCall, question: &str) {
+        let request = self.request(call);
+        let grants = self.cx.granted_questions();
+        grants.add(&request.session_id, call, question);
+        if let Err(error) = self.cx.gates().grant(&request).await {
+            self.cx
+                .warn(format!("the grant for this session was not kept: {error}"));
+        }
+    }
+
+    fn is_granted(&self, call: &ToolCall, question: &str) -> bool {
+        let grants = self.cx.granted_questions();
+        grants.contains(self.cx.session_id(), call, question)
+    }
+
+    /// The call as it waits for a later answer.
+    fn pending(&self, call: ToolCall, question: String) -> PendingCall {
+        let id = format!("pending_{}_{}", self.cx.run_id(), call.id).into();
+        let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question);
+        let expiry = self.config.limits.approval_expiry;
+        pending.expires_at_ms = expiry
+            .and_then(|expiry| u64::try_from(expiry.as_millis()).ok())
+            .map(|expiry| now_ms().saturating_add(expiry));
+        pending.context = self.context.texts();
+        pending
+    }
+
+    fn request(&self, call: &ToolCall) -> GateRequest {
+        self.cx.gate_request(self.tool, call)
+    }
+
+    fn denied(&self, call: &ToolCall, by: &str, reason: &str) -> Refusal {
+        Refusal::denied(self.cx, call, by, reason)
     }
 }
 
@@ -187,201 +311,7 @@ pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
     mode != PermissionMode::Plan || tool.side_effect().is_read_only()
 }
 
-/// Asks the gate. One that fails or panics denies the call.
-async fn check_gate(cx: &RunContext, request: &GateRequest) -> Result<ToolDecision, ToolResult> {
-    let gates = cx.gates();
-    let reason = match panic::caught(gates.check(request)).await {
-        Ok(Ok(decision)) => return Ok(decision),
-        Ok(Err(error)) => error.to_string(),
-        Err(text) => format!("the gate panicked: {text}"),
-    };
-    let text = format!("the permission check failed: {reason}");
-    Err(deny(cx, &request.call, "other", &text))
-}
-
-/// The result of checking a call that was approved earlier.
-pub(super) enum Approved {
-    Run,
-    Refuse(ToolResult),
-    /// The call does not run, and the run ends.
-    Interrupt(ToolResult),
-}
-
-/// Checks a call that was approved earlier like a new call. A question of the gate is what was
-/// answered.
-pub(super) async fn check_approved(
-    cx: &RunContext,
-    tool: &Arc<dyn Tool>,
-    call: &ToolCall,
-    context: &mut Vec<String>,
-) -> Approved {
-    if let Err(text) = parse_arguments(call, tool.parameters()) {
-        return Approved::Refuse(ToolResult::failed(call, text));
-    }
-    let request = cx.gate_request(tool, call);
-    if let Some(refusal) = refuse_by_mode(cx, tool, call) {
-        return Approved::Refuse(refusal);
-    }
-    let decision = match check_gate(cx, &request).await {
-        Ok(decision) => decision,
-        Err(refusal) => return Approved::Refuse(refusal),
-    };
-    if let Some(text) = decision.context
-        && !context.contains(&text)
-    {
-        context.push(text);
-    }
-    match (decision.verdict, decision.args) {
-        (Verdict::Deny(reason), _) => Approved::Refuse(deny_by_gate(cx, &request, &reason)),
-        (Verdict::Stop(reason), _) => Approved::Interrupt(deny_by_gate(cx, &request, &reason)),
-        (_, Some(args)) if is_too_deep(&args) || args != *call.args => {
-            dismantle(args);
-            let reason = "the rules would run this call with other arguments than were approved";
-            Approved::Refuse(deny_by_gate(cx, &request, reason))
-        }
-        _ => Approved::Run,
-    }
-}
-
-/// Checks a call whose arguments were edited with the hooks; returns the refusal if they do not
-/// allow it. A question of theirs is what was answered. `context` becomes their text for the model.
-pub(super) async fn check_edited(
-    config: &Config,
-    cx: &RunContext,
-    call: &ToolCall,
-    context: &mut Vec<String>,
-) -> Option<ToolResult> {
-    let decisions = match ask_hooks(config, cx, call.clone()).await {
-        Ok(decisions) => decisions,
-        Err(error) => return Some(ToolResult::failed(call, error.to_string())),
-    };
-    *context = decisions.context;
-    match decisions.verdict {
-        Verdict::Stop(reason) => {
-            cx.stop(reason.clone());
-            Some(deny(cx, call, "hook", &reason))
-        }
-        Verdict::Deny(reason) => Some(deny(cx, call, "hook", &reason)),
-        _ if decisions.call.args != call.args => {
-            let explanation = "a hook would run this call with other arguments than were approved";
-            Some(deny(cx, call, "hook", explanation))
-        }
-        _ => None,
-    }
-}
-
-/// Refuses a call in plan mode, which takes precedence over gates and hooks.
-fn refuse_by_mode(cx: &RunContext, tool: &Arc<dyn Tool>, call: &ToolCall) -> Option<ToolResult> {
-    // A mode may have been set while the answer streamed, a hook ran or a question was open.
-    cx.apply_requested_mode();
-    let is_refused = !is_planned(cx.permission_mode(), tool);
-    is_refused.then(|| deny(cx, call, "mode", NOT_PLANNED))
-}
-
-/// Calls like this one need no question for the rest of the session.
-pub(super) async fn grant(cx: &RunContext, request: &GateRequest, question: &str) {
-    let grants = cx.granted_questions();
-    grants.add(&request.session_id, &request.call, question);
-    if let Err(error) = cx.gates().grant(request).await {
-        cx.warn(format!("the grant for this session was not kept: {error}"));
-    }
-}
-
-async fn ask(
-    config: &Config,
-    cx: &RunContext,
-    request: &GateRequest,
-    call: ToolCall,
-    question: String,
-) -> Permit {
-    if request.mode == PermissionMode::DontAsk {
-        return Permit::Refuse(deny(cx, &call, "mode", &not_asked(&question)));
-    }
-    let answer = cx.ask(&call, question.clone()).await;
-    let is_allowed = matches!(answer, Answer::Allow | Answer::AllowForSession);
-    if is_allowed && let Some(refusal) = refuse_by_mode(cx, &request.tool, &call) {
-        return Permit::Refuse(refusal);
-    }
-    match answer {
-        Answer::Allow => Permit::Run(call),
-        Answer::AllowForSession => {
-            grant(cx, request, &question).await;
-            Permit::Run(call)
-        }
-        Answer::Deny(reason) => Permit::Refuse(deny(cx, &call, "user", &reason)),
-        Answer::Unanswered if config.limits.unanswered == OnUnanswered::Park => {
-            let id = format!("pending_{}_{}", cx.run_id(), call.id).into();
-            let mut pending = PendingCall::new(id, cx.session_id().clone(), call, question);
-            let expiry = config.limits.approval_expiry;
-            pending.expires_at_ms = expiry
-                .and_then(|expiry| u64::try_from(expiry.as_millis()).ok())
-                .map(|expiry| now_ms().saturating_add(expiry));
-            Permit::Park(pending)
-        }
-        Answer::Unanswered => {
-            let message = format!(
-                "permission denied (nobody is there to answer): {question}; \
-                 go on without this call or say what you would need"
-            );
-            Permit::Refuse(deny(cx, &call, "mode", &message))
-        }
-    }
-}
-
 /// The reason for denying a call that would need a question in a mode without questions.
 pub(super) fn not_asked(question: &str) -> String {
     format!("tool not explicitly allowed (dontAsk mode): {question}")
-}
-
-fn replace_args(
-    call: &ToolCall,
-    tool: &Arc<dyn Tool>,
-    args: Value,
-) -> Result<ToolCall, ToolResult> {
-    let mut call = call.clone().with_args(args);
-    match parse_arguments(&call, tool.parameters()) {
-        Ok(_) => Ok(call),
-        Err(text) => {
-            call.limit_depth();
-            Err(ToolResult::failed(&call, text))
-        }
-    }
-}
-
-/// Like [`deny`], with the gate's explanation of the reason.
-fn deny_by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> ToolResult {
-    let explanation = panic::contained(|| cx.gates().explain(request));
-    report(
-        cx,
-        &request.call,
-        "rule",
-        reason,
-        explanation.ok().flatten(),
-    )
-}
-
-/// Records and reports that a call was not allowed; its result contains the reason.
-pub(super) fn deny(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> ToolResult {
-    report(cx, call, by, reason, None)
-}
-
-fn report(
-    cx: &RunContext,
-    call: &ToolCall,
-    by: &str,
-    reason: &str,
-    explained: Option<String>,
-) -> ToolResult {
-    let reason = if reason.trim().is_empty() {
-        "denied"
-    } else {
-        reason
-    };
-    let mut event = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
-    event.decision_reason_type = Some(by.into());
-    event.decision_reason = explained;
-    cx.emit(SystemKind::PermissionDenied(Box::new(event)));
-    let denial = PermissionDenial::new(call.name.clone(), call.id.clone(), call.args.clone());
-    lock(&cx.shared().stats).permission_denials.push(denial);
-    ToolResult::failed(call, reason)
 }

@@ -1,0 +1,75 @@
+//! The opinion of the `pre_tool_use` hooks about a call.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::hook::guard;
+use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
+use crate::run::RunContext;
+use crate::tool::{AskOrigin, ToolDecision, Verdict};
+
+use super::config::Config;
+
+/// The combined decision of the `pre_tool_use` hooks.
+pub(super) struct HookOpinion {
+    /// The call with the arguments that the hooks gave it.
+    pub(super) call: ToolCall,
+    /// The strongest of their verdicts.
+    pub(super) verdict: Verdict,
+    /// Their texts for the model.
+    pub(super) context: Vec<String>,
+}
+
+/// Asks every hook of `pre_tool_use`, in order. Each sees the arguments as the ones before it
+/// left them.
+pub(super) async fn ask_hooks(
+    config: &Config,
+    cx: &RunContext,
+    call: ToolCall,
+) -> Result<HookOpinion> {
+    let mut opinion = HookOpinion {
+        call,
+        verdict: Verdict::Continue,
+        context: Vec::new(),
+    };
+    for hook in &config.hooks.pre_tool_use {
+        let future = hook.pre_tool_use(cx, &opinion.call);
+        let decision = guard(cx, hook.name(), "pre_tool_use", None, future).await;
+        let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
+            Ok(decision) => decision,
+            // The call will not run in any case, and the run has to end.
+            Err(error) if matches!(opinion.verdict, Verdict::Stop(_)) => {
+                cx.warn(error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(args) = decision.args {
+            opinion.call = opinion.call.with_args(args);
+        }
+        opinion.context.extend(decision.context);
+        opinion.verdict = opinion.verdict.combine(of_hook(decision.verdict));
+    }
+    Ok(opinion)
+}
+
+/// The verdict of a hook: what it asks is a question of a hook, unless a rule asks it.
+fn of_hook(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Ask { question, origin } => Verdict::Ask {
+            question,
+            origin: origin.max(AskOrigin::Hook),
+        },
+        verdict => verdict,
+    }
+}
+
+/// Refuses arguments of a hook that are nested too deep.
+fn check_depth(hook: &str, mut decision: ToolDecision) -> Result<ToolDecision> {
+    let Some(args) = decision.args.take_if(|args| is_too_deep(args)) else {
+        return Ok(decision);
+    };
+    dismantle(args);
+    let text = format!(
+        "the hook {hook:?} set arguments that are nested deeper than {MAX_JSON_DEPTH} levels"
+    );
+    Err(Error::new(ErrorKind::Hook, text))
+}

@@ -1,0 +1,81 @@
+//! The refusal of a call, and its report.
+
+use crate::message::{ToolCall, ToolResult};
+use crate::run::{ExitReason, RunContext, Stop};
+use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
+use crate::tool::{GateRequest, PermissionGate};
+use crate::util::panic;
+use crate::util::sync::lock;
+
+/// A call does not run.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The reason, for the model.
+    reason: String,
+    /// The reason why the run ends with it, if it does.
+    exit: Option<ExitReason>,
+}
+
+impl Refusal {
+    /// A call that cannot run as it is. It does not count as denied.
+    pub(super) fn invalid(reason: String) -> Self {
+        Self { reason, exit: None }
+    }
+
+    /// A call that was denied; `by` is the kind of the reason on the wire.
+    pub(super) fn denied(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> Self {
+        Self::report(cx, call, by, reason, None)
+    }
+
+    /// A call that the gate denies, with the gate's explanation of the reason.
+    pub(super) fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
+        let explanation = panic::contained(|| cx.gates().explain(request));
+        let explanation = explanation.ok().flatten();
+        Self::report(cx, &request.call, "rule", reason, explanation)
+    }
+
+    /// The same refusal, with which the run ends.
+    pub(super) fn ending_with(mut self, exit: ExitReason) -> Self {
+        self.exit = Some(exit);
+        self
+    }
+
+    /// The reason why the run ends with this refusal, if it does.
+    pub(super) fn exit(&self) -> Option<ExitReason> {
+        self.exit
+    }
+
+    /// Interrupts the run if it ends so with this refusal. A hook that ends it has stopped it.
+    pub(super) fn interrupt(&self, cx: &RunContext) {
+        if self.exit == Some(ExitReason::Interrupted) {
+            cx.shared().request_stop(Stop::Interrupt);
+        }
+    }
+
+    /// The result of the call.
+    pub(super) fn into_result(self, call: &ToolCall) -> ToolResult {
+        ToolResult::failed(call, self.reason)
+    }
+
+    /// Records and reports that a call was denied.
+    fn report(
+        cx: &RunContext,
+        call: &ToolCall,
+        by: &str,
+        reason: &str,
+        explanation: Option<String>,
+    ) -> Self {
+        let reason = if reason.trim().is_empty() {
+            "denied"
+        } else {
+            reason
+        };
+        let mut event = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
+        event.decision_reason_type = Some(by.into());
+        event.decision_reason = explanation;
+        cx.emit(SystemKind::PermissionDenied(Box::new(event)));
+        let denial = PermissionDenial::new(call.name.clone(), call.id.clone(), call.args.clone());
+        lock(&cx.shared().stats).permission_denials.push(denial);
+        Self::invalid(reason.to_owned())
+    }
+}

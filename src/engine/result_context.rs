@@ -1,0 +1,52 @@
+//! The texts of hooks and gates that are added to the result of a call.
+
+use std::sync::{Arc, Mutex};
+
+use crate::message::ToolResult;
+use crate::util::sync::lock;
+
+use super::result_limits::limit_content;
+
+/// The texts that hooks and gates add to the result of a call, for the model. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct ResultContext(Arc<Mutex<Vec<String>>>);
+
+impl ResultContext {
+    /// The texts that were stored with a call.
+    pub(super) fn new(texts: Vec<String>) -> Self {
+        Self(Arc::new(Mutex::new(texts)))
+    }
+
+    /// Puts the texts of the hooks in the place of all earlier ones: they were asked again.
+    pub(super) fn replace(&self, texts: Vec<String>) {
+        *lock(&self.0) = texts;
+    }
+
+    /// Adds the text of the gate, unless an earlier check of the same call has added it.
+    pub(super) fn add(&self, text: Option<String>) {
+        let mut texts = lock(&self.0);
+        if let Some(text) = text
+            && !texts.contains(&text)
+        {
+            texts.push(text);
+        }
+    }
+
+    /// The texts, to be stored with a call.
+    pub(super) fn texts(&self) -> Vec<String> {
+        lock(&self.0).clone()
+    }
+
+    /// Adds the texts to a result, within the limit for results.
+    pub(super) fn add_to(&self, result: &mut ToolResult, max_bytes: usize) {
+        for text in &*lock(&self.0) {
+            // Some providers are sent the texts of a result as one.
+            let gap = match result.content.text_len() {
+                0 => "",
+                _ => "\n\n",
+            };
+            result.content.push_text(&format!("{gap}{text}"));
+        }
+        limit_content(&mut result.content, max_bytes, max_bytes);
+    }
+}
