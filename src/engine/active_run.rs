@@ -133,12 +133,12 @@ pub(super) struct ActiveRun {
     pub(super) repeats: RepeatDetector,
     /// The form that the caller asked for.
     pub(super) format: Option<OutputFormat>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RunOutcome,
 }
 
 /// The parts of the result message that are known so far.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     pub(super) last_answer: Option<Arc<ModelResponse>>,
     pub(super) structured: Option<Box<Value>>,
     /// The reasons why the run ended, for the result's `errors`.
@@ -147,7 +147,7 @@ pub(super) struct Outcome {
     pub(super) stopped_in_tools: bool,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Notes that the run was stopped, and returns its exit reason.
     pub(super) fn note_stop(&mut self, stop: Stop) -> ExitReason {
         let exit = stop.exit_reason();

@@ -15,7 +15,7 @@ use crate::util::panic;
 use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
-use super::active_run::{ActiveRun, Outcome};
+use super::active_run::{ActiveRun, RunOutcome};
 use super::opening::STALE_COMPACTION;
 
 impl ActiveRun {
@@ -126,7 +126,7 @@ impl ActiveRun {
 
 /// Ends a run whose session was not opened: that failed, or the run was stopped meanwhile.
 pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result<RunOutput> {
-    let mut outcome = Outcome::default();
+    let mut outcome = RunOutcome::default();
     let end = end.map(|stop| outcome.note_stop(stop));
     let (exit, error) = outcome.note_end(end);
     let close_outcome = panic::contained(|| {
@@ -182,7 +182,7 @@ fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<Ru
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Splits the end of the run into its exit reason and its error, whose text is noted.
     fn note_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
         match end {

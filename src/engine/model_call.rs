@@ -1,6 +1,7 @@
 //! The centre of the model onion: budget, retries, one answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -9,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
-use crate::run::{DearestPrice, Estimate, RunContext};
+use crate::run::{DearestPrice, Estimate, Reservation, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
@@ -42,12 +43,13 @@ impl RunContext {
         model: &Arc<dyn Model>,
         request: impl Into<ModelRequest>,
     ) -> Result<ModelResponse> {
-        let response = call_model(self.clone(), model.clone(), request.into());
-        response.await
+        call_model(self.clone(), model.clone(), request.into()).await
     }
 }
 
-/// Not an `async fn`, which would have room for the request twice.
+/// Calls a model within the run's budget, and again while the retry policy allows it.
+///
+/// Not an `async fn`, whose future would hold the request twice.
 fn call_model(
     cx: RunContext,
     model: Arc<dyn Model>,
@@ -56,58 +58,77 @@ fn call_model(
     Box::pin(async move {
         request = request.or_response_limits(cx.settings().response_limits);
         let requested_tokens = request.max_output_tokens;
-        let mut retry = 0;
+        let mut retry = 0_u32;
         loop {
-            let error = {
-                // Anew for each try: what a failed one has used is no longer there.
-                let reservation = if cx.budget().is_limited() {
-                    request.max_output_tokens = requested_tokens;
-                    let estimate = worst_case(&cx, &*model, &request)?;
-                    let clock = &cx.shared().clock;
-                    cx.budget().reserve(estimate, clock).boxed().await?
-                } else {
-                    cx.budget().unlimited()
-                };
-                if let Some(cap) = reservation.max_output_tokens {
-                    request.max_output_tokens = Some(
-                        requested_tokens.map_or(cap, |requested_tokens| requested_tokens.min(cap)),
-                    );
-                }
-                // Given back while the call waits for its next try.
-                let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
-                let start_time = Instant::now();
-                let show = cx.settings().partial_messages;
-                let attempt = attempt(&cx, &*model, &request, &reservation, show).await;
-                lock(&cx.shared().stats).api_time += start_time.elapsed();
-                match attempt {
-                    Ok(mut response) => {
-                        record_answer_usage(&cx, &*model, &request, &mut response, &reservation);
-                        return Ok(response);
-                    }
-                    Err(error) => error,
-                }
+            // Reserved for each try, because a failed one has used a part of the budget.
+            let reservation = reserve(&cx, &*model, &mut request, requested_tokens).await?;
+            let error = match call_once(&cx, &*model, &request, &reservation).await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
             };
-            // What the provider said before it failed is booked, and no answer to keep, unless
-            // there was too much of it.
+            // Released before the wait, so that other calls may use it.
+            drop(reservation);
+            // The usage of a failed try is recorded and its text discarded. Only the text of an
+            // answer that exceeded its limits is kept: the turn stores it.
             if error.kind() != ErrorKind::ResponseTooLarge {
                 drop(cx.take_partial());
             }
-            retry = u32::saturating_add(retry, 1);
-            let policy = &cx.settings().retry;
-            let Some(wait) = policy.wait(&error, retry) else {
+            retry = retry.saturating_add(1);
+            let Some(wait) = cx.settings().retry.wait(&error, retry) else {
                 return Err(error);
             };
-            tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
-            cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
-                retry,
-                policy.max_retries,
-                u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                error.status(),
-                wire_error(&error),
-            ))));
+            report_retry(&cx, retry, wait, &error);
             sleep(wait).boxed().await;
         }
     })
+}
+
+/// Reserves the worst case of a call, and limits its answer to the part of the budget that is left.
+async fn reserve(
+    cx: &RunContext,
+    model: &dyn Model,
+    request: &mut ModelRequest,
+    requested_tokens: Option<u32>,
+) -> Result<Reservation> {
+    if !cx.budget().is_limited() {
+        return Ok(cx.budget().unlimited());
+    }
+    request.max_output_tokens = requested_tokens;
+    let estimate = worst_case(cx, model, request)?;
+    let clock = &cx.shared().clock;
+    let reservation = cx.budget().reserve(estimate, clock).boxed().await?;
+    if let Some(cap) = reservation.max_output_tokens {
+        request.max_output_tokens = Some(requested_tokens.map_or(cap, |tokens| tokens.min(cap)));
+    }
+    Ok(reservation)
+}
+
+/// Tries a call once. Its permit is released when this returns, and so before the wait for a retry.
+async fn call_once(
+    cx: &RunContext,
+    model: &dyn Model,
+    request: &ModelRequest,
+    reservation: &Reservation,
+) -> Result<ModelResponse> {
+    let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
+    let start_time = Instant::now();
+    let show = cx.settings().partial_messages;
+    let result = attempt(cx, model, request, reservation, show).await;
+    lock(&cx.shared().stats).api_time += start_time.elapsed();
+    let mut response = result?;
+    record_answer_usage(cx, model, request, &mut response, reservation);
+    Ok(response)
+}
+
+fn report_retry(cx: &RunContext, retry: u32, wait: Duration, error: &Error) {
+    tracing::debug!(session = %cx.session_id(), retry, ?wait, %error, "repeating a model call");
+    cx.emit(SystemKind::ApiRetry(Box::new(ApiRetry::new(
+        retry,
+        cx.settings().retry.max_retries,
+        u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        error.status(),
+        wire_error(error),
+    ))));
 }
 
 /// Estimates the worst case of a call over all models that may answer it.

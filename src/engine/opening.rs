@@ -9,7 +9,7 @@ use crate::model::{ModelResponse, Stability};
 use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
 use crate::session::{AgentState, Known, MessageInfo, StoredSession, cut, not_found};
 
-use super::active_run::{ActiveRun, FirstStep, Opened, Outcome, RunRequest};
+use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
 use super::closing::exit_after;
 use super::config::Config;
@@ -56,7 +56,7 @@ pub(super) async fn open(
         requests: RequestBuilder::default(),
         repeats: RepeatDetector::default(),
         format,
-        outcome: Outcome::default(),
+        outcome: RunOutcome::default(),
     });
     let rerun = run.rerun(loaded_state.open).await;
     let input = run.split_input(&request.input)?;

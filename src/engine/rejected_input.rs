@@ -12,7 +12,7 @@ use super::opening::STALE_COMPACTION;
 impl History {
     /// The error of a model call that ends the run. When the model does not accept the input, and
     /// no answer was given, the input is removed; the text contains a remedy.
-    pub(super) fn rejected(&mut self, error: Error) -> Error {
+    pub(super) fn remove_rejected_input(&mut self, error: Error) -> Error {
         let kind = error.kind();
         if !matches!(
             kind,

@@ -147,50 +147,20 @@ impl<'a> ToolBatch<'a> {
     async fn run(&mut self) {
         let Self { runner, slots } = self;
         let runner = &*runner;
-        let limit = runner.config.limits.parallel_tools;
-        let mut remaining = &mut slots[..];
         let mut pace = Pace::default();
+        let mut remaining = &mut slots[..];
         while !remaining.is_empty() {
-            let group_len = remaining
+            let parallel_len = remaining
                 .iter()
                 .take_while(|slot| runner.is_parallel(&slot.call))
                 .count();
-            let (group, tail) = remaining.split_at_mut(group_len.max(1));
+            // A call that has to run alone is a group of one.
+            let (group, tail) = remaining.split_at_mut(parallel_len.max(1));
             remaining = tail;
-            let mut queue = group.iter_mut();
-            let first = queue.by_ref().take(limit);
-            let mut running_calls: FuturesUnordered<_> =
-                first.map(|slot| runner.run_slot(slot)).collect();
-            let mut ended_slots = Vec::new();
-            loop {
-                match poll!(running_calls.next()) {
-                    Poll::Ready(Some(slot)) => {
-                        ended_slots.push(slot);
-                        runner.end_step(&mut pace).await;
-                        running_calls.extend(queue.next().map(|slot| runner.run_slot(slot)));
-                        continue;
-                    }
-                    Poll::Ready(None) => break,
-                    Poll::Pending => {}
-                }
-                let mut write_future = pin!(runner.store_ended(runner.ended(&ended_slots)));
-                ended_slots.clear();
-                let mut is_written = false;
-                // Side by side: what the store waits for may be held by one of the calls.
-                while !is_written || ended_slots.is_empty() {
-                    tokio::select! {
-                        biased;
-                        () = &mut write_future, if !is_written => is_written = true,
-                        slot = running_calls.next(), if !running_calls.is_empty() => {
-                            ended_slots.extend(slot);
-                            running_calls.extend(queue.next().map(|slot| runner.run_slot(slot)));
-                        }
-                        else => break,
-                    }
-                }
-            }
+            let unstored_slots = runner.run_group(group, &mut pace).await;
+            // The results of the last group are stored with the turn.
             if !remaining.is_empty() {
-                runner.store_ended(runner.ended(&ended_slots)).await;
+                runner.store_ended(runner.ended(&unstored_slots)).await;
                 runner.end_step(&mut pace).await;
             }
         }
@@ -198,6 +168,45 @@ impl<'a> ToolBatch<'a> {
 }
 
 impl CallRunner<'_> {
+    /// Runs a group of calls concurrently, and stores the results of those that end while others
+    /// still run. Returns the slots whose results are not stored yet.
+    async fn run_group<'s>(&self, group: &'s mut [Slot], pace: &mut Pace) -> Vec<&'s mut Slot> {
+        let mut queue = group.iter_mut();
+        let first_slots = queue.by_ref().take(self.config.limits.parallel_tools);
+        let mut running_calls: FuturesUnordered<_> =
+            first_slots.map(|slot| self.run_slot(slot)).collect();
+        let mut ended_slots = Vec::new();
+        loop {
+            // First, collect the calls that have ended; each makes room for the next.
+            match poll!(running_calls.next()) {
+                Poll::Ready(Some(slot)) => {
+                    ended_slots.push(slot);
+                    self.end_step(pace).await;
+                    running_calls.extend(queue.next().map(|slot| self.run_slot(slot)));
+                    continue;
+                }
+                Poll::Ready(None) => return ended_slots,
+                Poll::Pending => {}
+            }
+            // Then, while the others wait, store the results so far. The calls are polled next to
+            // the write: one of them may hold what the store waits for.
+            let mut write_future = pin!(self.store_ended(self.ended(&ended_slots)));
+            ended_slots.clear();
+            let mut is_written = false;
+            while !is_written || ended_slots.is_empty() {
+                tokio::select! {
+                    biased;
+                    () = &mut write_future, if !is_written => is_written = true,
+                    slot = running_calls.next(), if !running_calls.is_empty() => {
+                        ended_slots.extend(slot);
+                        running_calls.extend(queue.next().map(|slot| self.run_slot(slot)));
+                    }
+                    else => break,
+                }
+            }
+        }
+    }
+
     /// Calls may all be ready at once: a stop of the run takes effect here, before the next begins.
     async fn end_step(&self, pace: &mut Pace) {
         pace.step(0).await;
@@ -221,8 +230,8 @@ impl CallRunner<'_> {
             .collect()
     }
 
-    /// Stores the results of completed calls when the turn is interrupted, because their effects
-    /// are real.
+    /// Stores the results of calls that have ended while others still run: their effects are real,
+    /// so a process that ends here must not lose them.
     async fn store_ended(&self, records: Vec<Record>) {
         if records.is_empty() {
             return;

@@ -1,5 +1,6 @@
 //! The loop: ask the model, run its calls, again.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -38,12 +39,6 @@ struct Tries {
     go_ons: u32,
 }
 
-/// The step after an answer without calls.
-enum Next {
-    GoOn,
-    End(ExitReason),
-}
-
 impl ActiveRun {
     /// Takes turns until there is a reason to end.
     pub(super) async fn turns(&mut self) -> Result<ExitReason> {
@@ -63,43 +58,48 @@ impl Turns<'_> {
         let mut pace = Pace::default();
         loop {
             pace.step(0).await;
-            // The reader sees all that was said before the loop goes on: it may want to stop it.
+            // The reader receives all messages of a turn before the next one, so that it can stop
+            // the run.
             self.run.cx.shared().drained().await;
             self.steer().await?;
             if let Some(exit) = self.limit() {
                 return Ok(exit);
             }
             let answer = self.ask().await;
-            if matches!(&answer, Err(error) if error.kind() == ErrorKind::ResponseTooLarge) {
-                self.store_partial().boxed().await;
-            }
-            let response = match answer {
-                Ok(Some(response)) => response,
+            let flow = match answer {
+                Ok(Some(response)) => self.handle_answer(response).boxed().await?,
                 Ok(None) => return Ok(self.interrupted_answer().boxed().await),
-                Err(error) if self.can_compact(&error).await => {
-                    self.drop_answer();
-                    continue;
-                }
-                Err(error) if self.run.cx.shared().stop() != Stop::None => {
-                    self.run.outcome.notes.push(error.to_string());
-                    return Ok(self.run.cx.shared().stop().exit_reason());
-                }
-                Err(error) => {
-                    let error = self.run.history.rejected(error);
-                    let exit = exit_of(error, &mut self.run.outcome.notes)?;
-                    if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
-                        self.run.history.forget_refused();
-                    }
-                    return Ok(exit);
-                }
+                Err(error) => self.handle_error(error).boxed().await?,
             };
-            let next = self.handle_answer(response).boxed().await?;
-            if let Next::End(exit) = next {
+            if let Break(exit) = flow {
                 return Ok(exit);
             }
-            // An answer that the run goes on from is not its output.
+            // The value of an answer that another turn follows is not the run's output.
             self.run.outcome.structured = None;
         }
+    }
+
+    /// Handles a failed model call. Continues if a compaction has made the request shorter.
+    async fn handle_error(&mut self, error: Error) -> Result<ControlFlow<ExitReason>> {
+        if error.kind() == ErrorKind::ResponseTooLarge {
+            self.store_partial().await;
+        }
+        if error.kind() == ErrorKind::ContextTooLong && self.compact_once().await {
+            self.repeat_turn();
+            self.drop_answer();
+            return Ok(Continue(()));
+        }
+        let stop = self.run.cx.shared().stop();
+        if stop != Stop::None {
+            self.run.outcome.notes.push(error.to_string());
+            return Ok(Break(stop.exit_reason()));
+        }
+        let error = self.run.history.remove_rejected_input(error);
+        let exit = exit_of(error, &mut self.run.outcome.notes)?;
+        if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
+            self.run.history.forget_refused();
+        }
+        Ok(Break(exit))
     }
 
     /// Applies the requests of handles since the last turn.
@@ -181,83 +181,83 @@ impl Turns<'_> {
         self.run.requests.build(&config, &self.run.cx, format).await
     }
 
-    /// Compacts a request that was too long; returns `true` if it is short enough now. Tried once a
-    /// turn.
-    async fn can_compact(&mut self, error: &Error) -> bool {
-        let should_compact = error.kind() == ErrorKind::ContextTooLong
-            && !std::mem::replace(&mut self.tries.compaction, true)
-            && self.compacted().await;
-        if should_compact {
-            self.repeat_turn();
-        }
-        should_compact
+    /// Compacts the history, unless that was tried since the last answer with tool calls. Returns
+    /// `true` if the history is shorter now.
+    async fn compact_once(&mut self) -> bool {
+        !std::mem::replace(&mut self.tries.compaction, true) && self.compact().await
     }
 
-    /// Compacts unless the run is stopped first; whether that made the history shorter.
-    async fn compacted(&mut self) -> bool {
+    /// Compacts the history. Returns `false` if it stays as it is or the run is stopped first.
+    async fn compact(&mut self) -> bool {
         let cx = self.run.cx.clone();
         let mut compacting = self.run.compacting();
-        let compacted = compacting.compact(CompactionTrigger::Auto).boxed();
-        cx.shared().unless_stopped(compacted).await == Some(true)
+        let compaction = compacting.compact(CompactionTrigger::Auto).boxed();
+        cx.shared().unless_stopped(compaction).await == Some(true)
     }
 
     /// Stores an answer and runs its calls.
-    async fn handle_answer(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
+    async fn handle_answer(
+        &mut self,
+        response: Arc<ModelResponse>,
+    ) -> Result<ControlFlow<ExitReason>> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         if !calls.is_empty() {
             self.tries.compaction = false;
-        }
-        let reason = response.stop_reason.clone();
-        if reason == Some(StopReason::Refusal) && calls.is_empty() {
-            return self.refused(response).boxed().await;
-        }
-        let out_of_room = matches!(
-            reason,
-            Some(StopReason::MaxTokens | StopReason::ContextWindow)
-        );
-        if calls.is_empty() && out_of_room && self.made_room().await {
-            // Should asking again fail, what was said is not lost.
-            self.repeat_turn();
-            self.run.outcome.last_answer = Some(response);
-            self.drop_answer();
-            return Ok(Next::GoOn);
-        }
-        if is_no_answer(&response) {
-            if out_of_room {
-                self.run.outcome.last_answer = Some(response);
-                return Ok(Next::End(ExitReason::MaxTokens));
-            }
-            if reason == Some(StopReason::StopSequence) {
-                self.run.outcome.last_answer = Some(response);
-                return Ok(Next::End(ExitReason::StopSequence));
-            }
-            self.tries.empty = true;
-            self.run
-                .cx
-                .warn("the model answered with nothing; it is asked once more");
-            self.repeat_turn();
-            self.drop_answer();
-            return Ok(Next::GoOn);
+        } else if let Some(flow) = self.handle_unusable(&response).await? {
+            return Ok(flow);
         }
         self.tries.empty = false;
         self.run.outcome.last_answer = Some(response.clone());
         let response = self.run.history.store_answer(response, false).await?;
         self.run.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
-            return Ok(self
-                .run
-                .run_calls(calls)
-                .boxed()
-                .await?
-                .map_or(Next::GoOn, Next::End));
+            let exit = self.run.run_calls(calls).boxed().await?;
+            return Ok(exit.map_or(Continue(()), Break));
         }
-        match reason {
-            Some(StopReason::PauseTurn) => Ok(Next::GoOn),
+        match response.stop_reason {
+            Some(StopReason::PauseTurn) => Ok(Continue(())),
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
-                Ok(Next::End(ExitReason::MaxTokens))
+                Ok(Break(ExitReason::MaxTokens))
             }
             _ => self.before_end(&response).boxed().await,
         }
+    }
+
+    /// Handles an answer without calls that is not stored like others: one that was refused, that
+    /// was cut off and can be repeated with more room, or that is empty. `None` for any other.
+    async fn handle_unusable(
+        &mut self,
+        response: &Arc<ModelResponse>,
+    ) -> Result<Option<ControlFlow<ExitReason>>> {
+        let reason = response.stop_reason.as_ref();
+        if reason == Some(&StopReason::Refusal) {
+            return self.refused(response.clone()).boxed().await.map(Some);
+        }
+        let is_cut_off = matches!(
+            reason,
+            Some(StopReason::MaxTokens | StopReason::ContextWindow)
+        );
+        if is_cut_off && self.make_room().await {
+            // The run's output, should the repeated call fail.
+            self.run.outcome.last_answer = Some(response.clone());
+            self.repeat_turn();
+            self.drop_answer();
+            return Ok(Some(Continue(())));
+        }
+        if !is_no_answer(response) {
+            return Ok(None);
+        }
+        if is_cut_off || reason == Some(&StopReason::StopSequence) {
+            self.run.outcome.last_answer = Some(response.clone());
+            return Ok(Some(Break(exit_after(reason))));
+        }
+        self.tries.empty = true;
+        self.run
+            .cx
+            .warn("the model returned an empty answer; the request is repeated once");
+        self.repeat_turn();
+        self.drop_answer();
+        Ok(Some(Continue(())))
     }
 
     /// The model is asked again for the answer of this turn, which costs no turn.
@@ -276,15 +276,13 @@ impl Turns<'_> {
         }
     }
 
-    /// Compacts to make room for a longer answer; returns `true` on success. Tried once.
-    async fn made_room(&mut self) -> bool {
-        self.run.compacting().is_crowded()
-            && !std::mem::replace(&mut self.tries.compaction, true)
-            && self.compacted().await
+    /// Compacts to make room for a longer answer. Returns `true` on success.
+    async fn make_room(&mut self) -> bool {
+        self.run.compacting().is_crowded() && self.compact_once().await
     }
 
     /// A refused turn is not kept: sent again, it would be refused again.
-    async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<Next> {
+    async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<ControlFlow<ExitReason>> {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
         self.run
@@ -302,13 +300,16 @@ impl Turns<'_> {
             self.run.history.forget_refused();
         }
         self.run.outcome.last_answer = Some(response);
-        Ok(Next::End(ExitReason::Refused))
+        Ok(Break(ExitReason::Refused))
     }
 
     /// The model has nothing more to do; steering, the asked-for form and hooks may have.
-    async fn before_end(&mut self, response: &Arc<ModelResponse>) -> Result<Next> {
+    async fn before_end(
+        &mut self,
+        response: &Arc<ModelResponse>,
+    ) -> Result<ControlFlow<ExitReason>> {
         if !lock(&self.run.cx.shared().control).steering.is_empty() {
-            return Ok(Next::GoOn);
+            return Ok(Continue(()));
         }
         if let Some(format) = &self.run.format {
             let max_values = self.run.config.settings.response_limits.max_values;
@@ -317,33 +318,33 @@ impl Turns<'_> {
                 Err(complaint) => {
                     if self.tries.outputs >= self.run.config.limits.output_retries {
                         self.run.outcome.notes.push(complaint);
-                        return Ok(Next::End(ExitReason::StructuredOutput));
+                        return Ok(Break(ExitReason::StructuredOutput));
                     }
                     self.tries.outputs += 1;
                     self.run
                         .history
                         .add_inputs(vec![Message::human(complaint)])
                         .await?;
-                    return Ok(Next::GoOn);
+                    return Ok(Continue(()));
                 }
             }
         }
         let cx = self.run.cx.clone();
         let hook_future = self.ask_before_stop(response);
         match cx.shared().unless_stopped(hook_future).await {
-            None => return Ok(Next::End(self.run.cx.shared().stop().exit_reason())),
+            None => return Ok(Break(self.run.cx.shared().stop().exit_reason())),
             Some(None) => {}
             Some(Some(message)) => {
                 self.run.history.add_inputs(vec![message]).await?;
-                return Ok(Next::GoOn);
+                return Ok(Continue(()));
             }
         }
         if !self.run.cx.shared().close_steering() {
-            return Ok(Next::GoOn);
+            return Ok(Continue(()));
         }
         if let Some(reason) = self.run.cx.stop_reason() {
             self.run.outcome.notes.push(reason);
-            return Ok(Next::End(ExitReason::HookStopped));
+            return Ok(Break(ExitReason::HookStopped));
         }
         if let Some(StopReason::Other(label)) = &response.stop_reason {
             self.run.cx.warn(format!(
@@ -351,7 +352,7 @@ impl Turns<'_> {
                  for the end of its answer"
             ));
         }
-        Ok(Next::End(exit_after(response.stop_reason.as_ref())))
+        Ok(Break(exit_after(response.stop_reason.as_ref())))
     }
 
     async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
